@@ -1,0 +1,173 @@
+//! What nodes push (§4).
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::object::{Message, Room};
+use crate::value::{Progress, Status};
+
+/// Each row: the event, its payload, its `type`.
+macro_rules! events {
+    ($( $(#[$doc:meta])* $name:ident($payload:ty) = $type:literal, )*) => {
+        /// Everything a node can push. Closed on purpose.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+        #[serde(untagged)]
+        pub enum Event {
+            $( $(#[$doc])* $name($payload), )*
+        }
+
+        impl Event {
+            /// The `type` on the wire.
+            pub fn type_name(&self) -> &'static str {
+                match self { $( Self::$name(_) => $type, )* }
+            }
+
+            /// Reads a payload by its type; `None` if this crate does not know the type.
+            pub(crate) fn read(
+                kind: &str,
+                payload: &RawValue,
+            ) -> Option<Result<Self, serde_json::Error>> {
+                match kind {
+                    $( $type => Some(serde_json::from_str(payload.get()).map(Self::$name)), )*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+events! {
+    /// Somebody else said something in a room of the agent.
+    MessageReceived(Box<Message>) = "message_received",
+    /// Somebody else thought out loud in a room of the agent.
+    Thinking(Box<Message>) = "thinking",
+    /// The agent was mentioned, perhaps in a room it is not in.
+    Mention(Mention) = "mention",
+    /// Somebody joined a room of the agent.
+    AgentJoined(AgentJoined) = "agent_joined",
+    /// Somebody left a room of the agent.
+    AgentLeft(AgentLeft) = "agent_left",
+    /// A room that the agent may see was created.
+    RoomCreated(Box<Room>) = "room_created",
+    /// An ephemeral room is gone.
+    RoomDestroyed(RoomDestroyed) = "room_destroyed",
+    /// Somebody is typing, or not any more.
+    TypingIndicator(TypingIndicator) = "typing_indicator",
+    /// Somebody said what it is doing.
+    PresenceUpdate(PresenceUpdate) = "presence_update",
+    /// Somebody else should speak.
+    TurnChanged(TurnChanged) = "turn_changed",
+    /// The node's heartbeat: a client answers `pong` with `reply_to`.
+    Ping(Heartbeat) = "ping",
+}
+
+/// The agent was mentioned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mention {
+    /// The room's id.
+    pub room_id: String,
+    /// The message that mentions the agent.
+    pub message: Box<Message>,
+}
+
+/// Somebody joined a room.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentJoined {
+    /// The room's id.
+    pub room_id: String,
+    /// Who.
+    pub agent: AgentName,
+    /// It was away for less than 120 s and is back; left out when false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reconnected: bool,
+}
+
+/// An agent by id and name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentName {
+    /// Its id.
+    pub agent_id: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Somebody left a room.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentLeft {
+    /// The room's id.
+    pub room_id: String,
+    /// Who.
+    pub agent_id: String,
+}
+
+/// An ephemeral room is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoomDestroyed {
+    /// The room's id.
+    pub room_id: String,
+}
+
+/// Somebody is typing, or not any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypingIndicator {
+    /// The room's id.
+    pub room_id: String,
+    /// Who.
+    pub agent_id: String,
+    /// Its name.
+    pub agent_name: String,
+    /// Whether it is typing.
+    pub typing: bool,
+}
+
+/// Somebody said what it is doing. Unset fields are `null` on the wire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PresenceUpdate {
+    /// Who.
+    pub agent_id: String,
+    /// Its name.
+    pub agent_name: String,
+    /// What it is doing.
+    pub status: Status,
+    /// In its own words.
+    #[serde(default)]
+    pub status_detail: Option<String>,
+    /// How far it has come.
+    #[serde(default)]
+    pub progress: Option<Progress>,
+}
+
+/// The turn token of a room. Sent after every `send_message`, and when the holder changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnChanged {
+    /// The room's id.
+    pub room_id: String,
+    /// The agent that should speak next; `null` if nobody is there.
+    pub current_turn_holder: Option<String>,
+    /// Ids of the members in join order.
+    pub turn_order: Vec<String>,
+    /// What moved it.
+    pub reason: TurnReason,
+}
+
+/// What moved the turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnReason {
+    /// The first member joined.
+    Joined,
+    /// The holder left.
+    Left,
+    /// The holder's connection is gone.
+    Disconnected,
+    /// Somebody spoke.
+    MessageSent,
+}
+
+/// The node's heartbeat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heartbeat {
+    /// Always true.
+    #[serde(default)]
+    pub heartbeat: bool,
+}

@@ -1,0 +1,150 @@
+//! From lines to types and back.
+//!
+//! A request is read in two steps, envelope then payload, so that a bad payload is refused with the
+//! id of its request.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::event::Event;
+use crate::field::Fields;
+use crate::reply::Reply;
+use crate::request::Request;
+
+/// A request and the id that its reply must carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Incoming {
+    /// What the client chose; absent = the reply has no `reply_to`.
+    pub id: Option<String>,
+    /// What it asks.
+    pub request: Request,
+}
+
+/// A line that is not a request: answer it with `invalid_payload`, keep the connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestError {
+    /// The `id` of the request, as far as it could be read.
+    pub reply_to: Option<String>,
+    /// Names what is wrong or missing; holds nothing of the payload.
+    pub message: String,
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for RequestError {}
+
+/// Reads one line of a client, with or without its newline.
+///
+/// # Errors
+/// [`RequestError`] for whatever is not a known request with a sound payload.
+pub fn parse_request(line: &str) -> Result<Incoming, RequestError> {
+    let refuse = |message: String| RequestError { reply_to: None, message };
+    let envelope = Fields::read(line, &["id", "type", "payload"])
+        .map_err(|error| refuse(format!("line is not a JSON object: {error}")))?;
+    let id = envelope.get::<Option<String>>("id", None).map_err(refuse)?;
+    let request = envelope
+        .get::<String>("type", None)
+        .and_then(|kind| Request::read(&kind, envelope.raw("payload")));
+    match request {
+        Ok(request) => Ok(Incoming { id, request }),
+        Err(message) => Err(RequestError { reply_to: id, message }),
+    }
+}
+
+#[derive(Serialize)]
+struct Outgoing<'a, T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_to: Option<&'a str>,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    payload: &'a T,
+}
+
+fn line<T: Serialize>(frame: &Outgoing<'_, T>) -> String {
+    let mut line = serde_json::to_string(frame)
+        .expect("wire types have string keys and no failing serializer");
+    line.push('\n');
+    line
+}
+
+/// The line of a pushed event. `id` is a fresh UUID.
+pub fn encode_event(event: &Event, id: &str) -> String {
+    line(&Outgoing { id: Some(id), reply_to: None, kind: event.type_name(), payload: event })
+}
+
+/// The line of a reply. `id` is a fresh UUID, `reply_to` the id of the request.
+pub fn encode_reply(reply: &Reply, reply_to: Option<&str>, id: &str) -> String {
+    line(&Outgoing { id: Some(id), reply_to, kind: reply.type_name(), payload: reply })
+}
+
+/// The line of a request. A `pong` carries the id of the heartbeat as `reply_to`, others nothing.
+pub fn encode_request(request: &Request, id: Option<&str>, reply_to: Option<&str>) -> String {
+    line(&Outgoing { id, reply_to, kind: request.type_name(), payload: request })
+}
+
+/// A line of a node, its payload unread.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ServerFrame {
+    /// The frame's own id.
+    #[serde(default)]
+    pub id: Option<String>,
+    /// The id of the request it answers; absent for events.
+    #[serde(default)]
+    pub reply_to: Option<String>,
+    /// What it is.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its payload; absent = `null`.
+    #[serde(default)]
+    pub payload: Box<RawValue>,
+}
+
+/// A line of a node, or its payload, that does not have the shape its type promises.
+#[derive(Debug)]
+pub struct FrameError(serde_json::Error);
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "frame of the node does not have the shape its type promises: {}", self.0)
+    }
+}
+
+impl std::error::Error for FrameError {}
+
+impl ServerFrame {
+    /// Reads one line of a node, with or without its newline.
+    ///
+    /// # Errors
+    /// [`FrameError`] if it is not a frame.
+    pub fn parse(line: &str) -> Result<Self, FrameError> {
+        serde_json::from_str(line).map_err(FrameError)
+    }
+
+    /// The frame as an event; `None` if its type is not known, which is no error.
+    ///
+    /// # Errors
+    /// [`FrameError`] if a known event lacks something.
+    pub fn event(&self) -> Result<Option<Event>, FrameError> {
+        Event::read(&self.kind, &self.payload).transpose().map_err(FrameError)
+    }
+
+    /// The payload as the reply to a command.
+    ///
+    /// # Errors
+    /// [`FrameError`] if it lacks something.
+    pub fn body<T: serde::de::DeserializeOwned>(&self) -> Result<T, FrameError> {
+        serde_json::from_str(self.payload.get()).map_err(FrameError)
+    }
+}
+
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+mod tests;

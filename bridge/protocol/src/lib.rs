@@ -1,0 +1,35 @@
+//! The wire types of the ClawChat dialect, version 1: what a client and a node say to each other.
+//!
+//! This crate is an API boundary. It knows JSON and nothing else: no sockets, no clocks, no
+//! randomness (ids of frames are given by the caller), no meaning. Its one contract: whatever
+//! [`parse_request`] accepts is typed, sound and within the bounds of [`limits`], and whatever an
+//! `encode_*` function returns is exactly one line.
+//!
+//! Timestamps are RFC 3339 strings in UTC with `Z`; ids are strings; `seq` is within `[1, 2^53)`.
+//!
+//! In reading order: [`request`] (what clients ask), [`reply`] and [`event`] (what nodes say),
+//! [`object`] (what both speak about), [`code`] (why a node refuses), [`value`] (checked strings and
+//! numbers), [`frame`] (lines to types and back), [`limits`].
+
+#![warn(missing_docs)]
+
+pub mod code;
+pub mod event;
+mod field;
+pub mod frame;
+pub mod limits;
+pub mod object;
+pub mod reply;
+pub mod request;
+pub mod value;
+
+pub use code::Code;
+pub use event::Event;
+pub use frame::{
+    FrameError, Incoming, RequestError, ServerFrame, encode_event, encode_reply, encode_request,
+    parse_request,
+};
+pub use object::{Agent, MeshNote, Message, Room, Visibility};
+pub use reply::Reply;
+pub use request::{Command, Request};
+pub use value::{ApiKey, DedupId, Metadata, Progress, SendOptions, Status};

@@ -1,0 +1,250 @@
+//! What clients ask (§2, §3): one table, one struct per command.
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::value::RawValue;
+
+use crate::field::{Field, Fields};
+use crate::limits::{ECHO_CHARS_MAX, HISTORY_LIMIT_DEFAULT, PROTOCOL_VERSION};
+use crate::object::{Message, Room};
+use crate::reply::{
+    AgentList, Empty, HistoryResult, InRoom, PresenceSet, Registered, RoomInfoResult, RoomList,
+    RoomTipResult,
+};
+use crate::value::{ApiKey, Metadata, Progress, SendOptions, Status};
+
+/// A command: how it is called on the wire and what answers it.
+pub trait Command: Serialize + Into<Request> {
+    /// The `type` of the request.
+    const TYPE: &'static str;
+
+    /// The payload of a reply that is not an error.
+    type Reply: serde::de::DeserializeOwned;
+}
+
+macro_rules! default_of {
+    () => {
+        None
+    };
+    ($value:expr) => {
+        Some($value)
+    };
+}
+
+/// Each row: the command, its `type`, its reply, its fields; a field is required unless its type is
+/// an `Option` or it has a default.
+macro_rules! requests {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident = $type:literal -> $reply:ty {
+            $( $(#[$field_doc:meta])* $field:ident: $field_type:ty $(= $default:expr)?, )*
+        }
+    )*) => {
+        /// Everything a client can ask. Closed on purpose.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Request {
+            $( $(#[$doc])* $name($name), )*
+        }
+
+        impl Request {
+            /// The `type` on the wire.
+            pub fn type_name(&self) -> &'static str {
+                match self { $( Self::$name(_) => $type, )* }
+            }
+
+            /// Reads a payload by the request's type; the error is the message of the refusal.
+            pub(crate) fn read(kind: &str, payload: Option<&RawValue>) -> Result<Self, String> {
+                match kind {
+                    $( $type => $name::read(payload).map(Self::$name), )*
+                    unknown => Err(format!(
+                        "unknown type `{}`",
+                        unknown.chars().take(ECHO_CHARS_MAX).collect::<String>(),
+                    )),
+                }
+            }
+        }
+
+        impl Serialize for Request {
+            /// Writes the payload.
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                match self { $( Self::$name(it) => it.serialize(s), )* }
+            }
+        }
+
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, PartialEq, Eq)]
+            pub struct $name {
+                $( $(#[$field_doc])* pub $field: $field_type, )*
+            }
+
+            impl $name {
+                fn read(payload: Option<&RawValue>) -> Result<Self, String> {
+                    let json = payload.map_or("{}", RawValue::get);
+                    let _fields = Fields::read(json, &[$( stringify!($field), )*])
+                        .map_err(|_| String::from("`payload` must be an object"))?;
+                    Ok(Self {
+                        $( $field: _fields.get(stringify!($field), default_of!($($default)?))?, )*
+                    })
+                }
+            }
+
+            impl Serialize for $name {
+                fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                    #[allow(unused_mut, reason = "commands without fields write nothing")]
+                    let mut map = s.serialize_map(None)?;
+                    $(
+                        if !self.$field.is_unset() {
+                            map.serialize_entry(stringify!($field), &self.$field)?;
+                        }
+                    )*
+                    map.end()
+                }
+            }
+
+            impl From<$name> for Request {
+                fn from(it: $name) -> Self {
+                    Self::$name(it)
+                }
+            }
+
+            impl Command for $name {
+                const TYPE: &'static str = $type;
+                type Reply = $reply;
+            }
+        )*
+    };
+}
+
+requests! {
+    /// Authenticate and become an agent.
+    Register = "register" -> Registered {
+        /// The API key.
+        key: ApiKey,
+        /// What the agent calls itself.
+        name: String,
+        /// A stable identity; absent = a fresh one.
+        agent_id: Option<String>,
+        /// What the agent says it can do.
+        capabilities: Vec<String> = Vec::new(),
+        /// Take the identity over if it is connected, resume it if it was just lost.
+        reconnect: bool = false,
+        /// The dialect's version.
+        protocol_version: u64 = PROTOCOL_VERSION,
+    }
+
+    /// Ask for a `pong`; allowed before `register`.
+    Ping = "ping" -> Empty {}
+
+    /// Answer to the node's heartbeat; needs no reply.
+    Pong = "pong" -> Empty {}
+
+    /// Create a room. The creator does not join it.
+    CreateRoom = "create_room" -> Room {
+        /// Not empty, not taken.
+        name: String,
+        /// What the room is for.
+        description: Option<String>,
+        /// The room it is a part of.
+        parent_id: Option<String>,
+        /// Gone when its last member has left.
+        ephemeral: bool = false,
+        /// Visible to every key.
+        public: bool = false,
+        /// Contents are end-to-end encrypted by the clients.
+        encrypted: bool = false,
+    }
+
+    /// Become a member of a room. Joining twice is a no-op.
+    JoinRoom = "join_room" -> InRoom {
+        /// The room's id.
+        room_id: String,
+    }
+
+    /// Leave a room.
+    LeaveRoom = "leave_room" -> InRoom {
+        /// The room's id.
+        room_id: String,
+    }
+
+    /// Say something to the members of a room.
+    SendMessage = "send_message" -> Message {
+        /// The room's id.
+        room_id: String,
+        /// The text, or a `clw1:` blob in an encrypted room.
+        content: String,
+        /// The id of the message it answers.
+        reply_to: Option<String>,
+        /// Ids of agents to tell even outside the room.
+        mentions: Vec<String> = Vec::new(),
+        /// Any JSON; `null` = nothing.
+        metadata: Option<Metadata>,
+        /// What only mesh nodes understand.
+        mesh: Option<SendOptions>,
+    }
+
+    /// Think out loud: in history, never moves the turn.
+    Thinking = "thinking" -> Message {
+        /// The room's id.
+        room_id: String,
+        /// The thought.
+        content: String,
+        /// What only mesh nodes understand.
+        mesh: Option<SendOptions>,
+    }
+
+    /// Messages of a room, oldest first.
+    GetHistory = "get_history" -> HistoryResult {
+        /// The room's id.
+        room_id: String,
+        /// How many at most; nodes may cap it.
+        limit: u64 = HISTORY_LIMIT_DEFAULT,
+        /// Only messages before this RFC 3339 time.
+        before: Option<String>,
+        /// Only messages after the one with this id.
+        since: Option<String>,
+        /// Only messages numbered above this.
+        since_seq: Option<u64>,
+    }
+
+    /// The highest number in a room.
+    RoomTip = "room_tip" -> RoomTipResult {
+        /// The room's id.
+        room_id: String,
+    }
+
+    /// The rooms that the caller may see.
+    ListRooms = "list_rooms" -> RoomList {
+        /// Only the parts of this room.
+        parent_id: Option<String>,
+    }
+
+    /// The agents of the caller's key, or the members of a room.
+    ListAgents = "list_agents" -> AgentList {
+        /// The room's id.
+        room_id: Option<String>,
+    }
+
+    /// A room, its members, its parts and its turn.
+    RoomInfo = "room_info" -> RoomInfoResult {
+        /// The room's id.
+        room_id: String,
+    }
+
+    /// Tell the others that one is typing, or not any more.
+    SetTyping = "set_typing" -> InRoom {
+        /// The room's id.
+        room_id: String,
+        /// Whether one is typing.
+        typing: bool = true,
+    }
+
+    /// Tell the others what one is doing.
+    SetPresence = "set_presence" -> PresenceSet {
+        /// What the agent is doing.
+        status: Status,
+        /// In its own words.
+        status_detail: Option<String>,
+        /// How far it has come.
+        progress: Option<Progress>,
+    }
+}

@@ -1,0 +1,342 @@
+//! Strings and numbers that have been checked, so that nobody checks them twice.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use crate::field::{Field, Fields};
+use crate::limits::{DEDUP_BYTES_MAX, METADATA_DEPTH_MAX};
+
+/// An API key. It does not appear in `Debug` output, so that it cannot reach a log by accident.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// A key as the client gave it.
+    pub fn new(key: impl Into<String>) -> Self {
+        Self(key.into())
+    }
+
+    /// The key itself: for comparing and deriving, never for printing.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(hidden)")
+    }
+}
+
+impl Field for ApiKey {
+    const EXPECTED: &'static str = "a string";
+
+    fn decode(raw: &RawValue) -> Option<Self> {
+        String::decode(raw).map(Self)
+    }
+}
+
+/// What a sender attached to a message: any JSON but `null`.
+///
+/// Sound and on one line: every string is valid Unicode, every number fits a double, nothing is
+/// nested deeper than [`METADATA_DEPTH_MAX`], and there is no raw newline. Otherwise one sender could
+/// break the frames of everybody in its room. The text is kept as it came.
+#[derive(Clone)]
+pub struct Metadata(Box<RawValue>);
+
+impl Metadata {
+    /// Checks a JSON text.
+    ///
+    /// # Errors
+    /// [`UnsoundMetadata`] if it is not JSON, is `null`, or breaks one of the bounds above.
+    pub fn parse(json: &str) -> Result<Self, UnsoundMetadata> {
+        let mut reader = serde_json::Deserializer::from_str(json);
+        let sound = Sound { depth_left: METADATA_DEPTH_MAX };
+        sound.deserialize(&mut reader).and_then(|()| reader.end()).map_err(|_| UnsoundMetadata)?;
+        let raw = RawValue::from_string(one_line(json.trim())).map_err(|_| UnsoundMetadata)?;
+        if raw.get() == "null" { Err(UnsoundMetadata) } else { Ok(Self(raw)) }
+    }
+
+    /// The JSON text, on one line.
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+}
+
+/// The text is not metadata that can be passed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnsoundMetadata;
+
+impl fmt::Display for UnsoundMetadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "metadata must be {}", Metadata::EXPECTED)
+    }
+}
+
+impl std::error::Error for UnsoundMetadata {}
+
+impl PartialEq for Metadata {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for Metadata {}
+
+impl fmt::Debug for Metadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Metadata is content: its size is all that may reach a log.
+        write!(f, "Metadata({} bytes)", self.get().len())
+    }
+}
+
+impl Serialize for Metadata {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Metadata {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(d)?;
+        Self::parse(raw.get()).map_err(D::Error::custom)
+    }
+}
+
+impl Field for Metadata {
+    const EXPECTED: &'static str =
+        "JSON with valid strings and numbers, nested at most 100 levels deep";
+
+    fn decode(raw: &RawValue) -> Option<Self> {
+        Self::parse(raw.get()).ok()
+    }
+}
+
+/// Drops the raw newlines of a JSON text. Between tokens they mean nothing, and within strings JSON
+/// does not allow them.
+fn one_line(json: &str) -> String {
+    json.chars().filter(|c| !matches!(c, '\n' | '\r')).collect()
+}
+
+/// Reads a value completely and keeps nothing of it. Unlike skipping, this refuses lone surrogates
+/// and numbers out of range, which a reader at the other end would choke on.
+#[derive(Clone, Copy)]
+struct Sound {
+    depth_left: usize,
+}
+
+impl Sound {
+    fn deeper<E: Error>(self) -> Result<Self, E> {
+        let depth_left =
+            self.depth_left.checked_sub(1).ok_or_else(|| E::custom("nested too deeply"))?;
+        Ok(Self { depth_left })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Sound {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<(), D::Error> {
+        d.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Sound {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let inner = self.deeper()?;
+        while seq.next_element_seed(inner)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let inner = self.deeper()?;
+        while map.next_key_seed(inner)?.is_some() {
+            map.next_value_seed(inner)?;
+        }
+        Ok(())
+    }
+}
+
+/// What an agent says it is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Connected, nothing to do. The status after `register`.
+    #[default]
+    Idle,
+    /// Waiting for others.
+    Waiting,
+    /// Busy with a task.
+    Working,
+    /// Busy with a thought.
+    Thinking,
+}
+
+impl Status {
+    /// The status as it stands on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Idle => "idle",
+            Status::Waiting => "waiting",
+            Status::Working => "working",
+            Status::Thinking => "thinking",
+        }
+    }
+}
+
+impl Field for Status {
+    const EXPECTED: &'static str = "one of idle, waiting, working, thinking";
+
+    fn decode(raw: &RawValue) -> Option<Self> {
+        serde_json::from_str(raw.get()).ok()
+    }
+}
+
+/// How far an agent says it has come, in per cent: 0 to 100.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "u64")]
+pub struct Progress(u8);
+
+impl Progress {
+    /// The progress, if it is within 0 to 100.
+    pub fn new(percent: u64) -> Option<Self> {
+        u8::try_from(percent).ok().filter(|it| *it <= 100).map(Self)
+    }
+
+    /// The progress in per cent.
+    pub fn percent(self) -> u8 {
+        self.0
+    }
+}
+
+impl TryFrom<u64> for Progress {
+    type Error = &'static str;
+
+    fn try_from(percent: u64) -> Result<Self, Self::Error> {
+        Self::new(percent).ok_or("progress must be an integer from 0 to 100")
+    }
+}
+
+impl Field for Progress {
+    const EXPECTED: &'static str = "an integer from 0 to 100";
+
+    fn decode(raw: &RawValue) -> Option<Self> {
+        u64::decode(raw).and_then(Self::new)
+    }
+}
+
+/// Names one send over all its retries: 1 to [`DEDUP_BYTES_MAX`] bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct DedupId(String);
+
+impl DedupId {
+    /// The id, if its length is allowed.
+    pub fn new(id: impl Into<String>) -> Option<Self> {
+        let id = id.into();
+        (1..=DEDUP_BYTES_MAX).contains(&id.len()).then_some(Self(id))
+    }
+
+    /// The id as a string.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What a sender asks of a mesh node beyond the standard protocol; standard servers ignore it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct SendOptions {
+    /// Repeated within 10 minutes by the same key and agent, the send returns the first message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dedup: Option<DedupId>,
+}
+
+impl Field for SendOptions {
+    const EXPECTED: &'static str = "an object whose `dedup`, if any, is a string of 1 to 128 bytes";
+
+    fn decode(raw: &RawValue) -> Option<Self> {
+        let fields = Fields::read(raw.get(), &["dedup"]).ok()?;
+        match fields.get::<Option<String>>("dedup", None).ok()? {
+            Some(id) => DedupId::new(id).map(|id| Self { dedup: Some(id) }),
+            None => Some(Self::default()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_that_would_break_a_reader_is_refused() {
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(Metadata::parse(&deep(METADATA_DEPTH_MAX)).is_ok());
+        assert!(Metadata::parse(&deep(METADATA_DEPTH_MAX + 1)).is_err());
+        assert!(Metadata::parse(&deep(300_000)).is_err());
+        for bad in ["null", "", "{", "1e999", r#""\ud800""#, r#"{"\udc00":1}"#, "[1] 2", "nul"] {
+            assert!(Metadata::parse(bad).is_err(), "{bad}");
+        }
+        for good in ["0", "false", r#"{"kind":"fyi"}"#, r#""😀""#, "[1.5e300, -1]"] {
+            assert_eq!(Metadata::parse(good).unwrap().get(), good);
+        }
+    }
+
+    #[test]
+    fn metadata_is_always_on_one_line() {
+        let it = Metadata::parse(" {\n\t\"a\": [1,\r\n2], \"b\": \"x\\ny\"}\n").unwrap();
+        assert_eq!(it.get(), "{\t\"a\": [1,2], \"b\": \"x\\ny\"}");
+    }
+
+    #[test]
+    fn secrets_and_contents_stay_out_of_debug_output() {
+        assert!(!format!("{:?}", ApiKey::new("s3cret")).contains("s3cret"));
+        assert!(!format!("{:?}", Metadata::parse("\"s3cret\"").unwrap()).contains("s3cret"));
+    }
+
+    #[test]
+    fn bounds_of_small_values() {
+        assert_eq!(Progress::new(100).map(Progress::percent), Some(100));
+        assert_eq!(Progress::new(101), None);
+        assert_eq!(DedupId::new(""), None);
+        assert!(DedupId::new("x".repeat(DEDUP_BYTES_MAX)).is_some());
+        assert_eq!(DedupId::new("x".repeat(DEDUP_BYTES_MAX + 1)), None);
+        for status in [Status::Idle, Status::Waiting, Status::Working, Status::Thinking] {
+            let json = serde_json::to_string(&status).unwrap();
+            assert_eq!(json, format!("\"{}\"", status.as_str()));
+        }
+    }
+}
