@@ -1,1 +1,29 @@
-//! mesh
+//! The core of clawmesh: what a node knows and decides, as a function of its inputs.
+//!
+//! It does no I/O, reads no clock, draws no randomness it was not given, spawns nothing and cannot
+//! fail. Its one contract: [`Engine::take_turn`] returns a batch and effects; commit the batch in one
+//! transaction, then perform the effects in order. Persist, then speak.
+//!
+//! In reading order: names ([`id`], [`number`], [`time`]) and secrets ([`identity`]); what is written
+//! ([`entry`], [`run`]) and said between nodes ([`message`]); what clients want ([`command`]), see
+//! ([`event`]) and operators see ([`status`]); what is kept ([`batch`]); bounds ([`limits`]).
+
+#![warn(missing_docs)]
+
+pub mod batch;
+pub mod command;
+pub mod engine;
+pub mod entry;
+pub mod event;
+pub mod id;
+pub mod identity;
+pub mod limits;
+pub mod message;
+pub mod number;
+pub mod roster;
+pub mod run;
+pub mod status;
+pub mod time;
+
+pub use engine::{Alarm, Effect, Input, Pulse, Turn};
+pub use identity::{Identity, MeshSecret};

@@ -1,0 +1,221 @@
+//! What a turn wants made durable, and what a store gives back at the next start.
+//!
+//! A store keeps these rows and nothing of its own invention: whatever the core needs to go on
+//! after a restart is in here.
+
+use std::sync::Arc;
+
+use minicbor::{Decode, Encode};
+
+use crate::{
+    entry::{DedupId, Stored},
+    id::{At, Hash, LogId, LogIx, MeshId, NodeId, RoomId},
+    number::{Era, Number},
+    run::Run,
+};
+
+/// What became of a number at this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Fate {
+    /// Given to the entry; the entry was not delivered under it here (not yet, or under another).
+    #[n(0)]
+    Assigned,
+    /// The entry was delivered under it here: it is in the delivery log.
+    #[n(1)]
+    Delivered,
+    /// Passed over, because nobody had the content: never taken for seen.
+    #[n(2)]
+    Hole,
+}
+
+/// A room, as far as it is not in its logs and eras.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct RoomRecord {
+    /// The mesh it belongs to. Rooms of another mesh than the node's are kept, readable, and closed.
+    #[n(0)]
+    pub mesh: MeshId,
+    /// The log whose author issues the home era's first numbers.
+    #[n(1)]
+    pub home: LogId,
+    /// Highest number delivered here.
+    #[n(2)]
+    pub tip: Number,
+    /// How many messages were delivered here.
+    #[n(3)]
+    pub delivered: u64,
+    /// Unix milliseconds of the newest delivered message.
+    #[n(4)]
+    pub last_activity_ms: Option<u64>,
+    /// Join stamp of the member whose turn it is, as the last message said.
+    #[n(5)]
+    pub turn: Option<u64>,
+    /// This node issues only from eras above this one: what it opened in an earlier life is closed.
+    #[n(6)]
+    pub floor: Era,
+    /// Contents are memory only.
+    #[n(7)]
+    pub ephemeral: bool,
+    /// Known to this node alone.
+    #[n(8)]
+    pub local: bool,
+}
+
+/// A log's head at this node.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct LogRecord {
+    /// Whose log.
+    #[n(0)]
+    pub id: LogId,
+    /// Log seq of the newest entry held; 0 when none is. Always the end of a run.
+    #[n(1)]
+    pub head: u64,
+    /// Hash of its header; zeros when none is held.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub hash: Hash,
+    /// Its clock.
+    #[n(3)]
+    pub clock: u64,
+    /// Every visible entry up to here has been delivered: a restart looks only above.
+    #[n(4)]
+    pub settled: u64,
+    /// Where the log was found forked, if it was.
+    #[n(5)]
+    pub fork: Option<ForkMark>,
+}
+
+/// Where a log has two entries at one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct ForkMark {
+    /// The place.
+    #[n(0)]
+    pub seq: u64,
+    /// The lower of the two header hashes: the one that counts.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub hash: Hash,
+}
+
+/// An era at this node.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct EraRecord {
+    /// The log whose author issues from it now.
+    #[n(0)]
+    pub sequencer: LogId,
+    /// Its items 1 … `known` are known.
+    #[n(1)]
+    pub known: u64,
+    /// Its items 1 … `done` are delivered, passed over, or left as holes.
+    #[n(2)]
+    pub done: u64,
+    /// What has to be done in other eras before this one is entered.
+    #[n(3)]
+    pub cut: Vec<crate::entry::Reached>,
+    /// Whether the present sequencer took over from another one (`HandedOver`).
+    #[n(4)]
+    pub handed: bool,
+}
+
+/// A number whose entry is not held: known before its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Foretold {
+    /// The entry's highest number.
+    #[n(0)]
+    pub best: Number,
+    /// Its lowest.
+    #[n(1)]
+    pub canonical: Number,
+}
+
+/// One row to write. Rows of a batch are applied in order, all of them or none.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
+pub enum Change {
+    /// Create or replace a room's record.
+    Room { room: RoomId, record: RoomRecord },
+    /// Forget an ephemeral room and everything in it.
+    Drop { room: RoomId },
+    /// Create or replace a log's head.
+    Log { room: RoomId, log: LogIx, record: LogRecord },
+    /// A new entry. Never replaced.
+    Entry { room: RoomId, at: At, entry: Arc<Stored> },
+    /// Create or replace an era.
+    Era { room: RoomId, era: Era, record: EraRecord },
+    /// What became of a number. A later row for the same number replaces an earlier one.
+    Number { room: RoomId, number: Number, at: At, fate: Fate },
+    /// Remember (or with `None` forget) what is known of an entry that is not held.
+    Foretold { room: RoomId, at: At, numbers: Option<Foretold> },
+    /// A repeated send is to be recognised.
+    Dedup { room: RoomId, id: DedupId, at: At, wall_ms: u64 },
+    /// Two runs that prove a log forked.
+    Evidence { author: NodeId, runs: Box<[Run; 2]> },
+    /// The node's own state.
+    Node(NodeRecord),
+}
+
+/// The node's own state.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct NodeRecord {
+    /// The mesh the node is in.
+    #[n(0)]
+    pub mesh: MeshId,
+    /// Counts the node's starts upwards (and never falls behind the wall clock in seconds).
+    #[n(1)]
+    pub boot: u64,
+    /// Whether it was stopped in good order.
+    #[n(2)]
+    pub clean: bool,
+    /// Whether it ever had a peer in this mesh.
+    #[n(3)]
+    pub had_peer: bool,
+    /// The lobby's tip in the mesh this node was in before, if its clients may hold cursors there.
+    #[n(4)]
+    pub lobby_floor: Number,
+    /// Incarnations of ephemeral rooms: the highest era claimed there, so that none is used twice.
+    #[n(5)]
+    pub ephemeral_claims: Vec<(RoomId, Era)>,
+}
+
+/// An entry that a restarted engine has still to deliver.
+#[derive(Clone, Debug)]
+pub struct Unsettled {
+    /// Where it is.
+    pub at: At,
+    /// The entry, its body included.
+    pub entry: Stored,
+    /// Its numbers here, if it has any: highest and lowest.
+    pub numbers: Option<Foretold>,
+}
+
+/// Everything of one room that an engine starts from.
+#[derive(Clone, Debug)]
+pub struct StoredRoom {
+    /// Which room.
+    pub room: RoomId,
+    /// Its record.
+    pub record: RoomRecord,
+    /// Its logs, by index.
+    pub logs: Vec<LogRecord>,
+    /// Its eras, ascending.
+    pub eras: Vec<(Era, EraRecord)>,
+    /// For each era the numbers above `done`, ascending, with their entries.
+    pub waiting: Vec<(Number, At)>,
+    /// Visible entries above each log's `settled` that are not in the delivery log.
+    pub unsettled: Vec<Unsettled>,
+    /// Numbers known before their content.
+    pub foretold: Vec<(At, Foretold)>,
+    /// Recent sends that may be repeated: id, entry, wall time, the number it was delivered under.
+    pub dedups: Vec<(DedupId, At, u64, Option<Number>)>,
+}
+
+/// Everything an engine starts from.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// `None` on the very first start.
+    pub node: Option<NodeRecord>,
+    /// Rooms of the node's present mesh. Rooms of an earlier mesh stay in the store.
+    pub rooms: Vec<StoredRoom>,
+    /// The control and claim entries of the directories, in the order of their logs: folded anew.
+    pub directory: Vec<(RoomId, At, Stored, Option<Number>)>,
+    /// Authors found forked.
+    pub forked: Vec<NodeId>,
+}

@@ -1,0 +1,327 @@
+//! What local clients ask of a node, what they get, and why they may not.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::{
+    entry::DedupId,
+    id::{AgentId, KeyPrint, MessageId, NodeId, RoomId},
+    number::Number,
+};
+
+/// Matches a reply to its command. Chosen by the driver, unique while unanswered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u64);
+
+/// One registration of an agent at this node; a newer one of the same id makes an older one stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Registration(pub u64);
+
+/// Who is asking: an attached agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The agent.
+    pub agent: AgentId,
+    /// Its key.
+    pub key: KeyPrint,
+    /// From [`Outcome::Attached`]. Commands of a registration that was taken over are refused with
+    /// [`Refused::Superseded`].
+    pub registration: Registration,
+}
+
+/// What a local client wants.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
+pub enum Command {
+    /// An agent registers. → [`Outcome::Attached`]
+    Attach(Attach),
+    /// Its connection is gone. A stale registration does nothing. `seen`: the last number written to
+    /// it per room. → [`Outcome::Done`]
+    Detach { caller: Caller, seen: Vec<(RoomId, Number)> },
+    /// → [`Outcome::Room`]
+    CreateRoom { caller: Caller, room: NewRoom },
+    /// Joining twice does nothing. → [`Outcome::Joined`]
+    Join { caller: Caller, room: RoomId },
+    /// → [`Outcome::Done`]
+    Leave { caller: Caller, room: RoomId },
+    /// → [`Outcome::Said`], when it is durable, numbered and delivered here.
+    Say { caller: Caller, say: Say },
+    /// → [`Outcome::Done`]
+    SetTyping { caller: Caller, room: RoomId, typing: bool },
+    /// → [`Outcome::Done`]
+    SetPresence { caller: Caller, presence: Presence },
+    /// Rooms the key may see, under `parent` if given. → [`Outcome::Rooms`]
+    ListRooms { key: KeyPrint, parent: Option<RoomId> },
+    /// Agents of the key (no room), or members of a room in join order. → [`Outcome::Agents`]
+    ListAgents { key: KeyPrint, room: Option<RoomId> },
+    /// → [`Outcome::RoomInfo`]
+    RoomInfo { key: KeyPrint, room: RoomId },
+    /// A client came from another node with a cursor that this node cannot serve from as it is
+    /// (numbering.md, Roaming): open an era above it and number `entries` there.
+    /// → [`Outcome::Roamed`], when there is nothing left to wait for.
+    Roam { room: RoomId, cursor: Number, entries: Vec<crate::id::At> },
+    /// What an operator asks. → [`Outcome::Status`]
+    Status,
+    /// Hand over, then say [`crate::Effect::Stopped`]. Everything after it is refused. → nothing
+    Stop,
+}
+
+/// An agent's registration.
+#[derive(Clone, Debug)]
+pub struct Attach {
+    /// Given by the client (stable), or made by the bridge.
+    pub agent: AgentId,
+    /// Whether the client gave the id: then it is claimed for its key.
+    pub stable: bool,
+    /// The client may take the id over, and gets its rooms back.
+    pub reconnect: bool,
+    /// Its key.
+    pub key: KeyPrint,
+    /// Its name.
+    pub name: String,
+    /// What it says it can do.
+    pub capabilities: Vec<String>,
+}
+
+/// A room to be made.
+#[derive(Clone, Debug)]
+pub struct NewRoom {
+    /// Its name, not empty.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The room it is under.
+    pub parent: Option<RoomId>,
+    /// Contents never touch a disk; it ends with its last member.
+    pub ephemeral: bool,
+    /// Visible to every key.
+    pub public: bool,
+    /// Only end-to-end encrypted content.
+    pub encrypted: bool,
+}
+
+/// Which kind of message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speech {
+    /// Moves the turn.
+    Chat,
+    /// Does not.
+    Thinking,
+}
+
+/// A message to be sent.
+#[derive(Clone, Debug)]
+pub struct Say {
+    /// Where.
+    pub room: RoomId,
+    /// Chat or thinking.
+    pub speech: Speech,
+    /// The text.
+    pub content: String,
+    /// The message it answers, as the client named it.
+    pub reply_to: Option<String>,
+    /// Agents to be told.
+    pub mentions: Vec<AgentId>,
+    /// JSON text.
+    pub metadata: Option<String>,
+    /// Set when the client may repeat this.
+    pub dedup: Option<DedupId>,
+}
+
+/// What an agent is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Default, minicbor::Encode, minicbor::Decode)]
+pub struct Presence {
+    /// Idle unless said otherwise.
+    #[n(0)]
+    pub status: Status,
+    /// In its own words.
+    #[n(1)]
+    pub detail: Option<String>,
+    /// Percent, 0 to 100.
+    #[n(2)]
+    pub progress: Option<u8>,
+}
+
+/// The four things an agent may be doing (spec §3, `set_presence`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, minicbor::Encode, minicbor::Decode)]
+#[cbor(index_only)]
+pub enum Status {
+    /// Nothing.
+    #[default]
+    #[n(0)]
+    Idle,
+    /// For somebody.
+    #[n(1)]
+    Waiting,
+    /// On something.
+    #[n(2)]
+    Working,
+    /// About something.
+    #[n(3)]
+    Thinking,
+}
+
+/// A command's good end.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Nothing to tell.
+    Done,
+    /// Registered.
+    Attached(Attached),
+    /// A room was made.
+    Room(RoomView),
+    /// Joined; `false` if the agent was there already.
+    Joined(bool),
+    /// Sent.
+    Said(SaidOk),
+    /// Rooms, by name.
+    Rooms(Vec<RoomView>),
+    /// Agents.
+    Agents(Vec<AgentView>),
+    /// All about a room.
+    RoomInfo(RoomInfo),
+    /// Read again: the cursor can be served now. `false`: it counts as the tip, because it is not
+    /// of this mesh or too far ahead.
+    Roamed(bool),
+    /// For an operator.
+    Status(crate::status::Status),
+}
+
+/// An agent is registered. From now on events for it are emitted.
+#[derive(Clone, Debug)]
+pub struct Attached {
+    /// To be given with each later command.
+    pub registration: Registration,
+    /// Rooms restored, each with the last number it is known to have seen. `None`: not a
+    /// reconnection (the client is told nothing of rooms).
+    pub restored: Option<Vec<(RoomId, Number)>>,
+    /// A connection at this node that held the id until now and is to be closed.
+    pub displaced: Option<Registration>,
+    /// When it was registered. Unix milliseconds.
+    pub connected_ms: u64,
+}
+
+/// A message is durable, numbered and delivered at this node.
+#[derive(Clone, Debug)]
+pub struct SaidOk {
+    /// Its id.
+    pub message: MessageId,
+    /// Its number here.
+    pub number: Number,
+    /// When it was written. Unix milliseconds.
+    pub wall_ms: u64,
+    /// The author's name with it.
+    pub name: String,
+    /// Whether this is an earlier send that was repeated.
+    pub repeated: bool,
+}
+
+/// A room as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomView {
+    /// Its id.
+    pub room: RoomId,
+    /// Its name in this mesh now.
+    pub name: Arc<str>,
+    /// What it is for.
+    pub description: Option<Arc<str>>,
+    /// The room it is under.
+    pub parent: Option<RoomId>,
+    /// Memory only.
+    pub ephemeral: bool,
+    /// Visible to every key.
+    pub public: bool,
+    /// Only end-to-end encrypted content.
+    pub encrypted: bool,
+    /// The key that made it; `None` for the lobby.
+    pub owner: Option<KeyPrint>,
+    /// The agent that made it.
+    pub created_by: Option<AgentId>,
+    /// Unix milliseconds.
+    pub created_ms: u64,
+    /// Unix milliseconds of the newest message.
+    pub last_activity_ms: Option<u64>,
+    /// Agents in it, on all nodes.
+    pub members: usize,
+    /// Highest number delivered here.
+    pub tip: Number,
+}
+
+/// An agent as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentView {
+    /// Its id.
+    pub agent: AgentId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// The node it is attached to.
+    pub node: NodeId,
+    /// What it says it can do.
+    pub capabilities: Vec<String>,
+    /// Unix milliseconds.
+    pub connected_ms: u64,
+    /// Unix milliseconds.
+    pub last_active_ms: u64,
+    /// What it is doing.
+    pub presence: Presence,
+}
+
+/// All about a room.
+#[derive(Clone, Debug)]
+pub struct RoomInfo {
+    /// The room.
+    pub room: RoomView,
+    /// Members in join order.
+    pub agents: Vec<AgentView>,
+    /// Rooms under it that the caller may see.
+    pub sub_rooms: Vec<RoomView>,
+    /// Whose turn it is.
+    pub turn: Option<AgentId>,
+}
+
+/// An expected no. The bridge gives each a code of spec §12.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// No such room, or none that the caller may know of.
+    #[error("no such room")]
+    NoRoom,
+    /// A private room of another key.
+    #[error("the room belongs to another key")]
+    NotYours,
+    /// Joined members only.
+    #[error("join the room first")]
+    NotMember,
+    /// The name is taken.
+    #[error("a room named {0:?} exists already")]
+    NameTaken(String),
+    /// The id is connected, or belongs to another key.
+    #[error("agent id {0:?} is taken")]
+    AgentTaken(AgentId),
+    /// The room takes only end-to-end encrypted content.
+    #[error("the room is end-to-end encrypted: content must be a clw1: blob")]
+    Plaintext,
+    /// Too large to be an entry.
+    #[error("message is too large: {len} bytes, allowed are {max}")]
+    TooLarge {
+        /// As given.
+        len: usize,
+        /// At most.
+        max: usize,
+    },
+    /// Something given is not acceptable; says what.
+    #[error("{0}")]
+    Invalid(String),
+    /// Kept from before this node joined the mesh: to be read only.
+    #[error("the room is from before this node joined the mesh and can only be read")]
+    Closed,
+    /// A bound of this node was reached; says which.
+    #[error("{0}")]
+    Full(String),
+    /// The agent registered anew elsewhere.
+    #[error("the agent registered again on a newer connection")]
+    Superseded,
+    /// The node is stopping.
+    #[error("the node is stopping; use another one")]
+    Stopping,
+}

@@ -1,0 +1,366 @@
+//! What nodes say to each other. CBOR; [`Message::decode`] bounds and checks, [`Message::verify`]
+//! checks signatures, and only then does an engine see it.
+
+use minicbor::{Decode, Encode, bytes::ByteVec};
+use thiserror::Error;
+
+use crate::{
+    entry::encode,
+    id::{LogId, MeshId, NodeId, RoomId},
+    identity::{self, Identity},
+    limits::{
+        ASK_ENTRIES_MAX, BODY_BYTES_MAX, BUCKETS, DIGEST_ROOMS_MAX, FRAME_BYTES_MAX, SPANS_MAX,
+    },
+    number::{Era, Number},
+    roster::RosterNews,
+    run::{BadRun, Run, Verified},
+};
+
+/// Entries `after + 1` … `upto` of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Span {
+    /// The log.
+    #[n(0)]
+    pub log: LogId,
+    /// Exclusive.
+    #[n(1)]
+    pub after: u64,
+    /// Inclusive.
+    #[n(2)]
+    pub upto: u64,
+}
+
+/// A body that was too large for its run.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct ApartBody {
+    /// Its log.
+    #[n(0)]
+    pub log: LogId,
+    /// Its entry.
+    #[n(1)]
+    pub seq: u64,
+    /// The encoded body.
+    #[n(2)]
+    pub body: ByteVec,
+}
+
+/// One log's head in a [`Message::Have`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Head {
+    /// The log.
+    #[n(0)]
+    pub log: LogId,
+    /// The log seq of its newest entry held.
+    #[n(1)]
+    pub seq: u64,
+}
+
+/// A room's digest: equal at two nodes when their frontiers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct RoomDigest {
+    /// The room.
+    #[n(0)]
+    pub room: RoomId,
+    /// Over its frontier.
+    #[n(1)]
+    pub digest: u64,
+}
+
+/// A sign of life, signed, relayed by any path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Beacon {
+    /// Whose.
+    #[n(0)]
+    pub node: NodeId,
+    /// Which start of it.
+    #[n(1)]
+    pub boot: u64,
+    /// Rises with every beacon of a boot.
+    #[n(2)]
+    pub tick: u64,
+    /// The version of its roster.
+    #[n(3)]
+    pub roster: u64,
+    /// Over the digests of all its rooms.
+    #[n(4)]
+    pub digest: u64,
+}
+
+/// A node's rooms for a successor, or its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Post {
+    /// The room.
+    #[n(0)]
+    pub room: RoomId,
+    /// The era in question.
+    #[n(1)]
+    pub era: Era,
+    /// In an answer: the successor's log in that room.
+    #[n(2)]
+    pub log: LogId,
+}
+
+/// Something signed by the node it is about, so that anybody may pass it on.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Signed<T> {
+    /// What was signed.
+    #[n(0)]
+    pub it: T,
+    /// By `it`'s node.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub signature: [u8; 64],
+}
+
+/// What nodes say to each other.
+#[derive(Clone, Debug, Encode, Decode)]
+pub enum Message<R = Run> {
+    /// New entries, as they are written. By gossip, or to one node.
+    #[n(0)]
+    Runs(#[n(0)] Vec<R>),
+    /// Entries asked for by `Want`, with the bodies that are apart. `last`: nothing more comes.
+    #[n(1)]
+    Spans {
+        /// The room.
+        #[n(0)]
+        room: RoomId,
+        /// Whole runs, each log's in order.
+        #[n(1)]
+        runs: Vec<R>,
+        /// Their bodies that are apart.
+        #[n(2)]
+        bodies: Vec<ApartBody>,
+        /// The answer ends here.
+        #[n(3)]
+        last: bool,
+    },
+    /// Bodies apart, of runs that came without. Answered by `Spans` without runs.
+    #[n(2)]
+    WantBodies {
+        /// The room.
+        #[n(0)]
+        room: RoomId,
+        /// Places, one entry each.
+        #[n(1)]
+        at: Vec<Head>,
+    },
+    /// Entries that the sender lacks. Answered by `Spans`.
+    #[n(3)]
+    Want {
+        /// The room.
+        #[n(0)]
+        room: RoomId,
+        /// What is wanted.
+        #[n(1)]
+        spans: Vec<Span>,
+    },
+    /// The sender's frontier. `answer`: the receiver's is asked for.
+    #[n(4)]
+    Have {
+        /// The room.
+        #[n(0)]
+        room: RoomId,
+        /// One head for each log.
+        #[n(1)]
+        heads: Vec<Head>,
+        /// Tell yours.
+        #[n(2)]
+        answer: bool,
+    },
+    /// Digests of the sender's rooms, folded into [`BUCKETS`].
+    #[n(5)]
+    Buckets(#[n(0)] Vec<u64>),
+    /// Digests of the sender's rooms in the buckets that differed. Those of the receiver that are
+    /// not named are unknown to the sender.
+    #[n(6)]
+    Digests(#[n(0)] Vec<RoomDigest>),
+    /// A sign of life.
+    #[n(7)]
+    Beacon(#[n(0)] Signed<Beacon>),
+    /// What a node says of its agents.
+    #[n(8)]
+    Roster(#[n(0)] Box<Signed<RosterNews>>),
+    /// The whole roster of `node` is wanted, if newer than (boot, version).
+    #[n(9)]
+    WantRoster {
+        /// Whose.
+        #[n(0)]
+        node: NodeId,
+        /// Known boot.
+        #[n(1)]
+        boot: u64,
+        /// Known version.
+        #[n(2)]
+        version: u64,
+    },
+    /// To a sequencer: these cannot be delivered here any more, or have no number.
+    #[n(10)]
+    Ask {
+        /// The room.
+        #[n(0)]
+        room: RoomId,
+        /// The era the asker takes for current.
+        #[n(1)]
+        era: Era,
+        /// The asker's tip.
+        #[n(2)]
+        tip: Number,
+        /// The entries.
+        #[n(3)]
+        spans: Vec<Span>,
+    },
+    /// Has `node` been heard?
+    #[n(11)]
+    Probe {
+        /// Whose beacon.
+        #[n(0)]
+        node: NodeId,
+    },
+    /// It was, so many milliseconds ago; `None`: never.
+    #[n(12)]
+    Sighting {
+        /// Whose beacon.
+        #[n(0)]
+        node: NodeId,
+        /// How old the last one is.
+        #[n(1)]
+        age_ms: Option<u64>,
+    },
+    /// The sender stops: will the receiver sequence these?
+    #[n(13)]
+    Offer(#[n(0)] Vec<Post>),
+    /// It will.
+    #[n(14)]
+    Accept(#[n(0)] Vec<Post>),
+    /// It has the `HandedOver` of these, durably.
+    #[n(15)]
+    Taken(#[n(0)] Vec<Post>),
+    /// Two runs that prove a log forked.
+    #[n(16)]
+    Fork(#[n(0)] Box<[R; 2]>),
+}
+
+/// Why a message was refused.
+#[derive(Debug, Error)]
+pub enum BadMessage {
+    /// Longer than a frame.
+    #[error("message of {0} bytes")]
+    Bytes(usize),
+    /// Not CBOR of this protocol.
+    #[error("message cannot be read: {0}")]
+    Form(#[from] minicbor::decode::Error),
+    /// A list longer than allowed.
+    #[error("message lists {0} things")]
+    Length(usize),
+    /// A run in it.
+    #[error(transparent)]
+    Run(#[from] BadRun),
+    /// A signature.
+    #[error("signature does not verify")]
+    Signature,
+}
+
+impl Message<Run> {
+    /// Reads a message, without checking signatures.
+    ///
+    /// # Errors
+    ///
+    /// See [`BadMessage`].
+    pub fn decode(bytes: &[u8]) -> Result<Message<Run>, BadMessage> {
+        if bytes.len() > FRAME_BYTES_MAX {
+            return Err(BadMessage::Bytes(bytes.len()));
+        }
+        let message: Message<Run> = minicbor::decode(bytes)?;
+        let (length, max) = match &message {
+            Message::Runs(runs) => (runs.len(), SPANS_MAX),
+            Message::Spans { runs, bodies, .. } => (runs.len().max(bodies.len()), FRAME_BYTES_MAX),
+            Message::WantBodies { at, .. } => (at.len(), SPANS_MAX),
+            Message::Want { spans, .. } => (spans.len(), SPANS_MAX),
+            Message::Ask { spans, .. } => (spans.len(), ASK_ENTRIES_MAX),
+            Message::Have { heads, .. } => (heads.len(), crate::limits::LOGS_PER_ROOM_MAX),
+            Message::Buckets(buckets) => (buckets.len().abs_diff(BUCKETS), 0),
+            Message::Digests(rooms) => (rooms.len(), DIGEST_ROOMS_MAX),
+            Message::Offer(posts) | Message::Accept(posts) | Message::Taken(posts) => {
+                (posts.len(), DIGEST_ROOMS_MAX)
+            }
+            Message::Beacon(_)
+            | Message::Roster(_)
+            | Message::WantRoster { .. }
+            | Message::Probe { .. }
+            | Message::Sighting { .. }
+            | Message::Fork(_) => (0, 0),
+        };
+        if let Message::Spans { bodies, .. } = &message
+            && bodies.iter().any(|it| it.body.len() > BODY_BYTES_MAX)
+        {
+            return Err(BadMessage::Length(bodies.len()));
+        }
+        if length > max { Err(BadMessage::Length(length)) } else { Ok(message) }
+    }
+
+    /// Checks every seal and signature in it. The costly half: do it off the engine's thread.
+    ///
+    /// # Errors
+    ///
+    /// See [`BadMessage`]: whoever sent it is at fault.
+    pub fn verify(self, mesh: MeshId) -> Result<Message<Verified>, BadMessage> {
+        let check = |runs: Vec<Run>| -> Result<Vec<Verified>, BadRun> {
+            runs.into_iter().map(|run| run.verify(mesh)).collect()
+        };
+        Ok(match self {
+            Message::Runs(runs) => Message::Runs(check(runs)?),
+            Message::Spans { room, runs, bodies, last } => {
+                Message::Spans { room, runs: check(runs)?, bodies, last }
+            }
+            Message::Fork(runs) => {
+                let [a, b] = *runs;
+                Message::Fork(Box::new([a.verify(mesh)?, b.verify(mesh)?]))
+            }
+            Message::Beacon(it) => {
+                signed(mesh, it.it.node, &it)?;
+                Message::Beacon(it)
+            }
+            Message::Roster(it) => {
+                signed(mesh, it.it.node, &it)?;
+                Message::Roster(it)
+            }
+            Message::WantBodies { room, at } => Message::WantBodies { room, at },
+            Message::Want { room, spans } => Message::Want { room, spans },
+            Message::Have { room, heads, answer } => Message::Have { room, heads, answer },
+            Message::Buckets(buckets) => Message::Buckets(buckets),
+            Message::Digests(rooms) => Message::Digests(rooms),
+            Message::WantRoster { node, boot, version } => {
+                Message::WantRoster { node, boot, version }
+            }
+            Message::Ask { room, era, tip, spans } => Message::Ask { room, era, tip, spans },
+            Message::Probe { node } => Message::Probe { node },
+            Message::Sighting { node, age_ms } => Message::Sighting { node, age_ms },
+            Message::Offer(posts) => Message::Offer(posts),
+            Message::Accept(posts) => Message::Accept(posts),
+            Message::Taken(posts) => Message::Taken(posts),
+        })
+    }
+
+    /// As sent.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        encode(self)
+    }
+}
+
+fn signed<T: Encode<()>>(mesh: MeshId, node: NodeId, it: &Signed<T>) -> Result<(), BadMessage> {
+    let good = identity::verify(node, &signed_text(mesh, &it.it), &it.signature);
+    if good { Ok(()) } else { Err(BadMessage::Signature) }
+}
+
+fn signed_text<T: Encode<()>>(mesh: MeshId, it: &T) -> Vec<u8> {
+    [b"clawmesh says".as_slice(), &mesh.0, &encode(it)].concat()
+}
+
+impl<T: Encode<()>> Signed<T> {
+    /// Signs `it` as `identity`, within `mesh`.
+    #[must_use]
+    pub fn new(mesh: MeshId, identity: &Identity, it: T) -> Signed<T> {
+        let signature = identity.sign(&signed_text(mesh, &it));
+        Signed { it, signature }
+    }
+}

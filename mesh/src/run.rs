@@ -1,0 +1,295 @@
+//! Runs: consecutive entries of one log under one signature. What travels, and what is checked
+//! before anything else sees it.
+
+use minicbor::{Decode, Encode, bytes::ByteVec};
+use thiserror::Error;
+
+use crate::{
+    entry::{Facts, Header, VERSION, encode},
+    id::{Hash, LogId, MeshId, RoomId, sha256},
+    identity::{self, Identity},
+    limits::{BODY_BYTES_MAX, BODY_INLINE_BYTES_MAX, RUN_BYTES_MAX, RUN_ENTRIES_MAX},
+};
+
+/// Where a body is.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Carried {
+    /// In the run.
+    #[n(0)]
+    Here(#[n(0)] ByteVec),
+    /// Too large for it: to be fetched by its place.
+    #[n(1)]
+    Apart {
+        /// SHA-256 of the body.
+        #[cbor(n(0), with = "minicbor::bytes")]
+        hash: Hash,
+        /// Its length in bytes.
+        #[n(1)]
+        len: u64,
+    },
+}
+
+/// One entry of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct RunEntry {
+    /// Clock, wall time, kind, visibility.
+    #[n(0)]
+    pub facts: Facts,
+    /// The body, or its hash.
+    #[n(1)]
+    pub body: Carried,
+}
+
+/// Consecutive entries of one log, the last one signed, as they travel. Unchecked.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Run {
+    /// The room.
+    #[n(0)]
+    pub room: RoomId,
+    /// The log.
+    #[n(1)]
+    pub log: LogId,
+    /// Log seq of the first entry, from 1.
+    #[n(2)]
+    pub first: u64,
+    /// Hash of the header before the first entry; zeros before the first of all.
+    #[cbor(n(3), with = "minicbor::bytes")]
+    pub backlink: Hash,
+    /// The entries, at least one.
+    #[n(4)]
+    pub entries: Vec<RunEntry>,
+    /// The author's signature over the hash of the last header.
+    #[cbor(n(5), with = "minicbor::bytes")]
+    pub seal: [u8; 64],
+}
+
+/// Why a run was refused. All of it is a function of the run alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BadRun {
+    /// No entries, or more than allowed.
+    #[error("run has {0} entries, allowed are 1 to {RUN_ENTRIES_MAX}")]
+    Entries(usize),
+    /// A log seq that cannot be.
+    #[error("run begins at log seq {0}")]
+    First(u64),
+    /// A body over the limit, or apart without need, or inline in spite of its size.
+    #[error("body of {0} bytes does not travel this way")]
+    Body(u64),
+    /// More than fits a seal.
+    #[error("run has {0} bytes")]
+    Bytes(usize),
+    /// Clocks must rise.
+    #[error("clocks of the run do not rise")]
+    Clock,
+    /// The signature is not the author's.
+    #[error("seal does not verify")]
+    Seal,
+}
+
+/// A run whose form, hashes and seal hold. Whether it continues a log is for the log to say.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    run: Run,
+    /// `hashes[i]` is the hash of the header of entry `i`.
+    hashes: Vec<Hash>,
+}
+
+impl Run {
+    /// Checks everything that needs nothing but the run and the mesh it must be of.
+    ///
+    /// # Errors
+    ///
+    /// See [`BadRun`]: the sender is at fault, or speaks for another mesh.
+    pub fn verify(self, mesh: MeshId) -> Result<Verified, BadRun> {
+        if self.entries.is_empty() || self.entries.len() > RUN_ENTRIES_MAX {
+            return Err(BadRun::Entries(self.entries.len()));
+        }
+        if self.first == 0 || self.first > u64::MAX >> 3 {
+            return Err(BadRun::First(self.first));
+        }
+        let mut bytes = 0;
+        for entry in &self.entries {
+            match &entry.body {
+                Carried::Here(body) if body.len() > BODY_INLINE_BYTES_MAX => {
+                    return Err(BadRun::Body(body.len() as u64));
+                }
+                Carried::Apart { len, .. }
+                    if *len <= BODY_INLINE_BYTES_MAX as u64 || *len > BODY_BYTES_MAX as u64 =>
+                {
+                    return Err(BadRun::Body(*len));
+                }
+                Carried::Here(body) => bytes += body.len(),
+                Carried::Apart { .. } => {}
+            }
+        }
+        // One entry may always travel, so what is limited is what was added to the first.
+        if bytes > RUN_BYTES_MAX {
+            return Err(BadRun::Bytes(bytes));
+        }
+        if self.entries.windows(2).any(|pair| pair[1].facts.clock <= pair[0].facts.clock) {
+            return Err(BadRun::Clock);
+        }
+        let hashes = self.hashes(mesh);
+        let last = hashes.last().expect("there is at least one entry");
+        if !identity::verify(self.log.author, &seal_text(last), &self.seal) {
+            return Err(BadRun::Seal);
+        }
+        Ok(Verified { run: self, hashes })
+    }
+
+    fn hashes(&self, mesh: MeshId) -> Vec<Hash> {
+        let mut backlink = self.backlink;
+        let mut hashes = Vec::with_capacity(self.entries.len());
+        for (seq, entry) in (self.first..).zip(&self.entries) {
+            let (body_hash, body_len) = match &entry.body {
+                Carried::Here(body) => (sha256(&[body]), body.len() as u64),
+                Carried::Apart { hash, len } => (*hash, *len),
+            };
+            let header = Header {
+                version: VERSION,
+                mesh,
+                room: self.room,
+                log: self.log,
+                seq,
+                backlink,
+                facts: entry.facts,
+                body_hash,
+                body_len,
+            };
+            backlink = header.hash();
+            hashes.push(backlink);
+        }
+        hashes
+    }
+
+    /// Log seq of the last entry.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.first + self.entries.len() as u64 - 1
+    }
+
+    /// Signs the entries as a run of `identity`'s log.
+    pub(crate) fn seal(mut self, mesh: MeshId, identity: &Identity) -> Verified {
+        let hashes = self.hashes(mesh);
+        self.seal = identity.sign(&seal_text(hashes.last().expect("a run has entries")));
+        Verified { run: self, hashes }
+    }
+
+    /// How many bytes it takes encoded, near enough to plan with: bodies, facts, frame.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let entry = |it: &RunEntry| match &it.body {
+            Carried::Here(body) => body.len() + 24,
+            Carried::Apart { .. } => 64,
+        };
+        self.entries.iter().map(entry).sum::<usize>() + 192
+    }
+
+    /// Deterministic CBOR.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        encode(self)
+    }
+}
+
+fn seal_text(last: &Hash) -> Vec<u8> {
+    [b"clawmesh seal".as_slice(), last].concat()
+}
+
+impl Verified {
+    /// The run itself.
+    #[must_use]
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The hash of the header of entry `seq`, if the run has it. The place just before the run
+    /// counts: its hash is the backlink.
+    #[must_use]
+    pub fn hash_at(&self, seq: u64) -> Option<Hash> {
+        if seq + 1 == self.run.first {
+            return Some(self.run.backlink);
+        }
+        let i = usize::try_from(seq.checked_sub(self.run.first)?).ok()?;
+        self.hashes.get(i).copied()
+    }
+
+    /// The hash of the last header.
+    #[must_use]
+    pub fn head(&self) -> Hash {
+        *self.hashes.last().expect("a verified run has entries")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::RoomId;
+
+    const MESH: MeshId = MeshId([1; 16]);
+
+    fn run(bodies: &[&[u8]]) -> (Run, Identity) {
+        let identity = Identity::from_seed(&[5; 32]);
+        let entries = bodies
+            .iter()
+            .zip(1..)
+            .map(|(body, clock)| RunEntry {
+                facts: Facts { clock, wall_ms: 0, kind: 1, visible: true },
+                body: Carried::Here(body.to_vec().into()),
+            })
+            .collect();
+        let log = LogId { author: identity.node_id(), incarnation: 0 };
+        let room = RoomId([2; 16]);
+        (Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] }, identity)
+    }
+
+    #[test]
+    fn a_sealed_run_verifies_and_any_change_to_it_does_not() {
+        let (run, identity) = run(&[b"a", b"b"]);
+        let good = run.seal(MESH, &identity).run().clone();
+        assert!(good.clone().verify(MESH).is_ok());
+        assert_eq!(good.clone().verify(MeshId([2; 16])).unwrap_err(), BadRun::Seal);
+        let check = |change: &dyn Fn(&mut Run)| {
+            let mut bad = good.clone();
+            change(&mut bad);
+            assert_eq!(bad.verify(MESH).unwrap_err(), BadRun::Seal);
+        };
+        check(&|run| run.first = 2);
+        check(&|run| run.room = RoomId([3; 16]));
+        check(&|run| run.backlink = [1; 32]);
+        check(&|run| run.entries[0].facts.wall_ms = 9);
+        check(&|run| run.entries[0].facts.visible = false);
+        check(&|run| run.entries[1].body = Carried::Here(b"c".to_vec().into()));
+        check(&|run| run.log.incarnation = 1);
+        check(&|run| {
+            run.entries.pop();
+        });
+    }
+
+    #[test]
+    fn the_form_is_checked_before_the_seal() {
+        let (empty, _) = run(&[]);
+        assert_eq!(empty.verify(MESH).unwrap_err(), BadRun::Entries(0));
+        let (mut falling, _) = run(&[b"a", b"b"]);
+        falling.entries[1].facts.clock = 1;
+        assert_eq!(falling.verify(MESH).unwrap_err(), BadRun::Clock);
+        let (large, _) = run(&[&[0; BODY_INLINE_BYTES_MAX + 1]]);
+        assert!(matches!(large.verify(MESH).unwrap_err(), BadRun::Body(_)));
+        let (many, _) = run(&[[0; 8_000].as_slice(); 5]);
+        assert!(matches!(many.verify(MESH).unwrap_err(), BadRun::Bytes(_)));
+    }
+
+    #[test]
+    fn decoding_never_panics_on_cut_or_changed_bytes() {
+        let (run, identity) = run(&[b"hello", b"world"]);
+        let bytes = run.seal(MESH, &identity).run().encode();
+        for i in 0..bytes.len() {
+            let _ = minicbor::decode::<Run>(&bytes[..i]);
+            let mut bad = bytes.clone();
+            bad[i] ^= 0x5a;
+            if let Ok(run) = minicbor::decode::<Run>(&bad) {
+                let _ = run.verify(MESH);
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What an operator sees of a node.
+
+use crate::{
+    id::{MeshId, NodeId, RoomId},
+    number::{Era, Number},
+};
+
+/// The node and its mesh.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// This node.
+    pub node: NodeId,
+    /// Its mesh.
+    pub mesh: MeshId,
+    /// Nodes heard of, this one left out.
+    pub nodes: Vec<NodeStatus>,
+    /// Rooms, the directory left out.
+    pub rooms: Vec<RoomStatus>,
+    /// Agents attached to this node.
+    pub agents: usize,
+    /// Agents attached to all nodes heard.
+    pub agents_mesh: usize,
+    /// Things peers did that they should not have: see each counter.
+    pub faults: Faults,
+    /// Authors whose logs were found forked.
+    pub forked: Vec<NodeId>,
+}
+
+/// Another node.
+#[derive(Clone, Debug)]
+pub struct NodeStatus {
+    /// Which.
+    pub node: NodeId,
+    /// The name its operator gave it.
+    pub name: Option<String>,
+    /// Directly connected.
+    pub connected: bool,
+    /// Heard by any path within the lease.
+    pub alive: bool,
+    /// Milliseconds since its last beacon; `None` if it was never heard since our start.
+    pub heard_ms_ago: Option<u64>,
+    /// Agents attached to it.
+    pub agents: usize,
+}
+
+/// A room.
+#[derive(Clone, Debug)]
+pub struct RoomStatus {
+    /// Which.
+    pub room: RoomId,
+    /// Its name.
+    pub name: String,
+    /// The era it is in.
+    pub era: Era,
+    /// Who issues numbers there.
+    pub sequencer: NodeId,
+    /// Highest number delivered here.
+    pub tip: Number,
+    /// Entries of this node or others held here and not yet delivered.
+    pub undelivered: usize,
+    /// Entries known to exist at connected peers and not yet here.
+    pub behind: u64,
+    /// Entries of this node that no connected peer is known to have.
+    pub unsent: u64,
+    /// Numbers left as holes since the start.
+    pub holes: u64,
+}
+
+/// Counters of what peers did wrong, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Runs that did not continue a log as they claimed.
+    pub chain: u64,
+    /// Entries whose meaning is void: numbers of an era not theirs, claims in foreign lanes.
+    pub void: u64,
+    /// Logs found forked.
+    pub forks: u64,
+    /// Runs dropped because too many were waiting.
+    pub overflow: u64,
+    /// Messages that made no sense where they came.
+    pub stray: u64,
+}

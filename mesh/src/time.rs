@@ -1,0 +1,12 @@
+//! The time an input happened at. The core reads no clock: its driver says what time it is.
+
+use std::time::Duration;
+
+/// One reading of both clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Now {
+    /// Monotonic, since an arbitrary point. All waiting is measured with it.
+    pub mono: Duration,
+    /// Unix milliseconds. For people, and for the order in which members joined.
+    pub wall_ms: u64,
+}
