@@ -11,7 +11,7 @@ use crate::{
     entry::{DedupId, Stored},
     id::{At, Hash, LogId, LogIx, MeshId, NodeId, RoomId},
     number::{Era, Number},
-    run::Run,
+    run::{Certificate, Run},
 };
 
 /// What became of a number at this node.
@@ -52,7 +52,7 @@ pub struct RoomRecord {
     pub turn: Option<u64>,
     /// This node issues only from eras above this one: what it opened in an earlier life is closed.
     #[n(6)]
-    pub floor: Era,
+    pub floor: Option<Era>,
     /// Contents are memory only.
     #[n(7)]
     pub ephemeral: bool,
@@ -79,20 +79,12 @@ pub struct LogRecord {
     /// Every visible entry up to here has been delivered: a restart looks only above.
     #[n(4)]
     pub settled: u64,
-    /// Where the log was found forked, if it was.
+    /// The place where the log was found forked, if it was: nothing from there on counts.
     #[n(5)]
-    pub fork: Option<ForkMark>,
-}
-
-/// Where a log has two entries at one place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct ForkMark {
-    /// The place.
-    #[n(0)]
-    pub seq: u64,
-    /// The lower of the two header hashes: the one that counts.
-    #[cbor(n(1), with = "minicbor::bytes")]
-    pub hash: Hash,
+    pub fork: Option<u64>,
+    /// The seal of its newest entry.
+    #[cbor(n(6), with = "minicbor::bytes")]
+    pub seal: [u8; 64],
 }
 
 /// An era at this node.
@@ -146,8 +138,8 @@ pub enum Change {
     Foretold { room: RoomId, at: At, numbers: Option<Foretold> },
     /// A repeated send is to be recognised.
     Dedup { room: RoomId, id: DedupId, at: At, wall_ms: u64 },
-    /// Two runs that prove a log forked.
-    Evidence { author: NodeId, runs: Box<[Run; 2]> },
+    /// A certificate and a run that together prove a log forked. The lowest place counts.
+    Evidence { certificate: Certificate, run: Box<Run> },
     /// The node's own state.
     Node(NodeRecord),
 }

@@ -13,7 +13,7 @@ use crate::{
     },
     number::{Era, Number},
     roster::RosterNews,
-    run::{BadRun, Run, Verified},
+    run::{BadRun, Certificate, Run, Verified},
 };
 
 /// Entries `after + 1` … `upto` of a log.
@@ -234,9 +234,9 @@ pub enum Message<R = Run> {
     /// It has the `HandedOver` of these, durably.
     #[n(15)]
     Taken(#[n(0)] Vec<Post>),
-    /// Two runs that prove a log forked.
+    /// A certificate and a run that gives its place another hash: the author forked its log.
     #[n(16)]
-    Fork(#[n(0)] Box<[R; 2]>),
+    Fork(#[n(0)] Certificate, #[n(1)] Box<R>),
 }
 
 /// Why a message was refused.
@@ -287,7 +287,7 @@ impl Message<Run> {
             | Message::WantRoster { .. }
             | Message::Probe { .. }
             | Message::Sighting { .. }
-            | Message::Fork(_) => (0, 0),
+            | Message::Fork(..) => (0, 0),
         };
         if let Message::Spans { bodies, .. } = &message
             && bodies.iter().any(|it| it.body.len() > BODY_BYTES_MAX)
@@ -311,9 +311,11 @@ impl Message<Run> {
             Message::Spans { room, runs, bodies, last } => {
                 Message::Spans { room, runs: check(runs)?, bodies, last }
             }
-            Message::Fork(runs) => {
-                let [a, b] = *runs;
-                Message::Fork(Box::new([a.verify(mesh)?, b.verify(mesh)?]))
+            Message::Fork(certificate, run) => {
+                if !certificate.verify() {
+                    return Err(BadMessage::Signature);
+                }
+                Message::Fork(certificate, Box::new(run.verify(mesh)?))
             }
             Message::Beacon(it) => {
                 signed(mesh, it.it.node, &it)?;

@@ -131,7 +131,8 @@ impl Run {
         }
         let hashes = self.hashes(mesh);
         let last = hashes.last().expect("there is at least one entry");
-        if !identity::verify(self.log.author, &seal_text(last), &self.seal) {
+        let certificate = self.certificate(*last);
+        if !certificate.verify() {
             return Err(BadRun::Seal);
         }
         Ok(Verified { run: self, hashes })
@@ -171,8 +172,13 @@ impl Run {
     /// Signs the entries as a run of `identity`'s log.
     pub(crate) fn seal(mut self, mesh: MeshId, identity: &Identity) -> Verified {
         let hashes = self.hashes(mesh);
-        self.seal = identity.sign(&seal_text(hashes.last().expect("a run has entries")));
+        let certificate = self.certificate(*hashes.last().expect("a run has entries"));
+        self.seal = identity.sign(&certificate.text());
         Verified { run: self, hashes }
+    }
+
+    fn certificate(&self, hash: Hash) -> Certificate {
+        Certificate { room: self.room, log: self.log, seq: self.last(), hash, seal: self.seal }
     }
 
     /// How many bytes it takes encoded, near enough to plan with: bodies, facts, frame.
@@ -192,8 +198,39 @@ impl Run {
     }
 }
 
-fn seal_text(last: &Hash) -> Vec<u8> {
-    [b"clawmesh seal".as_slice(), last].concat()
+/// What a seal says: its author's log has the header with this hash at this place. Two of one place
+/// with different hashes prove that the author forked its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Certificate {
+    /// The room.
+    #[n(0)]
+    pub room: RoomId,
+    /// The log.
+    #[n(1)]
+    pub log: LogId,
+    /// The place.
+    #[n(2)]
+    pub seq: u64,
+    /// Hash of the header there.
+    #[cbor(n(3), with = "minicbor::bytes")]
+    pub hash: Hash,
+    /// The author's signature over all of that.
+    #[cbor(n(4), with = "minicbor::bytes")]
+    pub seal: [u8; 64],
+}
+
+impl Certificate {
+    fn text(&self) -> Vec<u8> {
+        let (incarnation, seq) = (self.log.incarnation.to_be_bytes(), self.seq.to_be_bytes());
+        let log = self.log.author.0;
+        [b"clawmesh seal".as_slice(), &self.room.0, &log, &incarnation, &seq, &self.hash].concat()
+    }
+
+    /// Whether the author did sign this.
+    #[must_use]
+    pub fn verify(&self) -> bool {
+        identity::verify(self.log.author, &self.text(), &self.seal)
+    }
 }
 
 impl Verified {
@@ -214,10 +251,10 @@ impl Verified {
         self.hashes.get(i).copied()
     }
 
-    /// The hash of the last header.
+    /// What the run's seal says of its last entry.
     #[must_use]
-    pub fn head(&self) -> Hash {
-        *self.hashes.last().expect("a verified run has entries")
+    pub fn certificate(&self) -> Certificate {
+        self.run.certificate(*self.hashes.last().expect("a verified run has entries"))
     }
 }
 
