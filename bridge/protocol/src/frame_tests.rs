@@ -1,12 +1,13 @@
 use super::*;
+use crate::code::Code;
 use crate::event::{
     AgentJoined, AgentLeft, AgentName, Heartbeat, Mention, PresenceUpdate, RoomDestroyed,
     TurnChanged, TurnReason, TypingIndicator,
 };
 use crate::object::{Agent, MeshNote, Message, Room, Visibility};
 use crate::reply::{Empty, HistoryResult, InRoom, Registered, Resumed, RoomInfoResult};
+use crate::request;
 use crate::value::{Metadata, Progress, Status};
-use crate::{Code, request};
 
 fn refusal(line: &str) -> RequestError {
     parse_request(line).expect_err(line)

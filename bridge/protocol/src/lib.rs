@@ -2,8 +2,8 @@
 //!
 //! This crate is an API boundary. It knows JSON and nothing else: no sockets, no clocks, no
 //! randomness (ids of frames are given by the caller), no meaning. Its one contract: whatever
-//! [`parse_request`] accepts is typed, sound and within the bounds of [`limits`], and whatever an
-//! `encode_*` function returns is exactly one line.
+//! [`frame::parse_request`] accepts is typed, sound and within the bounds of [`limits`], and whatever an
+//! `encode_*` function of [`frame`] returns is exactly one line.
 //!
 //! Timestamps are RFC 3339 strings in UTC with `Z`; ids are strings; `seq` is within `[1, 2^53)`.
 //!
@@ -22,14 +22,3 @@ pub mod object;
 pub mod reply;
 pub mod request;
 pub mod value;
-
-pub use code::Code;
-pub use event::Event;
-pub use frame::{
-    FrameError, Incoming, RequestError, ServerFrame, encode_event, encode_reply, encode_request,
-    parse_request,
-};
-pub use object::{Agent, MeshNote, Message, Room, Visibility};
-pub use reply::Reply;
-pub use request::{Command, Request};
-pub use value::{ApiKey, DedupId, Metadata, Progress, SendOptions, Status};
