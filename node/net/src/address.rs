@@ -1,0 +1,238 @@
+//! Where a peer may be: a host and a port, perhaps with the id expected there.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use libp2p::multiaddr::{Multiaddr, Protocol};
+
+use crate::identity::{NodeId, node_of};
+use crate::limits::HOST_BYTES_MAX;
+
+/// A host (IP address or name) and a TCP port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    host: Host,
+    port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Host {
+    Ip(IpAddr),
+    Name(String),
+}
+
+/// An [`Address`], and the node that must answer there if it is known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PeerAddress {
+    /// `None`: whoever answers (and knows the mesh secret) is welcome.
+    pub node: Option<NodeId>,
+    /// Where to dial.
+    pub address: Address,
+}
+
+/// Why a text is not an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// Neither `host:port` nor a multiaddr.
+    #[error("not an address: write host:port, [ipv6]:port or /ip4/…/tcp/…")]
+    Syntax,
+    /// Port 0, a wildcard or an impossible name.
+    #[error("not an address that can be dialled: name a host and a port above 0")]
+    Undiallable,
+    /// The part in front of the `@` or behind `/p2p/`.
+    #[error("not a node id: write 64 hex digits")]
+    Node,
+}
+
+impl Address {
+    /// # Errors
+    /// Port 0 and unspecified addresses cannot be dialled; names have letters, digits, `-`, `_` and `.`.
+    pub fn new(host: &str, port: u16) -> Result<Address, AddressError> {
+        let host = match host.parse::<IpAddr>() {
+            Ok(ip) => Host::Ip(ip.to_canonical()),
+            Err(_) => Host::Name(host.to_ascii_lowercase()),
+        };
+        let valid = match &host {
+            Host::Ip(ip) => !ip.is_unspecified() && !ip.is_multicast(),
+            Host::Name(name) => is_host_name(name),
+        };
+        if valid && port > 0 { Ok(Address { host, port }) } else { Err(AddressError::Undiallable) }
+    }
+
+    /// The socket address, if the host is not a name.
+    #[must_use]
+    pub fn socket(&self) -> Option<SocketAddr> {
+        match &self.host {
+            Host::Ip(ip) => Some(SocketAddr::new(*ip, self.port)),
+            Host::Name(_) => None,
+        }
+    }
+
+    /// Host and port for a lookup.
+    pub(crate) fn parts(&self) -> (String, u16) {
+        let host = match &self.host {
+            Host::Ip(ip) => ip.to_string(),
+            Host::Name(name) => name.clone(),
+        };
+        (host, self.port)
+    }
+
+    /// Only good on the same machine.
+    pub(crate) fn is_loopback(&self) -> bool {
+        match &self.host {
+            Host::Ip(ip) => ip.is_loopback(),
+            Host::Name(name) => name == "localhost" || name.ends_with(".localhost"),
+        }
+    }
+
+    /// Means something else on every link, so that it is no use to others.
+    pub(crate) fn is_link_local(&self) -> bool {
+        match &self.host {
+            Host::Ip(IpAddr::V4(ip)) => ip.is_link_local(),
+            Host::Ip(IpAddr::V6(ip)) => ip.is_unicast_link_local(),
+            Host::Name(_) => false,
+        }
+    }
+}
+
+fn is_host_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= HOST_BYTES_MAX
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        // A number at the end is a mistyped IP address, and some resolvers accept strange ones.
+        && !name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()))
+}
+
+impl TryFrom<SocketAddr> for Address {
+    type Error = AddressError;
+
+    fn try_from(socket: SocketAddr) -> Result<Address, AddressError> {
+        Address::new(&socket.ip().to_string(), socket.port())
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Ip(ip) => SocketAddr::new(*ip, self.port).fmt(f),
+            Host::Name(name) => write!(f, "{name}:{}", self.port),
+        }
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Address, AddressError> {
+        if let Ok(socket) = text.parse::<SocketAddr>() {
+            return Address::try_from(socket);
+        }
+        let (host, port) = text.rsplit_once(':').ok_or(AddressError::Syntax)?;
+        Address::new(host, port.parse().map_err(|_| AddressError::Syntax)?)
+    }
+}
+
+impl fmt::Display for PeerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(node) = &self.node {
+            for byte in node {
+                write!(f, "{byte:02x}")?;
+            }
+            f.write_str("@")?;
+        }
+        self.address.fmt(f)
+    }
+}
+
+/// `host:port`, `node@host:port` with the node id in hex, or a multiaddr such as `/ip4/10.0.0.7/tcp/7000/p2p/12D3…`.
+impl FromStr for PeerAddress {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<PeerAddress, AddressError> {
+        if text.starts_with('/') {
+            return from_multiaddr(&text.parse().map_err(|_| AddressError::Syntax)?);
+        }
+        match text.split_once('@') {
+            Some((node, address)) => {
+                Ok(PeerAddress { node: Some(parse_node(node)?), address: address.parse()? })
+            }
+            None => Ok(PeerAddress { node: None, address: text.parse()? }),
+        }
+    }
+}
+
+fn parse_node(text: &str) -> Result<NodeId, AddressError> {
+    if text.len() != 64 || !text.is_ascii() {
+        return Err(AddressError::Node);
+    }
+    let mut node = NodeId::default();
+    for (byte, pair) in node.iter_mut().zip(text.as_bytes().chunks(2)) {
+        let pair = std::str::from_utf8(pair).map_err(|_| AddressError::Node)?;
+        *byte = u8::from_str_radix(pair, 16).map_err(|_| AddressError::Node)?;
+    }
+    Ok(node)
+}
+
+fn from_multiaddr(multiaddr: &Multiaddr) -> Result<PeerAddress, AddressError> {
+    let mut parts = multiaddr.iter();
+    let host = host_of(parts.next()).ok_or(AddressError::Syntax)?;
+    let Some(Protocol::Tcp(port)) = parts.next() else { return Err(AddressError::Syntax) };
+    let node = match parts.next() {
+        None => None,
+        Some(Protocol::P2p(peer)) => Some(node_of(&peer).ok_or(AddressError::Node)?),
+        Some(_) => return Err(AddressError::Syntax),
+    };
+    Ok(PeerAddress { node, address: Address::new(&host, port)? })
+}
+
+fn host_of(part: Option<Protocol<'_>>) -> Option<String> {
+    if let Some(Protocol::Ip4(ip)) = part {
+        Some(ip.to_string())
+    } else if let Some(Protocol::Ip6(ip)) = part {
+        Some(ip.to_string())
+    } else if let Some(Protocol::Dns(name) | Protocol::Dns4(name) | Protocol::Dns6(name)) = part {
+        Some(name.into_owned())
+    } else {
+        None
+    }
+}
+
+/// The address in a multiaddr of the TCP transport; port 0 and wildcards are none.
+pub(crate) fn address_in(multiaddr: &Multiaddr) -> Option<Address> {
+    from_multiaddr(multiaddr).ok().map(|peer| peer.address)
+}
+
+/// What the TCP transport of libp2p calls a socket address.
+pub(crate) fn multiaddr_of(socket: SocketAddr) -> Multiaddr {
+    Multiaddr::from(socket.ip()).with(Protocol::Tcp(socket.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: Result<&str, AddressError>) {
+        let got = text.parse::<PeerAddress>().map(|address| address.to_string());
+        assert_eq!(got.as_deref(), expect.as_deref().map_err(|e| *e).as_ref().map(|e| &**e), "{text}");
+    }
+
+    #[test]
+    fn addresses_parse() {
+        let id = "ab".repeat(32);
+        check("127.0.0.1:7000", Ok("127.0.0.1:7000"));
+        check("[::1]:7000", Ok("[::1]:7000"));
+        check("Host-1.example:7000", Ok("host-1.example:7000"));
+        check(&format!("{id}@h:1"), Ok(&format!("{id}@h:1")));
+        check("/ip4/10.0.0.1/tcp/7", Ok("10.0.0.1:7"));
+        check("/dns4/a.example/tcp/7", Ok("a.example:7"));
+        check("10.0.0.1:0", Err(AddressError::Undiallable));
+        check("0.0.0.0:7", Err(AddressError::Undiallable));
+        check("10.0.0.256:7", Err(AddressError::Undiallable));
+        check("a b:7", Err(AddressError::Undiallable));
+        check("host", Err(AddressError::Syntax));
+        check("host:70000", Err(AddressError::Syntax));
+        check("/ip4/10.0.0.1/udp/7", Err(AddressError::Syntax));
+        check("abc@host:7", Err(AddressError::Node));
+    }
+}

@@ -1,0 +1,104 @@
+//! What peers tell each other about where nodes are: the sender first, then the peers it is connected to.
+//!
+//! A sequence of records: node id (32 bytes), number of addresses (u8), and each address as length (u8) and text
+//! (`host:port`). Addresses that do not parse are skipped: a newer node may know kinds that we do not.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use crate::address::Address;
+use crate::identity::NodeId;
+use crate::limits::{ANNOUNCED_PEERS_MAX, PEER_ADDRESSES_MAX};
+
+/// Where one node says, or is said, to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) node: NodeId,
+    pub(crate) addresses: Vec<Address>,
+}
+
+/// The bytes end in the middle of a record, or there are too many records or addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a malformed announcement")]
+pub(crate) struct Malformed;
+
+/// Encodes at most [`ANNOUNCED_PEERS_MAX`] records with at most [`PEER_ADDRESSES_MAX`] addresses each.
+pub(crate) fn encode(records: &[Record]) -> Bytes {
+    let mut buffer = BytesMut::new();
+    for record in records.iter().take(ANNOUNCED_PEERS_MAX) {
+        let texts: Vec<String> = record.addresses.iter().map(Address::to_string).collect();
+        // Only host names near the longest possible do not fit into the length byte.
+        let texts = texts.iter().filter(|text| u8::try_from(text.len()).is_ok());
+        let texts: Vec<&String> = texts.take(PEER_ADDRESSES_MAX).collect();
+        buffer.put_slice(&record.node);
+        buffer.put_u8(texts.len() as u8);
+        for text in texts {
+            buffer.put_u8(text.len() as u8);
+            buffer.put_slice(text.as_bytes());
+        }
+    }
+    buffer.freeze()
+}
+
+pub(crate) fn decode(mut bytes: Bytes) -> Result<Vec<Record>, Malformed> {
+    let mut records = Vec::new();
+    while bytes.has_remaining() {
+        if records.len() == ANNOUNCED_PEERS_MAX {
+            return Err(Malformed);
+        }
+        let mut node = NodeId::default();
+        bytes.try_copy_to_slice(&mut node).map_err(|_| Malformed)?;
+        let count = usize::from(bytes.try_get_u8().map_err(|_| Malformed)?);
+        if count > PEER_ADDRESSES_MAX {
+            return Err(Malformed);
+        }
+        let mut addresses = Vec::with_capacity(count);
+        for _ in 0..count {
+            let length = usize::from(bytes.try_get_u8().map_err(|_| Malformed)?);
+            if bytes.remaining() < length {
+                return Err(Malformed);
+            }
+            let text = bytes.split_to(length);
+            if let Some(address) = std::str::from_utf8(&text).ok().and_then(|t| t.parse().ok()) {
+                addresses.push(address);
+            }
+        }
+        records.push(Record { node, addresses });
+    }
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(node: u8, addresses: &[&str]) -> Record {
+        Record {
+            node: [node; 32],
+            addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+        }
+    }
+
+    #[test]
+    fn announcements_round_trip_and_every_cut_is_refused_or_shorter() {
+        let records = [record(1, &["10.0.0.1:7", "host.example:8"]), record(2, &[])];
+        let bytes = encode(&records);
+        assert_eq!(decode(bytes.clone()).unwrap(), records);
+        for end in 0..bytes.len() {
+            if let Ok(fewer) = decode(bytes.slice(..end)) {
+                assert_eq!(fewer, records[..fewer.len()]);
+            }
+        }
+    }
+
+    #[test]
+    fn limits_hold() {
+        let many: Vec<Record> = (0..=ANNOUNCED_PEERS_MAX).map(|i| record(i as u8, &[])).collect();
+        assert_eq!(decode(encode(&many)).unwrap().len(), ANNOUNCED_PEERS_MAX);
+        let mut bytes = BytesMut::from(&encode(&many)[..]);
+        bytes.extend_from_slice(&encode(&many[..1]));
+        assert_eq!(decode(bytes.freeze()), Err(Malformed));
+        let mut greedy = vec![0u8; 32];
+        greedy.push(9);
+        assert_eq!(decode(greedy.into()), Err(Malformed));
+    }
+}

@@ -1,0 +1,136 @@
+//! The libp2p stack: TCP, pre-shared key, noise, yamux; gossipsub, frame streams, identify, ping.
+//! The settings of gossipsub are measured: see `docs` on libp2p's traps, and `limits.rs`.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use libp2p::connection_limits::{self, ConnectionLimits};
+use libp2p::core::upgrade::Version;
+use libp2p::gossipsub::{
+    self, IdentTopic, IdentityTransform, MaxCountSubscriptionFilter, Message, MessageAuthenticity,
+    MessageId, ValidationMode, WhitelistSubscriptionFilter,
+};
+use libp2p::identity::Keypair;
+use libp2p::pnet::{PnetConfig, PreSharedKey};
+use libp2p::swarm::NetworkBehaviour;
+use libp2p::{Swarm, Transport, identify, noise, ping, swarm, tcp, yamux};
+use sha2::{Digest, Sha256};
+
+use crate::gate::Gate;
+use crate::limits::{
+    CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX, DIALS_MAX, GOSSIP_QUEUE_MAX, GOSSIP_QUEUE_TIME,
+    GOSSIP_TRANSMIT_MAX, HANDSHAKE_TIMEOUT, IDLE_TIMEOUT, INBOUND_MAX, PING_INTERVAL, PING_TIMEOUT,
+    SUBSTREAMS_MAX,
+};
+use crate::settings::{Settings, StartError};
+
+type Filter = MaxCountSubscriptionFilter<WhitelistSubscriptionFilter>;
+
+#[derive(NetworkBehaviour)]
+pub(crate) struct Behaviour {
+    // First: what it refuses, nobody else sees.
+    pub(crate) gate: Gate,
+    limits: connection_limits::Behaviour,
+    pub(crate) gossip: gossipsub::Behaviour<IdentityTransform, Filter>,
+    pub(crate) frames: libp2p_stream::Behaviour,
+    identify: identify::Behaviour,
+    ping: ping::Behaviour,
+}
+
+/// The name of a topic on the wire.
+pub(crate) fn topic(index: u16) -> IdentTopic {
+    IdentTopic::new(format!("clawmesh/1/{index}"))
+}
+
+/// A swarm that is subscribed to all topics and does not listen yet.
+pub(crate) fn swarm(settings: &Settings) -> Result<Swarm<Behaviour>, StartError> {
+    let keypair = Keypair::ed25519_from_bytes(*settings.secret_key.0).map_err(setup)?;
+    let noise = noise::Config::new(&keypair).map_err(setup)?;
+    let mut yamux = yamux::Config::default();
+    yamux.set_max_num_streams(SUBSTREAMS_MAX);
+    let private = PnetConfig::new(PreSharedKey::new(*settings.pre_shared_key.0));
+    let transport = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true))
+        .and_then(move |socket, _| private.handshake(socket))
+        .upgrade(Version::V1)
+        .authenticate(noise)
+        .multiplex(yamux)
+        .timeout(HANDSHAKE_TIMEOUT)
+        .boxed();
+    let behaviour = Behaviour {
+        gate: Gate::default(),
+        limits: connection_limits::Behaviour::new(limits()),
+        gossip: gossip(settings.topics)?,
+        frames: libp2p_stream::Behaviour::new(),
+        identify: identify::Behaviour::new(
+            // Addresses are announced by us, who know which of them mean something to whom.
+            identify::Config::new("clawmesh/1".to_owned(), keypair.public())
+                .with_hide_listen_addrs(true)
+                .with_cache_size(0),
+        ),
+        ping: ping::Behaviour::new(
+            ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT),
+        ),
+    };
+    let config = swarm::Config::with_tokio_executor().with_idle_connection_timeout(IDLE_TIMEOUT);
+    Ok(Swarm::new(transport, behaviour, keypair.public().to_peer_id(), config))
+}
+
+fn setup(error: impl ToString) -> StartError {
+    StartError::Setup(error.to_string())
+}
+
+fn limits() -> ConnectionLimits {
+    ConnectionLimits::default()
+        .with_max_pending_incoming(Some(INBOUND_MAX))
+        .with_max_established_incoming(Some(INBOUND_MAX))
+        .with_max_pending_outgoing(Some(2 * DIALS_MAX as u32))
+        .with_max_established(Some(CONNECTIONS_MAX))
+        .with_max_established_per_peer(Some(CONNECTIONS_PER_PEER_MAX))
+}
+
+fn gossip(topics: u16) -> Result<gossipsub::Behaviour<IdentityTransform, Filter>, StartError> {
+    let config = gossipsub::ConfigBuilder::default()
+        .validation_mode(ValidationMode::Anonymous)
+        .validate_messages()
+        .message_id_fn(message_id)
+        .max_transmit_size(GOSSIP_TRANSMIT_MAX)
+        .max_control_message_size(GOSSIP_TRANSMIT_MAX)
+        .connection_handler_queue_len(GOSSIP_QUEUE_MAX)
+        .publish_queue_duration(GOSSIP_QUEUE_TIME)
+        .forward_queue_duration(GOSSIP_QUEUE_TIME)
+        .heartbeat_initial_delay(Duration::from_millis(100))
+        .mesh_n(6)
+        .mesh_n_low(4)
+        .mesh_n_high(10)
+        .mesh_outbound_min(2)
+        .flood_publish(true)
+        .history_length(12)
+        .build()
+        .map_err(setup)?;
+    let names: Vec<IdentTopic> = (0..topics).map(topic).collect();
+    let known: HashSet<_> = names.iter().map(IdentTopic::hash).collect();
+    // The default filter takes 100 topics and drops *all* of a peer that has more.
+    let filter = MaxCountSubscriptionFilter {
+        max_subscribed_topics: known.len(),
+        max_subscriptions_per_request: 2 * usize::from(crate::limits::TOPICS_MAX),
+        filter: WhitelistSubscriptionFilter(known),
+    };
+    let authenticity = MessageAuthenticity::Anonymous;
+    let mut gossip =
+        gossipsub::Behaviour::new_with_subscription_filter(authenticity, config, filter)
+            .map_err(setup)?;
+    for name in &names {
+        gossip.subscribe(name).map_err(setup)?;
+    }
+    Ok(gossip)
+}
+
+/// Messages have no author and no number: they are their content, per topic.
+fn message_id(message: &Message) -> MessageId {
+    let mut hash = Sha256::new();
+    hash.update(message.topic.as_str());
+    // No topic contains it, so that topic and content cannot run into each other.
+    hash.update([0]);
+    hash.update(&message.data);
+    MessageId::new(&hash.finalize()[..20])
+}

@@ -1,0 +1,525 @@
+//! Who is known, where, in which state, and who is to be dialled when. A function of its inputs: no I/O, and
+//! the clock is passed in.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use libp2p::swarm::ConnectionId;
+
+use crate::address::{Address, PeerAddress};
+use crate::announcement::Record;
+use crate::backoff::Backoff;
+use crate::identity::NodeId;
+use crate::limits::{
+    ANNOUNCED_PEERS_MAX, DIALS_MAX, FULL_MESH_PEERS, PEER_ADDRESSES_MAX, PEERS_MAX, REDIAL_MAX,
+    REDIAL_MIN, REFUSAL_MAX, REFUSAL_MIN, SEEDS_MAX, SLOW_GAP, STRIKES_MAX, STRIKES_WINDOW,
+    WATCHDOG,
+};
+use crate::settings::Discovery;
+
+const REDIAL: Backoff = Backoff { min: REDIAL_MIN, max: REDIAL_MAX };
+const REFUSAL: Backoff = Backoff { min: REFUSAL_MIN, max: REFUSAL_MAX };
+
+/// How much an address is worth: the later ones push out the earlier ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    /// Some peer says so.
+    Hearsay,
+    /// The node itself says so.
+    Announced,
+    /// We have met the node there.
+    Dialled,
+    /// The operator says so.
+    Configured,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    address: Address,
+    origin: Origin,
+}
+
+/// Dialling one thing: when next, and how often it has failed in a row.
+#[derive(Debug, Default)]
+pub(crate) struct Redial {
+    pub(crate) failures: u32,
+    pub(crate) under_way: bool,
+    pub(crate) next: Option<Instant>,
+}
+
+impl Redial {
+    fn is_due(&self, now: Instant) -> bool {
+        !self.under_way && self.next.is_none_or(|next| next <= now)
+    }
+
+    fn fail(&mut self, now: Instant) {
+        self.failures = self.failures.saturating_add(1);
+        self.under_way = false;
+        self.next = Some(now + REDIAL.after(self.failures));
+    }
+}
+
+/// From where a connection comes: decides which addresses may be told to the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    SameMachine,
+    Elsewhere,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Peer {
+    addresses: Vec<Known>,
+    connections: HashMap<ConnectionId, Place>,
+    pub(crate) up_since: Option<Instant>,
+    pub(crate) redial: Redial,
+    pub(crate) rtt: Option<Duration>,
+    pub(crate) last_error: Option<String>,
+    strikes: u32,
+    strikes_since: Option<Instant>,
+    refusals: u32,
+    refused_until: Option<Instant>,
+    subscribed: HashSet<u16>,
+    slow: Option<Slow>,
+}
+
+/// Since when, and when last, gossip could not be sent to a peer.
+#[derive(Clone, Copy, Debug)]
+struct Slow {
+    since: Instant,
+    last: Instant,
+}
+
+impl Peer {
+    pub(crate) fn is_connected(&self) -> bool {
+        !self.connections.is_empty()
+    }
+
+    pub(crate) fn strikes(&self) -> u32 {
+        self.strikes
+    }
+
+    pub(crate) fn refused_until(&self) -> Option<Instant> {
+        self.refused_until
+    }
+
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.addresses.iter().map(|known| &known.address)
+    }
+
+    /// On this machine only if all connections are: a peer elsewhere may also have a tunnel.
+    fn place(&self) -> Place {
+        match self.connections.values().all(|place| *place == Place::SameMachine) {
+            true => Place::SameMachine,
+            false => Place::Elsewhere,
+        }
+    }
+
+    fn is_configured(&self) -> bool {
+        self.addresses.iter().any(|known| known.origin == Origin::Configured)
+    }
+
+    fn may_be_forgotten(&self, now: Instant) -> bool {
+        !self.is_connected()
+            && self.up_since.is_none()
+            && !self.redial.under_way
+            && !self.is_configured()
+            && self.refused_until.is_none_or(|until| until <= now)
+    }
+
+    /// Adds or promotes an address; `true` if it was not known this well before.
+    fn note(&mut self, address: &Address, origin: Origin) -> bool {
+        if let Some(known) = self.addresses.iter_mut().find(|known| known.address == *address) {
+            let better = origin > known.origin;
+            known.origin = known.origin.max(origin);
+            return better;
+        }
+        if self.addresses.len() >= PEER_ADDRESSES_MAX {
+            let worst = self.addresses.iter().enumerate().min_by_key(|(_, known)| known.origin);
+            match worst.map(|(index, known)| (index, known.origin)) {
+                Some((index, worst)) if worst < origin => self.addresses.remove(index),
+                Some(_) | None => return false,
+            };
+        }
+        self.addresses.push(Known { address: address.clone(), origin });
+        true
+    }
+}
+
+/// A configured address whose node is not known (yet).
+#[derive(Debug)]
+pub(crate) struct Seed {
+    pub(crate) address: Address,
+    pub(crate) node: Option<NodeId>,
+    pub(crate) redial: Redial,
+    pub(crate) last_error: Option<String>,
+}
+
+/// What to dial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Seed(Address),
+    Peer(NodeId),
+}
+
+/// What [`Book::connected`] found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Admitted,
+    /// The book is full of peers that cannot be forgotten.
+    NoRoom,
+}
+
+#[derive(Debug)]
+pub(crate) struct Book {
+    me: NodeId,
+    discovery: Discovery,
+    peers: HashMap<NodeId, Peer>,
+    seeds: Vec<Seed>,
+}
+
+impl Book {
+    pub(crate) fn new(me: NodeId, discovery: Discovery) -> Book {
+        Book { me, discovery, peers: HashMap::new(), seeds: Vec::new() }
+    }
+
+    pub(crate) fn peer(&self, node: &NodeId) -> Option<&Peer> {
+        self.peers.get(node)
+    }
+
+    pub(crate) fn peers(&self) -> impl Iterator<Item = (&NodeId, &Peer)> {
+        self.peers.iter()
+    }
+
+    /// Seeds that no node has answered for yet.
+    pub(crate) fn nameless_seeds(&self) -> impl Iterator<Item = &Seed> {
+        self.seeds.iter().filter(|seed| seed.node.is_none())
+    }
+
+    /// Adds what the operator configured, to be dialled at once and for ever.
+    pub(crate) fn configure(&mut self, configured: PeerAddress, now: Instant) {
+        let PeerAddress { node, address } = configured;
+        match node {
+            Some(node) => {
+                if let Some(peer) = self.admit(node, now) {
+                    if peer.note(&address, Origin::Configured) {
+                        peer.redial.next = None;
+                    }
+                }
+            }
+            None => {
+                let known = self.seeds.iter().any(|seed| seed.address == address);
+                if !known && self.seeds.len() < SEEDS_MAX {
+                    let redial = Redial::default();
+                    self.seeds.push(Seed { address, node: None, redial, last_error: None });
+                }
+            }
+        }
+    }
+
+    /// The entry of a node, new if there is room; the longest failing forgettable peer makes room. Never for ourselves.
+    fn admit(&mut self, node: NodeId, now: Instant) -> Option<&mut Peer> {
+        if node == self.me {
+            return None;
+        }
+        if !self.peers.contains_key(&node) && self.peers.len() >= PEERS_MAX {
+            let forgettable = self.peers.iter().filter(|(_, peer)| peer.may_be_forgotten(now));
+            let victim = forgettable.max_by_key(|(_, peer)| peer.redial.failures).map(|(n, _)| *n);
+            self.peers.remove(&victim?);
+        }
+        Some(self.peers.entry(node).or_default())
+    }
+
+    /// What to dial now, marked as under way. Learned peers only up to a full mesh.
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<(Target, Vec<Address>)> {
+        let mut under_way = self.peers.values().filter(|peer| peer.redial.under_way).count()
+            + self.seeds.iter().filter(|seed| seed.redial.under_way).count();
+        let connected = self.peers.values().filter(|peer| peer.is_connected()).count();
+        let mut due = Vec::new();
+        for seed in self.seeds.iter_mut().filter(|seed| seed.node.is_none()) {
+            if under_way < DIALS_MAX && seed.redial.is_due(now) {
+                seed.redial.under_way = true;
+                under_way += 1;
+                due.push((Target::Seed(seed.address.clone()), vec![seed.address.clone()]));
+            }
+        }
+        for (node, peer) in &mut self.peers {
+            let wanted = peer.is_configured()
+                || (self.discovery == Discovery::FullMesh && connected + under_way < FULL_MESH_PEERS);
+            let refused = peer.refused_until.is_some_and(|until| until > now);
+            let idle = !peer.is_connected() && !peer.addresses.is_empty();
+            if wanted && idle && !refused && under_way < DIALS_MAX && peer.redial.is_due(now) {
+                peer.redial.under_way = true;
+                under_way += 1;
+                due.push((Target::Peer(*node), peer.addresses().cloned().collect()));
+            }
+        }
+        due
+    }
+
+    /// Is the target connected (in the meantime), and how often has dialling it failed in a row?
+    pub(crate) fn dial_state(&self, target: &Target) -> (bool, u32) {
+        match target {
+            Target::Seed(address) => {
+                let seed = self.seeds.iter().find(|seed| seed.address == *address);
+                (false, seed.map_or(0, |seed| seed.redial.failures))
+            }
+            Target::Peer(node) => self
+                .peers
+                .get(node)
+                .map_or((false, 0), |peer| (peer.is_connected(), peer.redial.failures)),
+        }
+    }
+
+    /// A dial ended without a connection.
+    pub(crate) fn dial_failed(&mut self, target: &Target, error: Option<String>, now: Instant) {
+        match target {
+            Target::Seed(address) => {
+                if let Some(seed) = self.seeds.iter_mut().find(|seed| seed.address == *address) {
+                    seed.redial.fail(now);
+                    seed.last_error = error.or(seed.last_error.take());
+                }
+            }
+            Target::Peer(node) => {
+                if let Some(peer) = self.peers.get_mut(node) {
+                    peer.redial.fail(now);
+                    peer.last_error = error.or(peer.last_error.take());
+                }
+            }
+        }
+    }
+
+    /// Another node (or we) answered where this one was expected: hearsay is forgotten, and a seed that led
+    /// here is nameless again.
+    pub(crate) fn not_there(&mut self, node: &NodeId, address: &Address) {
+        if let Some(peer) = self.peers.get_mut(node) {
+            peer.addresses.retain(|known| known.address != *address);
+        }
+        for seed in &mut self.seeds {
+            if seed.address == *address && seed.node == Some(*node) {
+                seed.node = None;
+                seed.redial = Redial::default();
+            }
+        }
+    }
+
+    /// We ourselves answered at a seed.
+    pub(crate) fn is_me(&mut self, address: &Address) {
+        self.seeds.retain(|seed| seed.address != *address);
+    }
+
+    pub(crate) fn connected(
+        &mut self,
+        node: NodeId,
+        connection: ConnectionId,
+        place: Place,
+        now: Instant,
+    ) -> Admission {
+        let Some(peer) = self.admit(node, now) else { return Admission::NoRoom };
+        peer.connections.insert(connection, place);
+        peer.redial.under_way = false;
+        Admission::Admitted
+    }
+
+    /// We dialled `target` and met `node`; `address` is what worked. `true` if that is news.
+    pub(crate) fn met(&mut self, target: &Target, node: NodeId, address: &Address) -> bool {
+        let Some(peer) = self.peers.get_mut(&node) else { return false };
+        match target {
+            Target::Seed(seeded) => {
+                if let Some(seed) = self.seeds.iter_mut().find(|seed| seed.address == *seeded) {
+                    seed.node = Some(node);
+                    seed.redial = Redial::default();
+                    seed.last_error = None;
+                }
+                peer.note(seeded, Origin::Configured);
+                false
+            }
+            // A name was looked up if the address is not among the known ones; the name is worth more.
+            Target::Peer(_) if peer.addresses().any(|known| known == address) => {
+                peer.note(address, Origin::Dialled)
+            }
+            Target::Peer(_) => false,
+        }
+    }
+
+    /// `true` if this was the last connection.
+    pub(crate) fn disconnected(
+        &mut self,
+        node: &NodeId,
+        connection: ConnectionId,
+        error: Option<String>,
+        now: Instant,
+    ) -> bool {
+        let Some(peer) = self.peers.get_mut(node) else { return false };
+        let known = peer.connections.remove(&connection).is_some();
+        if !known || peer.is_connected() {
+            return false;
+        }
+        peer.last_error = error.or(peer.last_error.take());
+        peer.subscribed.clear();
+        peer.slow = None;
+        peer.rtt = None;
+        // A connection that never came up counts as a failed dial, or we would connect and fail at full speed.
+        peer.redial.fail(now);
+        true
+    }
+
+    pub(crate) fn up(&mut self, node: &NodeId, now: Instant) {
+        if let Some(peer) = self.peers.get_mut(node) {
+            peer.up_since = Some(now);
+            peer.redial.failures = 0;
+            peer.last_error = None;
+        }
+    }
+
+    pub(crate) fn down(&mut self, node: &NodeId) {
+        if let Some(peer) = self.peers.get_mut(node) {
+            peer.up_since = None;
+        }
+    }
+
+    pub(crate) fn measured(&mut self, node: &NodeId, rtt: Duration) {
+        if let Some(peer) = self.peers.get_mut(node) {
+            peer.rtt = Some(rtt);
+        }
+    }
+
+    pub(crate) fn failed(&mut self, node: &NodeId, error: String) {
+        if let Some(peer) = self.peers.get_mut(node) {
+            peer.last_error = Some(error);
+        }
+    }
+
+    /// What `from` announced; returns what it said about itself that is news. Addresses on this machine are believed
+    /// only from this machine.
+    pub(crate) fn learn(
+        &mut self,
+        from: &NodeId,
+        records: Vec<Record>,
+        now: Instant,
+    ) -> Vec<PeerAddress> {
+        let Some(place) = self.peers.get(from).map(Peer::place) else { return Vec::new() };
+        let mut news = Vec::new();
+        for Record { node, addresses } in records {
+            let usable = |address: &&Address| may_be_told(address, place);
+            let addresses: Vec<&Address> = addresses.iter().filter(usable).collect();
+            let origin = if node == *from { Origin::Announced } else { Origin::Hearsay };
+            if addresses.is_empty() {
+                continue;
+            }
+            let Some(peer) = self.admit(node, now) else { continue };
+            if origin == Origin::Announced {
+                // It knows best where it is not any more.
+                peer.addresses.retain(|known| {
+                    known.origin > Origin::Announced || addresses.contains(&&known.address)
+                });
+            }
+            for address in addresses {
+                if peer.note(address, origin) && origin == Origin::Announced {
+                    news.push(PeerAddress { node: Some(node), address: address.clone() });
+                }
+            }
+        }
+        news
+    }
+
+    /// What may be told to `to`: `own` addresses, and where the peers are that are up now.
+    pub(crate) fn announcement(&self, to: &NodeId, own: &[Address]) -> Vec<Record> {
+        let Some(place) = self.peers.get(to).map(Peer::place) else { return Vec::new() };
+        let own = own.iter().filter(|address| may_be_told(address, place));
+        let mut records = vec![Record {
+            node: self.me,
+            addresses: own.take(PEER_ADDRESSES_MAX).cloned().collect(),
+        }];
+        let mut others: Vec<Record> = self
+            .peers
+            .iter()
+            .filter(|(node, peer)| *node != to && peer.up_since.is_some())
+            .map(|(node, peer)| Record { node: *node, addresses: tellable(peer, place) })
+            .filter(|record| !record.addresses.is_empty())
+            .collect();
+        // In an order of its own, so that an unchanged announcement has the same bytes.
+        others.sort_by_key(|record| record.node);
+        others.truncate(ANNOUNCED_PEERS_MAX - 1);
+        records.extend(others);
+        records
+    }
+
+    pub(crate) fn subscribed(&mut self, node: &NodeId, topic: u16) {
+        if let Some(peer) = self.peers.get_mut(node) {
+            peer.subscribed.insert(topic);
+        }
+    }
+
+    pub(crate) fn unsubscribed(&mut self, node: &NodeId, topic: u16) {
+        if let Some(peer) = self.peers.get_mut(node) {
+            peer.subscribed.remove(&topic);
+        }
+    }
+
+    /// Gossip to this peer was dropped.
+    pub(crate) fn slow(&mut self, node: &NodeId, now: Instant) {
+        if let Some(peer) = self.peers.get_mut(node) {
+            let going_on = peer.slow.filter(|slow| now - slow.last <= SLOW_GAP);
+            let since = going_on.map_or(now, |slow| slow.since);
+            peer.slow = Some(Slow { since, last: now });
+        }
+    }
+
+    /// Peers whose gossip is dead though they are up: to be connected anew.
+    pub(crate) fn deaf(&mut self, now: Instant) -> Vec<NodeId> {
+        let mut deaf = Vec::new();
+        for (node, peer) in &mut self.peers {
+            let Some(since) = peer.up_since else { continue };
+            let silent = peer.subscribed.is_empty() && now - since >= WATCHDOG;
+            let stuck = peer.slow.is_some_and(|slow| slow.last - slow.since >= WATCHDOG);
+            if silent || stuck {
+                peer.last_error = Some("gossip with the peer had stopped".to_owned());
+                peer.slow = None;
+                // Asked once; the next question is ten seconds from now.
+                peer.up_since = Some(now);
+                deaf.push(*node);
+            }
+        }
+        deaf
+    }
+
+    /// Counts against a peer; `Some` when that was too much: refuse it until then.
+    pub(crate) fn strike(
+        &mut self,
+        node: &NodeId,
+        weight: u32,
+        reason: &str,
+        now: Instant,
+    ) -> Option<Instant> {
+        let peer = self.peers.get_mut(node)?;
+        if peer.strikes_since.is_none_or(|since| now - since > STRIKES_WINDOW) {
+            peer.strikes_since = Some(now);
+            peer.strikes = 0;
+        }
+        peer.strikes = peer.strikes.saturating_add(weight);
+        if peer.strikes < STRIKES_MAX {
+            return None;
+        }
+        peer.refusals = peer.refusals.saturating_add(1);
+        peer.strikes = 0;
+        peer.last_error = Some(format!("refused for a while: {reason}"));
+        let until = now + REFUSAL.full(peer.refusals);
+        peer.refused_until = Some(until);
+        Some(until)
+    }
+}
+
+fn tellable(peer: &Peer, place: Place) -> Vec<Address> {
+    let known = peer.addresses.iter().filter(|known| known.origin > Origin::Hearsay);
+    known.map(|known| &known.address).filter(|a| may_be_told(a, place)).cloned().collect()
+}
+
+fn may_be_told(address: &Address, place: Place) -> bool {
+    match place {
+        Place::SameMachine => true,
+        Place::Elsewhere => !address.is_loopback() && !address.is_link_local(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

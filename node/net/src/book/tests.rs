@@ -1,0 +1,151 @@
+use super::*;
+
+const ME: NodeId = [0; 32];
+const A: NodeId = [1; 32];
+const B: NodeId = [2; 32];
+
+fn book() -> (Book, Instant) {
+    (Book::new(ME, Discovery::FullMesh), Instant::now())
+}
+
+fn at(text: &str) -> Address {
+    text.parse().unwrap()
+}
+
+fn connect(book: &mut Book, node: NodeId, place: Place, now: Instant) -> ConnectionId {
+    let connection = ConnectionId::new_unchecked(usize::from(node[0]));
+    assert_eq!(book.connected(node, connection, place, now), Admission::Admitted);
+    connection
+}
+
+fn record(node: NodeId, addresses: &[&str]) -> Record {
+    Record { node, addresses: addresses.iter().map(|text| at(text)).collect() }
+}
+
+#[test]
+fn a_configured_peer_is_dialled_at_once_and_for_ever() {
+    let (mut book, mut now) = book();
+    book.configure(format!("{}@10.0.0.1:7", "01".repeat(32)).parse().unwrap(), now);
+    for _ in 0..50 {
+        let due = book.due(now);
+        assert_eq!(due, [(Target::Peer(A), vec![at("10.0.0.1:7")])]);
+        assert!(book.due(now).is_empty(), "one dial at a time");
+        book.dial_failed(&Target::Peer(A), Some("refused".into()), now);
+        assert!(book.due(now).is_empty(), "not at once again");
+        now += REDIAL_MAX;
+    }
+}
+
+#[test]
+fn a_seed_becomes_a_peer_and_a_seed_again_if_another_node_answers() {
+    let (mut book, now) = book();
+    book.configure("10.0.0.1:7".parse().unwrap(), now);
+    let target = Target::Seed(at("10.0.0.1:7"));
+    assert_eq!(book.due(now), [(target.clone(), vec![at("10.0.0.1:7")])]);
+    let connection = connect(&mut book, A, Place::Elsewhere, now);
+    book.met(&target, A, &at("10.0.0.1:7"));
+    assert!(book.due(now).is_empty());
+    assert!(book.disconnected(&A, connection, None, now));
+    let later = now + REDIAL_MAX;
+    assert_eq!(book.due(later), [(Target::Peer(A), vec![at("10.0.0.1:7")])]);
+    book.not_there(&A, &at("10.0.0.1:7"));
+    book.dial_failed(&Target::Peer(A), None, later);
+    assert_eq!(book.due(later + REDIAL_MAX), [(target, vec![at("10.0.0.1:7")])]);
+}
+
+#[test]
+fn loopback_is_told_to_and_believed_from_this_machine_only() {
+    let (mut book, now) = book();
+    connect(&mut book, A, Place::Elsewhere, now);
+    connect(&mut book, B, Place::SameMachine, now);
+    book.up(&A, now);
+    book.up(&B, now);
+    let own = [at("127.0.0.1:7"), at("10.0.0.9:7")];
+    let heard = vec![record(A, &["127.0.0.1:1", "10.0.0.1:1"])];
+    assert_eq!(book.learn(&A, heard, now).len(), 1);
+    let heard = vec![record(B, &["127.0.0.1:2", "10.0.0.2:2"])];
+    assert_eq!(book.learn(&B, heard.clone(), now).len(), 2);
+    assert!(book.learn(&B, heard, now).is_empty(), "news only once");
+    let to_a = book.announcement(&A, &own);
+    assert_eq!(to_a, [record(ME, &["10.0.0.9:7"]), record(B, &["10.0.0.2:2"])]);
+    let to_b = book.announcement(&B, &own);
+    assert_eq!(to_b, [record(ME, &["127.0.0.1:7", "10.0.0.9:7"]), record(A, &["10.0.0.1:1"])]);
+}
+
+#[test]
+fn hearsay_is_dialled_but_not_passed_on_and_never_pushes_out_better() {
+    let (mut book, now) = book();
+    connect(&mut book, A, Place::Elsewhere, now);
+    book.up(&A, now);
+    for i in 0..20 {
+        book.learn(&A, vec![record(B, &[&format!("10.0.0.2:{}", i + 1)])], now);
+    }
+    assert_eq!(book.peer(&B).unwrap().addresses().count(), PEER_ADDRESSES_MAX);
+    assert!(matches!(&book.due(now)[..], [(Target::Peer(B), _)]));
+    connect(&mut book, B, Place::Elsewhere, now);
+    book.up(&B, now);
+    assert_eq!(book.announcement(&A, &[]).len(), 1, "hearsay is not passed on");
+    book.learn(&B, vec![record(B, &["10.0.0.2:99"])], now);
+    assert_eq!(book.announcement(&A, &[])[1..], [record(B, &["10.0.0.2:99"])]);
+    assert!(book.learn(&A, vec![record(ME, &["10.0.0.3:1"])], now).is_empty());
+    assert!(book.peer(&ME).is_none(), "we do not dial ourselves");
+}
+
+#[test]
+fn the_book_is_bounded_and_forgets_only_the_forgettable() {
+    let (mut book, now) = book();
+    connect(&mut book, A, Place::Elsewhere, now);
+    for i in 0..PEERS_MAX + 10 {
+        let mut node = [9; 32];
+        node[..8].copy_from_slice(&(i as u64).to_be_bytes());
+        book.learn(&A, vec![record(node, &["10.1.1.1:1"])], now);
+    }
+    assert_eq!(book.peers().count(), PEERS_MAX);
+    assert!(book.peer(&A).is_some());
+}
+
+#[test]
+fn learned_peers_are_dialled_up_to_a_full_mesh() {
+    let (mut book, now) = book();
+    for i in 1..=FULL_MESH_PEERS {
+        connect(&mut book, [i as u8; 32], Place::Elsewhere, now);
+    }
+    book.learn(&A, vec![record([99; 32], &["10.1.1.1:1"])], now);
+    assert!(book.due(now).is_empty());
+    let connection = ConnectionId::new_unchecked(50);
+    book.disconnected(&[50; 32], connection, None, now);
+    assert_eq!(book.due(now).len(), 1);
+}
+
+#[test]
+fn strikes_lead_to_longer_and_longer_refusals() {
+    let (mut book, now) = book();
+    connect(&mut book, A, Place::Elsewhere, now);
+    let mut strikes = |now| (0..STRIKES_MAX).filter_map(|_| book.strike(&A, 1, "x", now)).next();
+    assert_eq!(strikes(now), Some(now + REFUSAL_MIN));
+    let later = now + REFUSAL_MIN;
+    assert_eq!(strikes(later), Some(later + 2 * REFUSAL_MIN));
+    for _ in 0..STRIKES_MAX - 1 {
+        assert_eq!(book.strike(&A, 1, "x", later), None);
+    }
+    let much_later = later + 2 * STRIKES_WINDOW;
+    assert_eq!(book.strike(&A, 1, "x", much_later), None, "old strikes are forgotten");
+}
+
+#[test]
+fn peers_without_gossip_are_found() {
+    let (mut book, now) = book();
+    connect(&mut book, A, Place::Elsewhere, now);
+    connect(&mut book, B, Place::Elsewhere, now);
+    book.up(&A, now);
+    book.up(&B, now);
+    book.subscribed(&B, 0);
+    assert!(book.deaf(now + WATCHDOG / 2).is_empty());
+    assert_eq!(book.deaf(now + WATCHDOG), [A]);
+    assert!(book.deaf(now + WATCHDOG).is_empty(), "asked once");
+    book.subscribed(&A, 0);
+    for second in 0..=WATCHDOG.as_secs() {
+        book.slow(&B, now + Duration::from_secs(second));
+    }
+    assert_eq!(book.deaf(now + WATCHDOG), [B]);
+}

@@ -1,0 +1,201 @@
+//! Who may connect: nodes with an ed25519 id that are not being refused, from addresses that do not hammer.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use libp2p::core::Endpoint;
+use libp2p::core::transport::PortUse;
+use libp2p::multiaddr::Protocol;
+use libp2p::swarm::{
+    ConnectionDenied, ConnectionId, FromSwarm, NetworkBehaviour, THandler, THandlerInEvent,
+    THandlerOutEvent, ToSwarm, dummy,
+};
+use libp2p::{Multiaddr, PeerId};
+
+use crate::identity::node_of;
+use crate::limits::{INBOUND_ADDRESSES_MAX, INBOUND_BURST, INBOUND_REFILL, PEERS_MAX};
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("connection refused: not an ed25519 node id")]
+    Foreign,
+    #[error("connection refused: the node misbehaved")]
+    Misbehaved,
+    #[error("connection refused: too many connections from this address")]
+    TooOften,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    refused: HashMap<PeerId, Instant>,
+    arrivals: HashMap<IpAddr, Bucket>,
+}
+
+/// A token bucket.
+#[derive(Debug)]
+struct Bucket {
+    tokens: u32,
+    refilled: Instant,
+}
+
+impl Bucket {
+    fn refill(&mut self, now: Instant) {
+        let gained = (now - self.refilled).as_millis() / INBOUND_REFILL.as_millis();
+        if gained > 0 {
+            self.tokens = self.tokens.saturating_add(gained.min(u128::from(INBOUND_BURST)) as u32);
+            self.tokens = self.tokens.min(INBOUND_BURST);
+            self.refilled = now;
+        }
+    }
+}
+
+impl Gate {
+    /// Refuses a peer until then. The caller disconnects it.
+    pub(crate) fn refuse(&mut self, peer: PeerId, until: Instant) {
+        let now = Instant::now();
+        self.refused.retain(|_, until| *until > now);
+        // Only peers of the book are refused, and of those there are not more.
+        if self.refused.len() < PEERS_MAX {
+            self.refused.insert(peer, until);
+        }
+    }
+
+    fn may_arrive(&mut self, remote: &Multiaddr, now: Instant) -> Result<(), Refusal> {
+        let Some(ip) = ip_of(remote).filter(|ip| !ip.is_loopback()) else { return Ok(()) };
+        if self.arrivals.len() >= INBOUND_ADDRESSES_MAX && !self.arrivals.contains_key(&ip) {
+            self.arrivals.retain(|_, bucket| {
+                bucket.refill(now);
+                bucket.tokens < INBOUND_BURST
+            });
+            if self.arrivals.len() >= INBOUND_ADDRESSES_MAX {
+                return Err(Refusal::TooOften);
+            }
+        }
+        let full = Bucket { tokens: INBOUND_BURST, refilled: now };
+        let bucket = self.arrivals.entry(ip).or_insert(full);
+        bucket.refill(now);
+        bucket.tokens = bucket.tokens.checked_sub(1).ok_or(Refusal::TooOften)?;
+        Ok(())
+    }
+
+    fn may_connect(&self, peer: &PeerId, now: Instant) -> Result<(), Refusal> {
+        if node_of(peer).is_none() {
+            return Err(Refusal::Foreign);
+        }
+        match self.refused.get(peer) {
+            Some(until) if *until > now => Err(Refusal::Misbehaved),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// The address that pays for a connection. Whoever has an IPv6 address has the /64 around it.
+fn ip_of(remote: &Multiaddr) -> Option<IpAddr> {
+    let first = remote.iter().next();
+    if let Some(Protocol::Ip4(ip)) = first {
+        Some(IpAddr::V4(ip))
+    } else if let Some(Protocol::Ip6(ip)) = first {
+        if ip.is_loopback() {
+            return Some(IpAddr::V6(ip));
+        }
+        let net = u128::from(ip) & (u128::MAX << 64);
+        Some(ip.to_ipv4_mapped().map_or(IpAddr::V6(net.into()), IpAddr::V4))
+    } else {
+        None
+    }
+}
+
+/// Is the other end of a connection on this machine?
+pub(crate) fn is_same_machine(remote: &Multiaddr) -> bool {
+    ip_of(remote).is_some_and(|ip| ip.is_loopback())
+}
+
+impl NetworkBehaviour for Gate {
+    type ConnectionHandler = dummy::ConnectionHandler;
+    type ToSwarm = Infallible;
+
+    fn handle_pending_inbound_connection(
+        &mut self,
+        _: ConnectionId,
+        _: &Multiaddr,
+        remote: &Multiaddr,
+    ) -> Result<(), ConnectionDenied> {
+        self.may_arrive(remote, Instant::now()).map_err(ConnectionDenied::new)
+    }
+
+    fn handle_established_inbound_connection(
+        &mut self,
+        _: ConnectionId,
+        peer: PeerId,
+        _: &Multiaddr,
+        _: &Multiaddr,
+    ) -> Result<THandler<Self>, ConnectionDenied> {
+        self.may_connect(&peer, Instant::now()).map_err(ConnectionDenied::new)?;
+        Ok(dummy::ConnectionHandler)
+    }
+
+    fn handle_established_outbound_connection(
+        &mut self,
+        _: ConnectionId,
+        peer: PeerId,
+        _: &Multiaddr,
+        _: Endpoint,
+        _: PortUse,
+    ) -> Result<THandler<Self>, ConnectionDenied> {
+        self.may_connect(&peer, Instant::now()).map_err(ConnectionDenied::new)?;
+        Ok(dummy::ConnectionHandler)
+    }
+
+    fn on_swarm_event(&mut self, _: FromSwarm<'_>) {}
+
+    fn on_connection_handler_event(
+        &mut self,
+        _: PeerId,
+        _: ConnectionId,
+        event: THandlerOutEvent<Self>,
+    ) {
+        match event {}
+    }
+
+    fn poll(&mut self, _: &mut Context<'_>) -> Poll<ToSwarm<Infallible, THandlerInEvent<Self>>> {
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_hammer_are_refused_until_they_rest() {
+        let (mut gate, now) = (Gate::default(), Instant::now());
+        let remote: Multiaddr = "/ip4/10.0.0.1/tcp/7".parse().unwrap();
+        let other: Multiaddr = "/ip4/10.0.0.2/tcp/7".parse().unwrap();
+        let local: Multiaddr = "/ip4/127.0.0.1/tcp/7".parse().unwrap();
+        for _ in 0..INBOUND_BURST {
+            gate.may_arrive(&remote, now).unwrap();
+        }
+        gate.may_arrive(&remote, now).unwrap_err();
+        gate.may_arrive(&other, now).unwrap();
+        gate.may_arrive(&remote, now + INBOUND_REFILL).unwrap();
+        gate.may_arrive(&remote, now + INBOUND_REFILL).unwrap_err();
+        for _ in 0..10 * INBOUND_BURST {
+            gate.may_arrive(&local, now).unwrap();
+        }
+    }
+
+    #[test]
+    fn foreign_and_refused_peers_stay_out() {
+        let (mut gate, now) = (Gate::default(), Instant::now());
+        assert!(matches!(gate.may_connect(&PeerId::random(), now), Err(Refusal::Foreign)));
+        let keypair = libp2p::identity::Keypair::generate_ed25519();
+        let peer = keypair.public().to_peer_id();
+        gate.may_connect(&peer, now).unwrap();
+        gate.refuse(peer, now + INBOUND_REFILL);
+        assert!(matches!(gate.may_connect(&peer, now), Err(Refusal::Misbehaved)));
+        gate.may_connect(&peer, now + INBOUND_REFILL).unwrap();
+    }
+}

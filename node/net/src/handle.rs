@@ -1,0 +1,283 @@
+//! The owner's handle.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+use crate::address::{Address, PeerAddress};
+use crate::book::Book;
+use crate::identity::NodeId;
+use crate::inbox::{Inbox, Ticket, inbox};
+use crate::limits::{
+    COMMANDS_MAX, GOSSIP_BYTES_MAX, PUBLISH_BYTES_MAX, PUBLISH_ITEMS_MAX, STRIKES_MAX, TOPICS_MAX,
+    VERDICTS_MAX,
+};
+use crate::outbox::{Outboxes, QueueLength, SendError};
+use crate::settings::{Settings, StartError};
+use crate::task::{self, Task};
+
+/// The network, from the outside. Cheap to clone; no call waits, except [`Net::shutdown`]. The network stops when all
+/// clones are dropped, or its [`Inbox`].
+#[derive(Clone, Debug)]
+pub struct Net {
+    me: NodeId,
+    topics: u16,
+    shared: Arc<Shared>,
+    publish: mpsc::Sender<Publish>,
+    publish_bytes: Arc<Semaphore>,
+    verdicts: mpsc::Sender<(Ticket, Verdict)>,
+    commands: mpsc::Sender<Command>,
+}
+
+/// What is to become of a gossip message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Relay it.
+    Accept,
+    /// Do not relay it; nobody is to blame (already known, not for us, too busy).
+    Ignore,
+    /// Do not relay it; the peer that passed it on should not have. Counts as a strike.
+    Reject,
+}
+
+/// Why a peer is penalised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// One bad thing: [`crate::limits::STRIKES_MAX`] of them within
+    /// [`crate::limits::STRIKES_WINDOW`] are too many.
+    Invalid,
+    /// What no correct node does: disconnected and refused at once.
+    Hostile,
+}
+
+impl Reason {
+    pub(crate) fn strikes(self) -> u32 {
+        match self {
+            Reason::Invalid => 1,
+            Reason::Hostile => STRIKES_MAX,
+        }
+    }
+}
+
+/// Why a payload was not queued for gossip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PublishError {
+    /// The network does not take payloads as fast as they come.
+    #[error("the gossip queue is full")]
+    Full,
+    /// Larger content travels as frames.
+    #[error("the payload is larger than {GOSSIP_BYTES_MAX} bytes")]
+    TooLarge,
+    /// Not below the number of topics in the settings.
+    #[error("there is no topic {0}")]
+    NoSuchTopic(u16),
+}
+
+/// One peer, or one configured address at which nobody has answered yet.
+#[derive(Clone, Debug)]
+pub struct PeerStatus {
+    /// `None` until somebody answered.
+    pub node: Option<NodeId>,
+    /// Where it is known to be.
+    pub addresses: Vec<Address>,
+    /// Between `Up` and `Down`.
+    pub connected: bool,
+    /// Round trip of the last ping.
+    pub rtt: Option<Duration>,
+    /// What waits to be sent to it.
+    pub outbound: QueueLength,
+    /// Bad things within the current window.
+    pub strikes: u32,
+    /// Time left during which it is refused.
+    pub refused_for: Option<Duration>,
+    /// Why it is not connected; the last one.
+    pub last_error: Option<String>,
+    /// Time until it is dialled again; `None` when connected, being dialled, or not to be dialled.
+    pub next_dial: Option<Duration>,
+}
+
+/// What handle and swarm task both see.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    book: Mutex<Book>,
+    pub(crate) outboxes: Outboxes,
+    listening: Mutex<Vec<SocketAddr>>,
+}
+
+impl Shared {
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn listening(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A payload on its way to gossipsub, and its share of the bytes.
+#[derive(Debug)]
+pub(crate) struct Publish {
+    pub(crate) topic: u16,
+    pub(crate) payload: Bytes,
+    pub(crate) _share: OwnedSemaphorePermit,
+}
+
+#[derive(Debug)]
+pub(crate) enum Command {
+    AddPeers(Vec<PeerAddress>),
+    Penalise(NodeId, Reason),
+    Shutdown(oneshot::Sender<()>),
+}
+
+/// What the swarm task is told.
+#[derive(Debug)]
+pub(crate) struct Orders {
+    pub(crate) publish: mpsc::Receiver<Publish>,
+    pub(crate) verdicts: mpsc::Receiver<(Ticket, Verdict)>,
+    pub(crate) commands: mpsc::Receiver<Command>,
+}
+
+/// Starts the network on the current tokio runtime. It listens when this returns: [`Net::listening`].
+///
+/// # Errors
+/// An address that cannot be bound is named.
+pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
+    if settings.topics > TOPICS_MAX {
+        return Err(StartError::Topics(settings.topics));
+    }
+    let (publish_sender, publish) = mpsc::channel(PUBLISH_ITEMS_MAX);
+    let (verdict_sender, verdicts) = mpsc::channel(VERDICTS_MAX);
+    let (command_sender, commands) = mpsc::channel(COMMANDS_MAX);
+    let (inbox_sender, inbox) = inbox();
+    let (mut swarm, me) = task::swarm(&settings)?;
+    let bound = task::listen(&mut swarm, &settings.listen).await?;
+    let mut book = Book::new(me, settings.discovery);
+    for peer in settings.peers {
+        book.configure(peer, Instant::now());
+    }
+    let shared = Arc::new(Shared {
+        book: Mutex::new(book),
+        outboxes: Outboxes::default(),
+        listening: Mutex::new(bound),
+    });
+    let net = Net {
+        me,
+        topics: settings.topics,
+        shared: shared.clone(),
+        publish: publish_sender,
+        publish_bytes: Arc::new(Semaphore::new(PUBLISH_BYTES_MAX)),
+        verdicts: verdict_sender,
+        commands: command_sender,
+    };
+    let announced = task::Announced { addresses: settings.announce, discovery: settings.discovery };
+    let task = Task::new(swarm, shared, inbox_sender, announced, settings.topics)?;
+    tokio::spawn(task.run(Orders { publish, verdicts, commands }));
+    Ok((net, inbox))
+}
+
+impl Net {
+    /// Our own node id.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.me
+    }
+
+    /// The addresses really bound; an unspecified one is resolved to those of the interfaces.
+    #[must_use]
+    pub fn listening(&self) -> Vec<SocketAddr> {
+        self.shared.listening().clone()
+    }
+
+    /// Queues a payload for all nodes. Ok promises nothing: gossip is lossy, nobody may listen, and a payload that went
+    /// through the same topic within a minute is not sent again.
+    ///
+    /// # Errors
+    /// See [`PublishError`].
+    pub fn publish(&self, topic: u16, payload: Bytes) -> Result<(), PublishError> {
+        if topic >= self.topics {
+            return Err(PublishError::NoSuchTopic(topic));
+        }
+        if payload.len() > GOSSIP_BYTES_MAX {
+            return Err(PublishError::TooLarge);
+        }
+        let bytes = u32::try_from(payload.len()).map_err(|_| PublishError::TooLarge)?;
+        let share = self.publish_bytes.clone().try_acquire_many_owned(bytes);
+        let share = share.map_err(|_| PublishError::Full)?;
+        let publish = Publish { topic, payload, _share: share };
+        self.publish.try_send(publish).map_err(|_| PublishError::Full)
+    }
+
+    /// Queues a frame for one node that is up. Frames to a node arrive in order, until its `Down`.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub fn send(&self, to: &NodeId, frame: Bytes) -> Result<(), SendError> {
+        self.shared.outboxes.get(to).ok_or(SendError::NotConnected)?.push(frame)
+    }
+
+    /// Decides about a gossip message.
+    pub fn verdict(&self, ticket: Ticket, verdict: Verdict) {
+        // A lost verdict is an `Ignore`: the message is not relayed, and anti-entropy brings it.
+        let _ = self.verdicts.try_send((ticket, verdict));
+    }
+
+    /// Adds peers to dial, as those in the settings. `false`: too many calls at once, try again.
+    pub fn add_peers(&self, peers: Vec<PeerAddress>) -> bool {
+        self.commands.try_send(Command::AddPeers(peers)).is_ok()
+    }
+
+    /// Counts a misdeed against a peer; after too many it is disconnected and refused for a while.
+    pub fn penalise(&self, node: NodeId, reason: Reason) {
+        // Lost only in a flood of them, and then others arrive.
+        let _ = self.commands.try_send(Command::Penalise(node, reason));
+    }
+
+    /// Everyone known, connected ones first.
+    #[must_use]
+    pub fn peers(&self) -> Vec<PeerStatus> {
+        let now = Instant::now();
+        let book = self.shared.book();
+        let left = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
+        let mut peers: Vec<PeerStatus> = book
+            .peers()
+            .map(|(node, peer)| PeerStatus {
+                node: Some(*node),
+                addresses: peer.addresses().cloned().collect(),
+                connected: peer.up_since.is_some(),
+                rtt: peer.rtt,
+                outbound: self.shared.outboxes.get(node).map(|o| o.length()).unwrap_or_default(),
+                strikes: peer.strikes(),
+                refused_for: left(peer.refused_until()).filter(|left| !left.is_zero()),
+                last_error: peer.last_error.clone(),
+                next_dial: left(peer.redial.next)
+                    .filter(|_| !peer.is_connected() && !peer.redial.under_way),
+            })
+            .collect();
+        peers.extend(book.nameless_seeds().map(|seed| PeerStatus {
+            node: None,
+            addresses: vec![seed.address.clone()],
+            connected: false,
+            rtt: None,
+            outbound: QueueLength::default(),
+            strikes: 0,
+            refused_for: None,
+            last_error: seed.last_error.clone(),
+            next_dial: left(seed.redial.next).filter(|_| !seed.redial.under_way),
+        }));
+        drop(book);
+        peers.sort_by_key(|peer| (!peer.connected, peer.node.is_none(), peer.node));
+        peers
+    }
+
+    /// Writes what is queued (for at most half a second), then stops. The inbox ends after it; other handles are dead.
+    pub async fn shutdown(self) {
+        let (stopped, stop) = oneshot::channel();
+        if self.commands.send(Command::Shutdown(stopped)).await.is_ok() {
+            // An error means that the task was gone before, which is as good.
+            let _ = stop.await;
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The network of a node: gossip to everyone, frames to one peer, and who is there. It moves bytes and does not know what
+//! they mean; it depends on neither the core nor the store.
+//!
+//! One task owns the libp2p swarm. The owner holds a [`Net`], whose calls never wait, and an [`Inbox`], which it must
+//! empty: a full inbox stops the reading of frames (flow control up to the sender), drops gossip, and delays `Up` and `Down`
+//! but never loses them. **The contract is [`Incoming`]**: between a node's `Up` and its `Down`, frames arrive in order and
+//! without gaps; gossip may be lost at any time.
+//!
+//! In reading order: [`limits`] (every bound), `identity`, `address`, `settings`, `inbox`, `handle` (the API);
+//! `frames` and `announcement` (bytes on the wire), `outbox`, `link` (one peer's streams), `book` (who is known, and
+//! whom to dial), `gate` (who may connect), `behaviour` (the libp2p stack), `task` (the loop).
+
+mod address;
+mod announcement;
+mod backoff;
+mod behaviour;
+mod book;
+mod dial;
+mod frames;
+mod gate;
+mod handle;
+mod identity;
+mod inbox;
+pub mod limits;
+mod link;
+mod outbox;
+mod settings;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use address::{Address, AddressError, PeerAddress};
+pub use handle::{Net, PeerStatus, PublishError, Reason, Verdict, start};
+pub use identity::NodeId;
+pub use inbox::{Inbox, Incoming, Ticket};
+pub use outbox::{QueueLength, SendError};
+pub use settings::{Discovery, Secret, Settings, StartError};

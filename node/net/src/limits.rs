@@ -1,0 +1,135 @@
+//! Every bound and every clock of this crate, with its reason. Nothing a peer or the owner can grow
+//! is unbounded; what does not fit is refused or dropped, never queued.
+//!
+//! Worst case in memory: [`INBOX_BYTES_MAX`] + [`PUBLISH_BYTES_MAX`] + per connected peer
+//! ([`OUTBOX_BYTES_MAX`] + two frames in the hands of its link + the gossip queue of
+//! [`GOSSIP_QUEUE_MAX`] payloads).
+
+use std::time::Duration;
+
+/// Largest direct frame, in bytes: a 1 MiB content plus the envelope the owner puts around it.
+pub const FRAME_BYTES_MAX: usize = 1024 * 1024 + 64 * 1024;
+/// Largest gossip payload, in bytes. gossipsub compares its whole read buffer with its transmit limit, so
+/// that payloads must stay far below it (`GOSSIP_TRANSMIT_MAX`) or a burst stalls the connection for good.
+pub const GOSSIP_BYTES_MAX: usize = 48 * 1024;
+/// `max_transmit_size` and `max_control_message_size` of gossipsub, in bytes.
+pub(crate) const GOSSIP_TRANSMIT_MAX: usize = 1024 * 1024;
+/// Gossip messages queued per peer inside gossipsub (its default of 5,000 would be 240 MiB).
+pub(crate) const GOSSIP_QUEUE_MAX: usize = 1024;
+/// Most topics. All subscriptions travel in one message, and a peer's are kept in a set.
+pub const TOPICS_MAX: u16 = 1024;
+
+/// Direct frames waiting for one peer; the next one is refused with `Full`.
+pub const OUTBOX_FRAMES_MAX: usize = 1024;
+/// Bytes of direct frames waiting for one peer.
+pub const OUTBOX_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Queued frames are written together until they make this many bytes: one write, one packet run.
+pub(crate) const COALESCE_BYTES: usize = 64 * 1024;
+/// Bytes asked for in one read of a peer's stream.
+pub(crate) const READ_BYTES: usize = 16 * 1024;
+
+/// Things the owner has not taken from the inbox yet.
+pub const INBOX_ITEMS_MAX: usize = 4096;
+/// Bytes of frames and gossip in the inbox. Larger than one frame by far, so that peers do not take turns.
+pub const INBOX_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Slots of the inbox that gossip may not take: a flood of gossip must not delay frames, Up and Down.
+pub(crate) const INBOX_RESERVED_ITEMS: usize = 1024;
+
+/// Gossip payloads accepted by `publish` and not yet handed to gossipsub.
+pub const PUBLISH_ITEMS_MAX: usize = 1024;
+/// Bytes of those payloads.
+pub const PUBLISH_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Verdicts on the way to the swarm: more than the inbox can hold tickets.
+pub(crate) const VERDICTS_MAX: usize = 2 * INBOX_ITEMS_MAX;
+/// Rare calls (`add_peers`, `penalise`) on the way to the swarm.
+pub(crate) const COMMANDS_MAX: usize = 256;
+/// What links have to say to the swarm task, which never waits for them.
+pub(crate) const LINK_EVENTS_MAX: usize = 1024;
+/// Incoming frame streams accepted and not yet given to their links.
+pub(crate) const STREAMS_MAX: usize = 256;
+/// Incoming streams one link has not looked at; a peer that opens more is refused the rest.
+pub(crate) const LINK_STREAMS_MAX: usize = 4;
+
+/// Peers known at all, connected or not.
+pub const PEERS_MAX: usize = 1024;
+/// Addresses kept per peer.
+pub const PEER_ADDRESSES_MAX: usize = 8;
+/// Configured addresses without a node id.
+pub const SEEDS_MAX: usize = 256;
+/// Learned peers are dialled until this many are connected: a full mesh up to here.
+pub const FULL_MESH_PEERS: usize = 50;
+/// Peers in one announcement; a full mesh and some.
+pub(crate) const ANNOUNCED_PEERS_MAX: usize = 128;
+/// Largest announcement, in bytes: all peers with all addresses at 100 bytes each.
+pub(crate) const ANNOUNCEMENT_BYTES_MAX: usize = 144 * 1024;
+/// Announcements read per peer and [`ANNOUNCEMENT_WINDOW`]; more are skipped.
+pub(crate) const ANNOUNCEMENTS_MAX: u32 = 64;
+/// See [`ANNOUNCEMENTS_MAX`].
+pub(crate) const ANNOUNCEMENT_WINDOW: Duration = Duration::from_secs(10);
+/// Longest host name (RFC 1035).
+pub(crate) const HOST_BYTES_MAX: usize = 253;
+/// Learned addresses waiting for room in the inbox; the oldest is dropped, the owner hears of it next time.
+pub(crate) const LEARNED_MAX: usize = 1024;
+
+/// Connections per peer: one dialled by each side, and one more for a peer that came back before its
+/// dead connection was noticed.
+pub(crate) const CONNECTIONS_PER_PEER_MAX: u32 = 3;
+/// Inbound connections, each of pending and established.
+pub(crate) const INBOUND_MAX: u32 = 128;
+/// Connections in total.
+pub(crate) const CONNECTIONS_MAX: u32 = 512;
+/// Dials under way at once.
+pub(crate) const DIALS_MAX: usize = 32;
+/// Substreams per connection: gossip, ping, identify and frames need about ten.
+pub(crate) const SUBSTREAMS_MAX: usize = 64;
+/// New connections one address may make at once, refilled by [`INBOUND_REFILL`]. Not for loopback.
+pub(crate) const INBOUND_BURST: u32 = 32;
+/// One connection more per this time and address.
+pub(crate) const INBOUND_REFILL: Duration = Duration::from_millis(500);
+/// Addresses whose connection rate is remembered.
+pub(crate) const INBOUND_ADDRESSES_MAX: usize = 4096;
+
+/// TCP, pre-shared key, noise and yamux together.
+pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Looking up a host name.
+pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Opening the two frame streams of a link.
+pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// A ping each ...
+pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(3);
+/// ... and a connection whose ping is not answered in this time is dead: noticed within 10 s.
+pub(crate) const PING_TIMEOUT: Duration = Duration::from_secs(7);
+/// libp2p closes idle connections; ours live until they break.
+pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
+/// First wait before a dial is repeated; doubles up to [`REDIAL_MAX`].
+pub(crate) const REDIAL_MIN: Duration = Duration::from_millis(200);
+/// See [`REDIAL_MIN`].
+pub(crate) const REDIAL_MAX: Duration = Duration::from_secs(15);
+/// First wait before broken streams of a living connection are opened again; doubles up to [`REOPEN_MAX`].
+pub(crate) const REOPEN_MIN: Duration = Duration::from_millis(20);
+/// See [`REOPEN_MIN`].
+pub(crate) const REOPEN_MAX: Duration = Duration::from_secs(5);
+/// How often the swarm task looks at its clocks.
+pub(crate) const TICK: Duration = Duration::from_millis(50);
+/// Changes to what we announce are gathered for this long: a mesh that starts changes it all the time.
+pub(crate) const ANNOUNCE_DELAY: Duration = Duration::from_millis(200);
+/// What was lost or refused is announced again.
+pub(crate) const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(60);
+/// A peer that is up and subscribed to nothing for this long, or cannot be sent gossip for this long, is
+/// connected anew: gossipsub disables itself on a connection after five failed substreams, silently.
+pub(crate) const WATCHDOG: Duration = Duration::from_secs(10);
+/// Gossip that cannot be sent is reported each second; a longer silence means that it recovered.
+pub(crate) const SLOW_GAP: Duration = Duration::from_secs(3);
+/// How long gossip may wait in a peer's queue.
+pub(crate) const GOSSIP_QUEUE_TIME: Duration = Duration::from_secs(5);
+/// How long `shutdown` waits for queued frames to be written.
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Strikes within [`STRIKES_WINDOW`] that make a peer refused.
+pub const STRIKES_MAX: u32 = 8;
+/// See [`STRIKES_MAX`].
+pub const STRIKES_WINDOW: Duration = Duration::from_secs(60);
+/// First time of refusal; doubles with each up to [`REFUSAL_MAX`].
+pub const REFUSAL_MIN: Duration = Duration::from_secs(10);
+/// See [`REFUSAL_MIN`].
+pub const REFUSAL_MAX: Duration = Duration::from_secs(600);

@@ -1,0 +1,402 @@
+//! The link to one peer: a task that keeps one frame stream open in each direction while there is a connection,
+//! and tells the owner `Up` and `Down`.
+//!
+//! A session is a pair of streams. It is up when ours has been accepted and theirs has arrived; when either ends, both are
+//! closed, and both sides start over. So whatever was lost, both owners see a `Down` and a new `Up`. The task may
+//! wait for the owner's inbox (that is the back pressure); the swarm task never does.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use libp2p::{PeerId, Stream, StreamProtocol};
+use libp2p_stream::{Control, OpenStreamError};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+
+use crate::announcement::{self, Malformed, Record};
+use crate::backoff::Backoff;
+use crate::frames::{self, ACCEPTED, FrameError, Tag};
+use crate::identity::NodeId;
+use crate::inbox::{InboxSender, Incoming};
+use crate::limits::{
+    ANNOUNCEMENT_WINDOW, ANNOUNCEMENTS_MAX, COALESCE_BYTES, LINK_STREAMS_MAX, OPEN_TIMEOUT,
+    READ_BYTES, REOPEN_MAX, REOPEN_MIN,
+};
+use crate::outbox::Outbox;
+
+pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/clawmesh/frames/1");
+
+const REOPEN: Backoff = Backoff { min: REOPEN_MIN, max: REOPEN_MAX };
+
+/// Is there a connection to open streams on?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Connection {
+    Open,
+    Gone,
+}
+
+/// The swarm task's end of a link. Dropping it ends the link, after its `Down`.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) connection: watch::Sender<Connection>,
+    /// What to tell the peer about addresses; only the latest matters.
+    pub(crate) announcement: watch::Sender<Bytes>,
+    /// Streams the peer opened.
+    pub(crate) streams: mpsc::Sender<Stream>,
+    pub(crate) outbox: Arc<Outbox>,
+}
+
+/// What a link tells the swarm task.
+#[derive(Debug)]
+pub(crate) enum LinkEvent {
+    Up,
+    Down,
+    /// The peer's announcement.
+    Announced(Vec<Record>),
+    /// The streams could not be opened or broke.
+    Failed(String),
+    /// The peer broke the protocol.
+    Violated(String),
+}
+
+/// What a link works with.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) node: NodeId,
+    pub(crate) peer: PeerId,
+    pub(crate) control: ControlHandle,
+    pub(crate) inbox: InboxSender,
+    pub(crate) events: mpsc::Sender<(NodeId, LinkEvent)>,
+}
+
+/// [`Control`] has no `Debug`.
+pub(crate) struct ControlHandle(pub(crate) Control);
+
+impl std::fmt::Debug for ControlHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Control")
+    }
+}
+
+/// Starts the task of a link.
+pub(crate) fn spawn(ends: Ends) -> Link {
+    let (connection, connection_seen) = watch::channel(Connection::Gone);
+    let (announcement, announcement_seen) = watch::channel(Bytes::new());
+    let (streams, arrivals) = mpsc::channel(LINK_STREAMS_MAX);
+    let outbox = Arc::new(Outbox::default());
+    let task = Task {
+        node: ends.node,
+        opener: Opener { peer: ends.peer, control: ends.control.0, arrivals, arrived: None },
+        connection: connection_seen,
+        announcement: announcement_seen,
+        outbox: outbox.clone(),
+        inbox: ends.inbox,
+        events: ends.events,
+    };
+    tokio::spawn(task.run());
+    Link { connection, announcement, streams, outbox }
+}
+
+struct Task {
+    node: NodeId,
+    opener: Opener,
+    connection: watch::Receiver<Connection>,
+    announcement: watch::Receiver<Bytes>,
+    outbox: Arc<Outbox>,
+    inbox: InboxSender,
+    events: mpsc::Sender<(NodeId, LinkEvent)>,
+}
+
+/// The network or the owner is gone: the link ends.
+struct Over;
+
+/// Why a session ended or never began.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    #[error("the connection is gone")]
+    Disconnected,
+    #[error("the peer opened its stream anew")]
+    Replaced,
+    #[error("the peer closed its stream")]
+    Closed,
+    #[error("the frame stream broke: {0}")]
+    Io(#[from] io::Error),
+    #[error("open a frame stream: {0}")]
+    Open(#[from] OpenStreamError),
+    #[error("open a frame stream: the peer does not answer")]
+    TimedOut,
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    #[error(transparent)]
+    Announcement(#[from] Malformed),
+    #[error("the network has stopped")]
+    Stopped,
+}
+
+impl Task {
+    async fn run(mut self) {
+        let mut failures = 0;
+        loop {
+            if self.connection.wait_for(|it| *it == Connection::Open).await.is_err() {
+                return;
+            }
+            let began = Instant::now();
+            match self.session().await {
+                Ok(Reached::Opening) => failures += 1,
+                // A session that breaks at once is no success either.
+                Ok(Reached::Up) if began.elapsed() < REOPEN_MAX => failures += 1,
+                Ok(Reached::Up) => failures = 1,
+                Err(Over) => return,
+            }
+            tokio::select! {
+                () = sleep(REOPEN.after(failures)) => {}
+                gone = self.connection.wait_for(|it| *it == Connection::Gone) => {
+                    if gone.is_err() {
+                        return;
+                    }
+                    failures = 0;
+                }
+            }
+        }
+    }
+
+    /// One pair of streams, from opening to breaking.
+    async fn session(&mut self) -> Result<Reached, Over> {
+        let opened = tokio::select! {
+            opened = timeout(OPEN_TIMEOUT, self.opener.open()) => {
+                opened.unwrap_or(Err(Broken::TimedOut))
+            }
+            () = disconnected(&mut self.connection) => Err(Broken::Disconnected),
+        };
+        let (outgoing, incoming) = match opened {
+            Ok(pair) => pair,
+            Err(why) => {
+                self.report(why).await?;
+                return Ok(Reached::Opening);
+            }
+        };
+        self.outbox.open();
+        self.tell(LinkEvent::Up).await?;
+        self.inbox.put(Incoming::Up(self.node)).await.map_err(|_| Over)?;
+        let why = self.exchange(outgoing, incoming).await;
+        self.outbox.close();
+        self.tell(LinkEvent::Down).await?;
+        self.inbox.put(Incoming::Down(self.node)).await.map_err(|_| Over)?;
+        self.report(why).await?;
+        Ok(Reached::Up)
+    }
+
+    /// Both directions at once, until one of them ends.
+    async fn exchange(&mut self, outgoing: Stream, incoming: Stream) -> Broken {
+        let (answers, writer) = outgoing.split();
+        let reader = Reader::new(self.node, &self.inbox, &self.events);
+        tokio::select! {
+            why = reader.run(incoming) => why,
+            why = write(writer, &self.outbox, &mut self.announcement) => why,
+            why = watch_end(answers) => why,
+            why = self.opener.replaced() => why,
+            () = disconnected(&mut self.connection) => Broken::Disconnected,
+        }
+    }
+
+    async fn report(&mut self, why: Broken) -> Result<(), Over> {
+        let text = why.to_string();
+        match why {
+            Broken::Disconnected | Broken::Replaced => Ok(()),
+            Broken::Closed | Broken::Io(_) | Broken::Open(_) | Broken::TimedOut => {
+                self.tell(LinkEvent::Failed(text)).await
+            }
+            Broken::Frame(_) | Broken::Announcement(_) => {
+                self.tell(LinkEvent::Violated(text)).await
+            }
+            Broken::Stopped => Err(Over),
+        }
+    }
+
+    async fn tell(&mut self, event: LinkEvent) -> Result<(), Over> {
+        self.events.send((self.node, event)).await.map_err(|_| Over)
+    }
+}
+
+/// How far a session came.
+enum Reached {
+    Opening,
+    Up,
+}
+
+/// Also when the swarm task has dropped the link.
+async fn disconnected(connection: &mut watch::Receiver<Connection>) {
+    // An error means that the link was dropped, which ends the session as well; `run` sees it next.
+    let _ = connection.wait_for(|it| *it == Connection::Gone).await;
+}
+
+/// Opens and accepts streams.
+struct Opener {
+    peer: PeerId,
+    control: Control,
+    arrivals: mpsc::Receiver<Stream>,
+    /// A stream that ended the session before, and belongs to the next.
+    arrived: Option<Stream>,
+}
+
+impl Opener {
+    /// Our stream, accepted by the peer, and the peer's latest, accepted by us.
+    async fn open(&mut self) -> Result<(Stream, Stream), Broken> {
+        let Opener { peer, control, arrivals, arrived } = self;
+        let outgoing = async {
+            let mut stream = control.open_stream(*peer, PROTOCOL).await?;
+            let mut answer = [0];
+            // libp2p-stream drops streams that arrive faster than they are fetched; the byte says that it did not.
+            stream.read_exact(&mut answer).await?;
+            Ok::<Stream, Broken>(stream)
+        };
+        let incoming = async {
+            let stream = match arrived.take() {
+                Some(stream) => stream,
+                None => arrivals.recv().await.ok_or(Broken::Stopped)?,
+            };
+            accept(stream).await
+        };
+        let (outgoing, mut incoming) = tokio::try_join!(outgoing, incoming)?;
+        // The peer started over while we were opening: only its last stream is alive.
+        while let Ok(newer) = arrivals.try_recv() {
+            incoming = accept(newer).await?;
+        }
+        Ok((outgoing, incoming))
+    }
+
+    /// Resolves when the peer opens another stream: it has given up the one before.
+    async fn replaced(&mut self) -> Broken {
+        match self.arrivals.recv().await {
+            Some(stream) => {
+                self.arrived = Some(stream);
+                Broken::Replaced
+            }
+            None => Broken::Stopped,
+        }
+    }
+}
+
+async fn accept(mut stream: Stream) -> Result<Stream, Broken> {
+    stream.write_all(&[ACCEPTED]).await?;
+    stream.flush().await?;
+    Ok(stream)
+}
+
+/// Resolves when the peer closes our stream, which a writer with nothing to write would not see.
+async fn watch_end(mut answers: impl AsyncRead + Unpin) -> Broken {
+    let mut byte = [0];
+    match answers.read(&mut byte).await {
+        Ok(_) => Broken::Closed,
+        Err(error) => Broken::Io(error),
+    }
+}
+
+async fn write(
+    mut stream: impl AsyncWrite + Unpin,
+    outbox: &Outbox,
+    announcement: &mut watch::Receiver<Bytes>,
+) -> Broken {
+    loop {
+        let (tag, payloads) = tokio::select! {
+            payloads = outbox.take() => (Tag::User, payloads),
+            changed = announcement.changed() => {
+                if changed.is_err() {
+                    return Broken::Stopped;
+                }
+                (Tag::Announcement, vec![announcement.borrow_and_update().clone()])
+            }
+        };
+        if let Err(error) = write_frames(&mut stream, tag, payloads).await {
+            return Broken::Io(error);
+        }
+    }
+}
+
+/// Small frames go out in one write; large ones are not copied for it.
+async fn write_frames(
+    stream: &mut (impl AsyncWrite + Unpin),
+    tag: Tag,
+    payloads: Vec<Bytes>,
+) -> io::Result<()> {
+    let mut buffer = BytesMut::new();
+    for payload in payloads {
+        frames::put_header(&mut buffer, tag, payload.len());
+        if payload.len() < COALESCE_BYTES {
+            buffer.extend_from_slice(&payload);
+        } else {
+            stream.write_all(&buffer).await?;
+            buffer.clear();
+            stream.write_all(&payload).await?;
+        }
+    }
+    stream.write_all(&buffer).await?;
+    stream.flush().await
+}
+
+/// Reads the peer's stream into the inbox.
+struct Reader<'a> {
+    node: NodeId,
+    inbox: &'a InboxSender,
+    events: &'a mpsc::Sender<(NodeId, LinkEvent)>,
+    announcements: u32,
+    announcements_since: Instant,
+}
+
+impl<'a> Reader<'a> {
+    fn new(
+        node: NodeId,
+        inbox: &'a InboxSender,
+        events: &'a mpsc::Sender<(NodeId, LinkEvent)>,
+    ) -> Reader<'a> {
+        Reader { node, inbox, events, announcements: 0, announcements_since: Instant::now() }
+    }
+
+    async fn run(mut self, mut stream: Stream) -> Broken {
+        let mut buffer = BytesMut::new();
+        loop {
+            let filled = buffer.len();
+            buffer.resize(filled + READ_BYTES, 0);
+            let read = match stream.read(&mut buffer[filled..]).await {
+                Ok(0) => return Broken::Closed,
+                Ok(read) => read,
+                Err(error) => return Broken::Io(error),
+            };
+            buffer.truncate(filled + read);
+            loop {
+                match frames::take_frame(&mut buffer) {
+                    Ok(None) => break,
+                    Ok(Some((tag, payload))) => {
+                        if let Err(why) = self.take(tag, payload).await {
+                            return why;
+                        }
+                    }
+                    Err(error) => return Broken::Frame(error),
+                }
+            }
+        }
+    }
+
+    async fn take(&mut self, tag: Tag, payload: Bytes) -> Result<(), Broken> {
+        match tag {
+            Tag::User => {
+                self.inbox.put_frame(self.node, payload).await.map_err(|_| Broken::Stopped)
+            }
+            Tag::Announcement => {
+                if self.announcements_since.elapsed() > ANNOUNCEMENT_WINDOW {
+                    self.announcements_since = Instant::now();
+                    self.announcements = 0;
+                }
+                self.announcements += 1;
+                if self.announcements > ANNOUNCEMENTS_MAX {
+                    return Ok(());
+                }
+                let event = LinkEvent::Announced(announcement::decode(payload)?);
+                self.events.send((self.node, event)).await.map_err(|_| Broken::Stopped)
+            }
+        }
+    }
+}

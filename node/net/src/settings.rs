@@ -1,0 +1,73 @@
+//! What a network is started with, and why it may not start.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use zeroize::Zeroizing;
+
+use crate::address::{Address, PeerAddress};
+
+/// 32 secret bytes; wiped when dropped, never printed.
+#[derive(Clone)]
+pub struct Secret(pub(crate) Zeroizing<[u8; 32]>);
+
+impl From<[u8; 32]> for Secret {
+    fn from(bytes: [u8; 32]) -> Secret {
+        Secret(Zeroizing::new(bytes))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Whom to connect to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Discovery {
+    /// Everyone that can be heard of, up to [`crate::limits::FULL_MESH_PEERS`].
+    #[default]
+    FullMesh,
+    /// Only the configured peers (and whoever connects); nothing is announced or believed.
+    Configured,
+}
+
+/// What [`crate::start`] needs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Seed of our ed25519 key.
+    pub secret_key: Secret,
+    /// Only nodes with the same key can connect.
+    pub pre_shared_key: Secret,
+    /// Where to listen: port 0 takes a free one, an unspecified address means all interfaces. May be empty.
+    pub listen: Vec<SocketAddr>,
+    /// Addresses to announce besides those we listen on: behind address translation, or by name.
+    pub announce: Vec<Address>,
+    /// Dialled at once, and again for ever.
+    pub peers: Vec<PeerAddress>,
+    /// Number of gossip topics, the same on all nodes; at most [`crate::limits::TOPICS_MAX`].
+    pub topics: u16,
+    /// Whom to connect to besides.
+    pub discovery: Discovery,
+}
+
+/// Why the network did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address is in use, or not one of this machine.
+    #[error("listen on {address}: choose another address or stop what uses it")]
+    Listen {
+        /// As in the settings.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// More topics than a peer accepts.
+    #[error("use {0} topics: at most {max} are possible", max = crate::limits::TOPICS_MAX)]
+    Topics(u16),
+    /// A bug or an incompatible libp2p.
+    #[error("set up libp2p: {0}")]
+    Setup(String),
+}

@@ -1,0 +1,610 @@
+//! The loop that owns the swarm. It never waits for anything but its next event.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use libp2p::core::ConnectedPoint;
+use libp2p::core::transport::{ListenerId, TransportError};
+use libp2p::gossipsub::{IdentTopic, MessageAcceptance, TopicHash};
+use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
+use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
+use libp2p::{Multiaddr, PeerId, Stream, Swarm, gossipsub, ping};
+use libp2p_stream::IncomingStreams;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::address::{Address, PeerAddress, address_in, multiaddr_of};
+use crate::announcement;
+use crate::behaviour::{self, Behaviour, BehaviourEvent};
+use crate::book::{Admission, Place, Target};
+use crate::dial::{self, Resolved};
+use crate::gate::is_same_machine;
+use crate::handle::{Command, Orders, Publish, Reason, Shared, Verdict};
+use crate::identity::{NodeId, node_of, peer_of, short};
+use crate::inbox::{InboxSender, Incoming, Ticket};
+use crate::limits::{
+    ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, HANDSHAKE_TIMEOUT, LEARNED_MAX,
+    LINK_EVENTS_MAX, STREAMS_MAX, TICK,
+};
+use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent};
+use crate::settings::{Discovery, Settings, StartError};
+
+/// What we say about ourselves, besides where we listen.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    pub(crate) addresses: Vec<Address>,
+    pub(crate) discovery: Discovery,
+}
+
+pub(crate) struct Task {
+    swarm: Swarm<Behaviour>,
+    shared: Arc<Shared>,
+    inbox: InboxSender,
+    announced: Announced,
+    topics: Vec<IdentTopic>,
+    topic_numbers: HashMap<TopicHash, u16>,
+    links: HashMap<NodeId, Link>,
+    control: libp2p_stream::Control,
+    arrivals: mpsc::Receiver<(PeerId, Stream)>,
+    link_events: mpsc::Receiver<(NodeId, LinkEvent)>,
+    link_reports: mpsc::Sender<(NodeId, LinkEvent)>,
+    lookups: JoinSet<Resolved>,
+    dials: HashMap<ConnectionId, Target>,
+    learned: VecDeque<PeerAddress>,
+    announce_at: Instant,
+    stopping: Option<Stopping>,
+}
+
+/// Waiting for queued frames to be written.
+struct Stopping {
+    until: Instant,
+    done: oneshot::Sender<()>,
+}
+
+/// Does the loop go on?
+#[derive(PartialEq, Eq)]
+enum Next {
+    Continue,
+    Stop,
+}
+
+/// The swarm and our node id.
+pub(crate) fn swarm(settings: &Settings) -> Result<(Swarm<Behaviour>, NodeId), StartError> {
+    let swarm = behaviour::swarm(settings)?;
+    let me = node_of(swarm.local_peer_id())
+        .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
+    Ok((swarm, me))
+}
+
+/// Binds all addresses and returns what they became.
+pub(crate) async fn listen(
+    swarm: &mut Swarm<Behaviour>,
+    addresses: &[SocketAddr],
+) -> Result<Vec<SocketAddr>, StartError> {
+    let mut waiting: HashMap<ListenerId, SocketAddr> = HashMap::new();
+    for &address in addresses {
+        let listener = swarm.listen_on(multiaddr_of(address)).map_err(|error| {
+            let source = match error {
+                TransportError::Other(source) => source,
+                TransportError::MultiaddrNotSupported(_) => std::io::ErrorKind::Unsupported.into(),
+            };
+            StartError::Listen { address, source }
+        })?;
+        waiting.insert(listener, address);
+    }
+    let mut bound = Vec::new();
+    while !waiting.is_empty() {
+        let Some(event) = next_within(swarm, HANDSHAKE_TIMEOUT).await else {
+            let address = *waiting.values().next().unwrap_or(&addresses[0]);
+            let source = std::io::ErrorKind::TimedOut.into();
+            return Err(StartError::Listen { address, source });
+        };
+        if let SwarmEvent::NewListenAddr { listener_id, address } = event {
+            waiting.remove(&listener_id);
+            bound.extend(address_in(&address).and_then(|address| address.socket()));
+        } else if let SwarmEvent::ListenerError { listener_id, error } = event
+            && let Some(address) = waiting.remove(&listener_id)
+        {
+            return Err(StartError::Listen { address, source: error });
+        }
+    }
+    Ok(bound)
+}
+
+async fn next_within(
+    swarm: &mut Swarm<Behaviour>,
+    limit: Duration,
+) -> Option<SwarmEvent<BehaviourEvent>> {
+    tokio::time::timeout(limit, swarm.select_next_some()).await.ok()
+}
+
+/// libp2p-stream keeps one arriving stream and drops the next: so somebody must fetch them at once.
+async fn fetch(mut streams: IncomingStreams, arrivals: mpsc::Sender<(PeerId, Stream)>) {
+    while let Some(arrival) = streams.next().await {
+        // A stream dropped here is opened again by its peer, which waits for our answer on it.
+        let dropped = arrivals.try_send(arrival).is_err();
+        if dropped && arrivals.is_closed() {
+            return;
+        }
+    }
+}
+
+impl Task {
+    pub(crate) fn new(
+        swarm: Swarm<Behaviour>,
+        shared: Arc<Shared>,
+        inbox: InboxSender,
+        announced: Announced,
+        topics: u16,
+    ) -> Result<Task, StartError> {
+        let mut control = swarm.behaviour().frames.new_control();
+        let streams = control
+            .accept(link::PROTOCOL)
+            .map_err(|error| StartError::Setup(error.to_string()))?;
+        let (arrived, arrivals) = mpsc::channel(STREAMS_MAX);
+        tokio::spawn(fetch(streams, arrived));
+        let (link_reports, link_events) = mpsc::channel(LINK_EVENTS_MAX);
+        let topics: Vec<IdentTopic> = (0..topics).map(behaviour::topic).collect();
+        let topic_numbers = (0..).zip(&topics).map(|(number, topic)| (topic.hash(), number));
+        Ok(Task {
+            topic_numbers: topic_numbers.collect(),
+            swarm,
+            shared,
+            inbox,
+            announced,
+            topics,
+            links: HashMap::new(),
+            control,
+            arrivals,
+            link_events,
+            link_reports,
+            lookups: JoinSet::new(),
+            dials: HashMap::new(),
+            learned: VecDeque::new(),
+            announce_at: Instant::now() + ANNOUNCE_INTERVAL,
+            stopping: None,
+        })
+    }
+
+    pub(crate) async fn run(mut self, mut orders: Orders) {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let inbox = self.inbox.clone();
+        let closed = inbox.closed();
+        tokio::pin!(closed);
+        let mut next = Next::Continue;
+        while next == Next::Continue {
+            tokio::select! {
+                event = self.swarm.select_next_some() => self.on_swarm(event),
+                Some((node, event)) = self.link_events.recv() => self.on_link(node, event),
+                Some((peer, stream)) = self.arrivals.recv() => self.on_stream(&peer, stream),
+                Some(resolved) = self.lookups.join_next() => self.on_resolved(resolved.ok()),
+                Some(publish) = orders.publish.recv() => self.on_publish(publish),
+                Some((ticket, verdict)) = orders.verdicts.recv() => self.on_verdict(ticket, verdict),
+                command = orders.commands.recv() => next = self.on_command(command),
+                _ = ticks.tick() => next = self.on_tick(),
+                () = &mut closed => next = Next::Stop,
+            }
+        }
+        // Sockets are closed before the one who asked is told.
+        let stopping = self.stopping.take();
+        drop(self);
+        if let Some(Stopping { done, .. }) = stopping {
+            // Whoever asked may have stopped waiting.
+            let _ = done.send(());
+        }
+    }
+
+    fn on_command(&mut self, command: Option<Command>) -> Next {
+        let now = Instant::now();
+        match command {
+            None => return Next::Stop,
+            Some(Command::AddPeers(peers)) => {
+                let mut book = self.shared.book();
+                peers.into_iter().for_each(|peer| book.configure(peer, now));
+            }
+            Some(Command::Penalise(node, reason)) => self.penalise(&node, reason, "penalised"),
+            Some(Command::Shutdown(done)) => {
+                // A second call replaces the first, whose waiter sees its sender dropped.
+                self.stopping = Some(Stopping { until: now + DRAIN_TIMEOUT, done });
+                return self.on_tick();
+            }
+        }
+        Next::Continue
+    }
+
+    fn on_tick(&mut self) -> Next {
+        let now = Instant::now();
+        if let Some(stopping) = &self.stopping {
+            let drained = self.shared.outboxes.are_drained();
+            return if drained || now >= stopping.until { Next::Stop } else { Next::Continue };
+        }
+        let (due, deaf) = {
+            let mut book = self.shared.book();
+            (book.due(now), book.deaf(now))
+        };
+        for (target, addresses) in due {
+            self.lookups.spawn(dial::resolve(target, addresses));
+        }
+        let deaf = if self.topics.is_empty() { Vec::new() } else { deaf };
+        for node in deaf {
+            tracing::warn!(node = short(&node), "no gossip with a peer that is up: reconnecting");
+            self.disconnect(&node);
+        }
+        if now >= self.announce_at {
+            self.announce_at = now + ANNOUNCE_INTERVAL;
+            let nodes: Vec<NodeId> = self.links.keys().copied().collect();
+            nodes.iter().for_each(|node| self.announce_to(node));
+        }
+        self.forget_links();
+        self.flush_learned();
+        Next::Continue
+    }
+
+    fn on_publish(&mut self, publish: Publish) {
+        let Some(topic) = self.topics.get(usize::from(publish.topic)) else { return };
+        let topic = topic.hash();
+        // No subscribers, a full queue and a duplicate are all no news to the owner: gossip is lossy.
+        if let Err(error) = self.swarm.behaviour_mut().gossip.publish(topic, publish.payload) {
+            tracing::trace!(%error, topic = publish.topic, "gossip not sent");
+        }
+    }
+
+    fn on_verdict(&mut self, ticket: Ticket, verdict: Verdict) {
+        let acceptance = match verdict {
+            Verdict::Accept => MessageAcceptance::Accept,
+            Verdict::Ignore => MessageAcceptance::Ignore,
+            Verdict::Reject => MessageAcceptance::Reject,
+        };
+        let gossip = &mut self.swarm.behaviour_mut().gossip;
+        gossip.report_message_validation_result(&ticket.message, &ticket.source, acceptance);
+        if verdict == Verdict::Reject {
+            self.penalise(&ticket.node, Reason::Invalid, "passed on invalid gossip");
+        }
+    }
+
+    // ---- the swarm --------------------------------------------------------------------------------------------------
+
+    #[allow(clippy::wildcard_enum_match_arm, reason = "SwarmEvent is non-exhaustive")]
+    fn on_swarm(&mut self, event: SwarmEvent<BehaviourEvent>) {
+        match event {
+            SwarmEvent::Behaviour(BehaviourEvent::Gossip(event)) => self.on_gossip(event),
+            SwarmEvent::Behaviour(BehaviourEvent::Ping(event)) => self.on_ping(event),
+            SwarmEvent::Behaviour(_) => {}
+            SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => {
+                self.on_connected(peer_id, connection_id, &endpoint);
+            }
+            SwarmEvent::ConnectionClosed { peer_id, connection_id, cause, .. } => {
+                let error = cause.map(|cause| cause.to_string());
+                self.on_disconnected(&peer_id, connection_id, error);
+            }
+            SwarmEvent::OutgoingConnectionError { connection_id, peer_id, error } => {
+                self.on_dial_failed(connection_id, peer_id, &error);
+            }
+            SwarmEvent::IncomingConnectionError { error, .. } => {
+                tracing::debug!(%error, "an incoming connection failed (another mesh secret?)");
+            }
+            SwarmEvent::NewListenAddr { address, .. } => {
+                if let Some(socket) = address_in(&address).and_then(|address| address.socket()) {
+                    let mut listening = self.shared.listening();
+                    if !listening.contains(&socket) {
+                        listening.push(socket);
+                    }
+                }
+                self.announce_soon();
+            }
+            SwarmEvent::ExpiredListenAddr { address, .. } => self.on_expired(&address),
+            SwarmEvent::ListenerClosed { addresses, reason, .. } => {
+                tracing::warn!(?addresses, ?reason, "a listening socket was closed");
+                addresses.iter().for_each(|address| self.on_expired(address));
+            }
+            SwarmEvent::ListenerError { error, .. } => {
+                tracing::warn!(%error, "a listening socket failed");
+            }
+            _ => {}
+        }
+    }
+
+    fn on_expired(&mut self, address: &Multiaddr) {
+        let expired = address_in(address).and_then(|address| address.socket());
+        self.shared.listening().retain(|socket| Some(*socket) != expired);
+        self.announce_soon();
+    }
+
+    fn on_gossip(&mut self, event: gossipsub::Event) {
+        match event {
+            gossipsub::Event::Message { propagation_source, message_id, message } => {
+                let ticket = node_of(&propagation_source).map(|node| Ticket {
+                    message: message_id.clone(),
+                    source: propagation_source,
+                    node,
+                });
+                let topic = self.topic_numbers.get(&message.topic).copied();
+                let taken = match (ticket, topic) {
+                    (Some(ticket), Some(topic)) => {
+                        let payload = Bytes::from(message.data);
+                        let from = ticket.node;
+                        let copy = payload.clone();
+                        let incoming = Incoming::Gossip { from, topic, payload, ticket };
+                        self.inbox.try_put_gossip(incoming, &copy)
+                    }
+                    (None, _) | (_, None) => false,
+                };
+                if !taken {
+                    self.swarm.behaviour_mut().gossip.report_message_validation_result(
+                        &message_id,
+                        &propagation_source,
+                        MessageAcceptance::Ignore,
+                    );
+                }
+            }
+            gossipsub::Event::Subscribed { peer_id, topic } => {
+                if let (Some(node), Some(topic)) =
+                    (node_of(&peer_id), self.topic_numbers.get(&topic))
+                {
+                    self.shared.book().subscribed(&node, *topic);
+                }
+            }
+            gossipsub::Event::Unsubscribed { peer_id, topic } => {
+                if let (Some(node), Some(topic)) =
+                    (node_of(&peer_id), self.topic_numbers.get(&topic))
+                {
+                    self.shared.book().unsubscribed(&node, *topic);
+                }
+            }
+            gossipsub::Event::SlowPeer { peer_id, .. } => {
+                if let Some(node) = node_of(&peer_id) {
+                    self.shared.book().slow(&node, Instant::now());
+                }
+            }
+            gossipsub::Event::GossipsubNotSupported { peer_id } => {
+                tracing::debug!(%peer_id, "the peer does not speak gossipsub");
+            }
+        }
+    }
+
+    fn on_ping(&mut self, event: ping::Event) {
+        match event.result {
+            Ok(rtt) => {
+                if let Some(node) = node_of(&event.peer) {
+                    self.shared.book().measured(&node, rtt);
+                }
+            }
+            Err(ping::Failure::Unsupported) => {}
+            Err(error @ (ping::Failure::Timeout | ping::Failure::Other { .. })) => {
+                tracing::debug!(peer = %event.peer, %error, "a connection is dead");
+                self.swarm.close_connection(event.connection);
+            }
+        }
+    }
+
+    fn on_connected(&mut self, peer: PeerId, connection: ConnectionId, endpoint: &ConnectedPoint) {
+        let target = self.dials.remove(&connection);
+        let remote = endpoint.get_remote_address();
+        let place =
+            if is_same_machine(remote) { Place::SameMachine } else { Place::Elsewhere };
+        let Some(node) = node_of(&peer) else {
+            self.swarm.close_connection(connection);
+            return;
+        };
+        let mut book = self.shared.book();
+        let admission = book.connected(node, connection, place, Instant::now());
+        if let (Some(target), Some(address)) = (target, address_in(remote))
+            && book.met(&target, node, &address)
+        {
+            self.learned.push_back(PeerAddress { node: Some(node), address });
+        }
+        drop(book);
+        match admission {
+            Admission::Admitted => {
+                self.link(node, peer).connection.send_replace(Connection::Open);
+            }
+            Admission::NoRoom => {
+                tracing::debug!(node = short(&node), "too many peers: connection closed");
+                self.swarm.close_connection(connection);
+            }
+        }
+    }
+
+    fn on_disconnected(
+        &mut self,
+        peer: &PeerId,
+        connection: ConnectionId,
+        error: Option<String>,
+    ) {
+        let Some(node) = node_of(peer) else { return };
+        let last = self.shared.book().disconnected(&node, connection, error, Instant::now());
+        if last && let Some(link) = self.links.get(&node) {
+            link.connection.send_replace(Connection::Gone);
+        }
+    }
+
+    fn on_dial_failed(&mut self, connection: ConnectionId, peer: Option<PeerId>, error: &DialError) {
+        let Some(target) = self.dials.remove(&connection) else { return };
+        let now = Instant::now();
+        let mut book = self.shared.book();
+        if let DialError::LocalPeerId { address } | DialError::WrongPeerId { address, .. } = error {
+            match (&target, address_in(address)) {
+                (Target::Seed(address), _) => book.is_me(address),
+                (Target::Peer(node), Some(address)) => book.not_there(node, &address),
+                (Target::Peer(_), None) => {}
+            }
+        }
+        if let DialError::DialPeerConditionFalse(_) = error {
+            book.dial_failed(&target, None, now);
+            return;
+        }
+        let text = dial::describe(error);
+        tracing::debug!(?peer, error = text, "dial failed");
+        book.dial_failed(&target, Some(text), now);
+    }
+
+    fn on_resolved(&mut self, resolved: Option<Resolved>) {
+        // A lookup that panicked leaves its target under way; lookups are library code that does not.
+        let Some(Resolved { target, addresses, error }) = resolved else { return };
+        let now = Instant::now();
+        let (connected, failures) = self.shared.book().dial_state(&target);
+        if addresses.is_empty() || connected {
+            self.shared.book().dial_failed(&target, error.filter(|_| !connected), now);
+            return;
+        }
+        let Some(options) = dial_options(&target, addresses, failures) else {
+            let error = Some("the node id is not a public key".to_owned());
+            self.shared.book().dial_failed(&target, error, now);
+            return;
+        };
+        let connection = options.connection_id();
+        match self.swarm.dial(options) {
+            Ok(()) => {
+                self.dials.insert(connection, target);
+            }
+            Err(error) => {
+                let text = dial::describe(&error);
+                self.shared.book().dial_failed(&target, Some(text), now);
+            }
+        }
+    }
+
+    // ---- links ------------------------------------------------------------------------------------------------------
+
+    /// The link to a node, started if there is none.
+    fn link(&mut self, node: NodeId, peer: PeerId) -> &mut Link {
+        self.links.entry(node).or_insert_with(|| {
+            let link = link::spawn(Ends {
+                node,
+                peer,
+                control: ControlHandle(self.control.clone()),
+                inbox: self.inbox.clone(),
+                events: self.link_reports.clone(),
+            });
+            self.shared.outboxes.insert(node, link.outbox.clone());
+            link
+        })
+    }
+
+    /// Ends the links of peers that the book has forgotten.
+    fn forget_links(&mut self) {
+        let book = self.shared.book();
+        let outboxes = &self.shared.outboxes;
+        self.links.retain(|node, _| {
+            let known = book.peer(node).is_some();
+            if !known {
+                outboxes.remove(node);
+            }
+            known
+        });
+    }
+
+    fn on_stream(&mut self, peer: &PeerId, stream: Stream) {
+        let Some(node) = node_of(peer).filter(|_| self.swarm.is_connected(peer)) else { return };
+        // The stream may overtake the news of its connection. If its queue is full, the peer opens another.
+        let _ = self.link(node, *peer).streams.try_send(stream);
+    }
+
+    fn on_link(&mut self, node: NodeId, event: LinkEvent) {
+        match event {
+            LinkEvent::Up => {
+                tracing::info!(node = short(&node), "peer up");
+                self.shared.book().up(&node, Instant::now());
+                self.announce_to(&node);
+                self.announce_soon();
+            }
+            LinkEvent::Down => {
+                tracing::info!(node = short(&node), "peer down");
+                self.shared.book().down(&node);
+                self.announce_soon();
+            }
+            LinkEvent::Announced(records) => {
+                if self.announced.discovery == Discovery::Configured {
+                    return;
+                }
+                let news = self.shared.book().learn(&node, records, Instant::now());
+                if !news.is_empty() {
+                    self.announce_soon();
+                }
+                self.learned.extend(news);
+                self.flush_learned();
+            }
+            LinkEvent::Failed(error) => {
+                tracing::debug!(node = short(&node), error, "frame streams closed");
+                self.shared.book().failed(&node, error);
+            }
+            LinkEvent::Violated(error) => self.penalise(&node, Reason::Hostile, &error),
+        }
+    }
+
+    fn penalise(&mut self, node: &NodeId, reason: Reason, text: &str) {
+        let strikes = reason.strikes();
+        let refused = self.shared.book().strike(node, strikes, text, Instant::now());
+        let (Some(until), Some(peer)) = (refused, peer_of(node)) else { return };
+        tracing::warn!(node = short(node), reason = text, "peer misbehaved: refused for a while");
+        self.swarm.behaviour_mut().gate.refuse(peer, until);
+        self.disconnect(node);
+    }
+
+    fn disconnect(&mut self, node: &NodeId) {
+        if let Some(peer) = peer_of(node) {
+            // An error means that it is not connected, which is what we want.
+            let _ = self.swarm.disconnect_peer_id(peer);
+        }
+    }
+
+    // ---- announcements ----------------------------------------------------------------------------------------------
+
+    fn announce_soon(&mut self) {
+        self.announce_at = self.announce_at.min(Instant::now() + ANNOUNCE_DELAY);
+    }
+
+    fn announce_to(&self, node: &NodeId) {
+        let Some(link) = self.links.get(node) else { return };
+        if self.announced.discovery == Discovery::Configured {
+            return;
+        }
+        let listening = self.shared.listening();
+        let mut own = self.announced.addresses.clone();
+        own.extend(listening.iter().filter_map(|socket| Address::try_from(*socket).ok()));
+        drop(listening);
+        let book = self.shared.book();
+        if book.peer(node).is_some_and(|peer| peer.up_since.is_some()) {
+            let bytes = announcement::encode(&book.announcement(node, &own));
+            link.announcement.send_replace(bytes);
+        }
+    }
+
+    fn flush_learned(&mut self) {
+        while self.learned.len() > LEARNED_MAX {
+            self.learned.pop_front();
+        }
+        while let Some(learned) = self.learned.pop_front() {
+            if let Err(learned) = self.inbox.try_put_learned(learned) {
+                self.learned.push_front(learned);
+                return;
+            }
+        }
+    }
+}
+
+/// A new port for each dial: with the listening port, two nodes that dial each other at once would meet in one connection
+/// with two dialling ends (TCP simultaneous open).
+fn dial_options(target: &Target, addresses: Vec<Multiaddr>, failures: u32) -> Option<DialOpts> {
+    match target {
+        Target::Peer(node) => Some(
+            DialOpts::peer_id(peer_of(node)?)
+                .condition(PeerCondition::DisconnectedAndNotDialing)
+                .addresses(addresses)
+                .allocate_new_port()
+                .build(),
+        ),
+        // libp2p dials one address if it does not know whom to expect: those of a name take turns.
+        Target::Seed(_) => {
+            let turn = failures as usize % addresses.len().max(1);
+            let address = addresses.into_iter().nth(turn)?;
+            Some(DialOpts::unknown_peer_id().address(address).allocate_new_port().build())
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! Promises of the crate, over real sockets on loopback.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, timeout};
+
+use crate::limits::{FRAME_BYTES_MAX, GOSSIP_BYTES_MAX, OUTBOX_BYTES_MAX, STRIKES_MAX};
+use crate::*;
+
+/// Generous: several test runs share two cores. Nothing waits for it to pass.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// How long we look before we believe that something does not happen.
+const QUIET: Duration = Duration::from_millis(700);
+
+const SECRET: [u8; 32] = [42; 32];
+
+/// A node, and what it received but nobody asked for yet.
+struct Node {
+    net: Net,
+    inbox: Inbox,
+    seen: VecDeque<Incoming>,
+}
+
+fn settings(name: u8, peers: &[PeerAddress]) -> Settings {
+    Settings {
+        secret_key: [name; 32].into(),
+        pre_shared_key: SECRET.into(),
+        listen: vec!["127.0.0.1:0".parse().unwrap()],
+        announce: Vec::new(),
+        peers: peers.to_vec(),
+        topics: 64,
+        discovery: Discovery::FullMesh,
+    }
+}
+
+async fn run(settings: Settings) -> Node {
+    let (net, inbox) = start(settings).await.unwrap();
+    Node { net, inbox, seen: VecDeque::new() }
+}
+
+impl Node {
+    /// Address without id, as in a ticket's shortest form.
+    fn at(&self) -> PeerAddress {
+        self.net.listening()[0].to_string().parse().unwrap()
+    }
+
+    fn named(&self) -> PeerAddress {
+        PeerAddress { node: Some(self.net.node()), ..self.at() }
+    }
+
+    /// The first thing that matches, now or later; the rest is kept in order.
+    async fn wait<T>(&mut self, what: &str, mut pick: impl FnMut(&Incoming) -> Option<T>) -> T {
+        for (index, incoming) in self.seen.iter().enumerate() {
+            if let Some(found) = pick(incoming) {
+                self.seen.remove(index);
+                return found;
+            }
+        }
+        let found = timeout(DEADLINE, async {
+            loop {
+                let incoming = self.inbox.recv().await.expect("the network runs");
+                if let Some(found) = pick(&incoming) {
+                    return found;
+                }
+                self.seen.push_back(incoming);
+            }
+        });
+        match found.await {
+            Ok(found) => found,
+            Err(_) => panic!("{what}: {:?} {:?}", self.seen, self.net.peers()),
+        }
+    }
+
+    async fn up(&mut self, node: NodeId) {
+        self.wait("up", |it| matches!(it, Incoming::Up(up) if *up == node).then_some(())).await;
+    }
+
+    async fn down(&mut self, node: NodeId) {
+        self.wait("down", |it| matches!(it, Incoming::Down(d) if *d == node).then_some(())).await;
+    }
+
+    async fn frame(&mut self, sender: NodeId) -> Bytes {
+        self.wait("frame", |it| match it {
+            Incoming::Frame { from, payload } if *from == sender => Some(payload.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    async fn gossip(&mut self) -> (u16, Bytes, Ticket) {
+        let node = self.net.node();
+        self.wait("gossip", |it| match it {
+            Incoming::Gossip { topic, payload, ticket, .. } => {
+                // Tickets cannot be cloned by the owner; the test takes a copy out of the queue.
+                let (message, source) = (ticket.message.clone(), ticket.source);
+                assert_ne!(ticket.node, node);
+                Some((*topic, payload.clone(), Ticket { message, source, node: ticket.node }))
+            }
+            _ => None,
+        })
+        .await
+    }
+
+    /// Everything that comes in while nothing should.
+    async fn quiet(&mut self) -> Vec<Incoming> {
+        let until = Instant::now() + QUIET;
+        let mut seen: Vec<Incoming> = self.seen.drain(..).collect();
+        while let Ok(Some(incoming)) = tokio::time::timeout_at(until, self.inbox.recv()).await {
+            seen.push(incoming);
+        }
+        seen
+    }
+
+    async fn until(&mut self, what: &str, mut is: impl FnMut(&Node) -> bool) {
+        let until = Instant::now() + DEADLINE;
+        while !is(self) {
+            assert!(Instant::now() < until, "{what}: {:?}", self.net.peers());
+            let more = timeout(Duration::from_millis(20), self.inbox.recv()).await;
+            self.seen.extend(more.ok().flatten());
+        }
+    }
+}
+
+/// Waits until gossip flows, which starts a moment after Up: sends until it arrives.
+async fn gossip_flows(from: &mut Node, to: &mut Node) {
+    for attempt in 0..u64::MAX {
+        from.net.publish(63, attempt.to_be_bytes().to_vec().into()).unwrap();
+        let arrived = timeout(Duration::from_millis(100), to.gossip()).await;
+        if let Ok((_, _, ticket)) = arrived {
+            to.net.verdict(ticket, Verdict::Ignore);
+            break;
+        }
+    }
+    to.quiet().await;
+}
+
+async fn pair() -> (Node, Node) {
+    let mut a = run(settings(1, &[])).await;
+    let mut b = run(settings(2, &[a.at()])).await;
+    a.up(b.net.node()).await;
+    b.up(a.net.node()).await;
+    (a, b)
+}
+
+fn numbered(number: u32, length: usize) -> Bytes {
+    let mut payload = vec![0; length.max(4)];
+    payload[..4].copy_from_slice(&number.to_be_bytes());
+    payload.into()
+}
+
+fn number(payload: &Bytes) -> u32 {
+    u32::from_be_bytes(payload[..4].try_into().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frames_flow_both_ways_in_order_from_the_moment_of_up() {
+    let (mut a, mut b) = pair().await;
+    let (a_id, b_id) = (a.net.node(), b.net.node());
+    for i in 0..500 {
+        a.net.send(&b_id, numbered(i, 300)).unwrap();
+        b.net.send(&a_id, numbered(i, (i as usize * 37) % 9000)).unwrap();
+    }
+    for i in 0..500 {
+        assert_eq!(number(&b.frame(a_id).await), i);
+        assert_eq!(number(&a.frame(b_id).await), i);
+    }
+    assert_eq!(a.net.send(&[9; 32], Bytes::new()), Err(SendError::NotConnected));
+    let status = a.net.peers();
+    assert!(status.len() == 1 && status[0].connected && status[0].node == Some(b_id));
+    a.net.shutdown().await;
+    b.down(a_id).await;
+    assert_eq!(b.net.send(&a_id, Bytes::new()), Err(SendError::NotConnected));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_largest_frame_passes_and_a_larger_one_is_refused() {
+    let (a, mut b) = pair().await;
+    let frame = Bytes::from((0..FRAME_BYTES_MAX).map(|i| i as u8).collect::<Vec<u8>>());
+    a.net.send(&b.net.node(), frame.clone()).unwrap();
+    assert!(b.frame(a.net.node()).await == frame);
+    let larger = Bytes::from(vec![0; FRAME_BYTES_MAX + 1]);
+    assert_eq!(a.net.send(&b.net.node(), larger), Err(SendError::TooLarge));
+    let payload = Bytes::from(vec![0; GOSSIP_BYTES_MAX + 1]);
+    assert_eq!(a.net.publish(0, payload), Err(PublishError::TooLarge));
+    assert_eq!(a.net.publish(64, Bytes::new()), Err(PublishError::NoSuchTopic(64)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gossip_is_relayed_after_accept_and_not_before() {
+    let chain = |name, peers: &[PeerAddress]| Settings {
+        discovery: Discovery::Configured,
+        ..settings(name, peers)
+    };
+    let mut a = run(chain(1, &[])).await;
+    let mut b = run(chain(2, &[a.at()])).await;
+    let mut c = run(chain(3, &[b.at()])).await;
+    b.up(a.net.node()).await;
+    b.up(c.net.node()).await;
+    gossip_flows(&mut a, &mut b).await;
+    gossip_flows(&mut c, &mut b).await;
+    gossip_flows(&mut b, &mut c).await;
+    let mut tickets = Vec::new();
+    for verdict in [Verdict::Accept, Verdict::Ignore, Verdict::Reject] {
+        a.net.publish(5, format!("{verdict:?}").into()).unwrap();
+        let (topic, payload, ticket) = b.gossip().await;
+        assert_eq!((topic, &payload[..]), (5, format!("{verdict:?}").as_bytes()));
+        tickets.push((ticket, verdict));
+    }
+    let early = c.quiet().await;
+    assert!(early.is_empty(), "relayed before the verdict: {early:?}");
+    for (ticket, verdict) in tickets {
+        b.net.verdict(ticket, verdict);
+    }
+    let (_, payload, _) = c.gossip().await;
+    assert_eq!(&payload[..], b"Accept");
+    let rest = c.quiet().await;
+    assert!(rest.is_empty(), "relayed though not accepted: {rest:?}");
+    assert!(c.net.peers().len() == 1, "nobody else was announced");
+    let strikes: u32 = b.net.peers().iter().map(|peer| peer.strikes).sum();
+    assert_eq!(strikes, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_secret_never_comes_up_and_says_why() {
+    let mut a = run(settings(1, &[])).await;
+    let stranger = Settings { pre_shared_key: [7; 32].into(), ..settings(2, &[a.at(), a.named()]) };
+    let mut b = run(stranger).await;
+    b.until("an error is shown", |b| {
+        let peers = b.net.peers();
+        peers.len() == 2
+            && peers.iter().all(|peer| {
+                peer.last_error.as_ref().is_some_and(|e| e.contains("mesh secret"))
+            })
+    })
+    .await;
+    assert!(b.quiet().await.is_empty());
+    assert!(a.quiet().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_joins_one_node_meets_all() {
+    let mut b = run(settings(2, &[])).await;
+    let mut others = Vec::new();
+    for name in [1, 3, 4] {
+        others.push(run(settings(name, &[b.at()])).await);
+    }
+    let ids: Vec<NodeId> = others.iter().map(|node| node.net.node()).collect();
+    for node in &mut others {
+        let me = node.net.node();
+        node.up(b.net.node()).await;
+        for id in ids.iter().filter(|id| **id != me) {
+            node.up(*id).await;
+        }
+    }
+    let first = others[0].named();
+    let wanted = first.clone();
+    others[1]
+        .wait("learned", |it| match it {
+            Incoming::Learned(learned) => (*learned == first).then_some(()),
+            _ => None,
+        })
+        .await;
+    // Nobody is met twice, and nobody meets himself.
+    for node in others.iter_mut().chain([&mut b]) {
+        let ups = node.quiet().await;
+        let twice = ups.iter().filter(|it| matches!(it, Incoming::Down(_))).count();
+        assert_eq!(twice, 0, "{ups:?}");
+        assert_eq!(node.net.peers().len(), 3, "{:?}", node.net.peers());
+    }
+    assert_eq!(wanted.node, Some(ids[0]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_comes_back_is_dialled_again() {
+    let mut a = run(settings(1, &[])).await;
+    let at: SocketAddr = a.net.listening()[0];
+    // By name: looked up at each dial.
+    let seed: PeerAddress = format!("localhost:{}", at.port()).parse().unwrap();
+    let mut b = run(settings(2, &[seed])).await;
+    b.up(a.net.node()).await;
+    a.up(b.net.node()).await;
+    let (a_id, b_id) = (a.net.node(), b.net.node());
+    a.net.shutdown().await;
+    b.down(a_id).await;
+    let back = Settings { listen: vec![at], ..settings(1, &[]) };
+    let mut a = run(back).await;
+    b.up(a_id).await;
+    a.up(b_id).await;
+    b.net.send(&a_id, Bytes::from_static(b"again")).unwrap();
+    assert_eq!(&a.frame(b_id).await[..], b"again");
+    // Another identity at the same address is accepted too: the seed named nobody.
+    a.net.shutdown().await;
+    b.down(a_id).await;
+    let other = run(Settings { listen: vec![at], ..settings(9, &[]) }).await;
+    b.up(other.net.node()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_does_not_read_fills_its_own_queue_only() {
+    let mut a = run(settings(1, &[])).await;
+    let mut slow = run(settings(2, &[a.at()])).await;
+    let mut quick = run(settings(3, &[a.at()])).await;
+    let (a_id, slow_id, quick_id) = (a.net.node(), slow.net.node(), quick.net.node());
+    a.up(slow_id).await;
+    a.up(quick_id).await;
+    slow.up(a_id).await;
+    quick.up(a_id).await;
+    // `slow` does not look into its inbox: first that fills, then the stream, then our queue.
+    let mut sent = 0;
+    let until = Instant::now() + DEADLINE;
+    let mut full_since: Option<Instant> = None;
+    while full_since.is_none_or(|since| since.elapsed() < QUIET) {
+        assert!(Instant::now() < until, "the queue never fills: {sent}");
+        match a.net.send(&slow_id, numbered(sent, 128 * 1024)) {
+            Ok(()) => (sent, full_since) = (sent + 1, None),
+            Err(SendError::Full) => {
+                full_since.get_or_insert_with(Instant::now);
+                tokio::task::yield_now().await;
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    let waiting = a.net.peers().into_iter().find(|peer| peer.node == Some(slow_id)).unwrap();
+    assert!(waiting.outbound.bytes > OUTBOX_BYTES_MAX / 2);
+    for i in 0..100 {
+        a.net.send(&quick_id, numbered(i, 1000)).unwrap();
+    }
+    for i in 0..100 {
+        assert_eq!(number(&quick.frame(a_id).await), i);
+    }
+    // Nothing of what was accepted is lost once it reads.
+    for i in 0..sent {
+        assert_eq!(number(&slow.frame(a_id).await), i);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bursts_of_large_gossip_do_not_stall() {
+    let (mut a, mut b) = pair().await;
+    gossip_flows(&mut a, &mut b).await;
+    let mut received = 0;
+    // 200 payloads of 48 KiB, then one more: with the default limits of gossipsub nothing arrives after the first burst.
+    let mut next = 0;
+    let until = Instant::now() + DEADLINE;
+    while received < 200 {
+        assert!(Instant::now() < until, "stalled after {received} of {next}");
+        while next < 200 && a.net.publish(1, numbered(next, GOSSIP_BYTES_MAX)).is_ok() {
+            next += 1;
+        }
+        if let Ok((_, payload, ticket)) = timeout(Duration::from_secs(8), b.gossip()).await {
+            assert_eq!(payload.len(), GOSSIP_BYTES_MAX);
+            b.net.verdict(ticket, Verdict::Accept);
+            received += 1;
+        } else {
+            panic!("stalled after {received} of {next}: {:?}", b.net.peers());
+        }
+    }
+    a.net.publish(2, Bytes::from_static(b"after")).unwrap();
+    assert_eq!(&b.gossip().await.1[..], b"after");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dialling_each_other_at_once_ends_in_one_up() {
+    let mut a = run(settings(1, &[])).await;
+    let mut b = run(settings(2, &[])).await;
+    let (a_id, b_id) = (a.net.node(), b.net.node());
+    assert!(a.net.add_peers(vec![b.named(), b.at()]));
+    assert!(b.net.add_peers(vec![a.named(), a.at()]));
+    a.up(b_id).await;
+    b.up(a_id).await;
+    let (rest_a, rest_b) = (a.quiet().await, b.quiet().await);
+    let changes = |seen: &[Incoming]| {
+        seen.iter().filter(|it| matches!(it, Incoming::Up(_) | Incoming::Down(_))).count()
+    };
+    assert_eq!((changes(&rest_a), changes(&rest_b)), (0, 0), "{rest_a:?} {rest_b:?}");
+    a.net.send(&b_id, Bytes::from_static(b"hello")).unwrap();
+    assert_eq!(&b.frame(a_id).await[..], b"hello");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_with_too_many_strikes_is_refused_for_a_while() {
+    let (mut a, mut b) = pair().await;
+    let (a_id, b_id) = (a.net.node(), b.net.node());
+    for _ in 0..STRIKES_MAX - 1 {
+        a.net.penalise(b_id, Reason::Invalid);
+    }
+    a.until("strikes are counted", |a| a.net.peers()[0].strikes == STRIKES_MAX - 1).await;
+    assert!(a.net.peers()[0].connected);
+    a.net.penalise(b_id, Reason::Invalid);
+    a.down(b_id).await;
+    b.down(a_id).await;
+    assert!(a.quiet().await.iter().all(|it| !matches!(it, Incoming::Up(_))));
+    assert!(a.net.peers()[0].refused_for.is_some());
+}
+
+#[tokio::test]
+async fn an_address_in_use_is_named() {
+    let a = run(settings(1, &[])).await;
+    let taken = a.net.listening()[0];
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let used = other.local_addr().unwrap();
+    let refused = start(Settings { listen: vec![used], ..settings(2, &[]) }).await;
+    match refused {
+        Err(StartError::Listen { address, .. }) => assert_eq!(address, used),
+        other => panic!("{other:?}"),
+    }
+    assert_ne!(taken, used);
+}
+
+#[tokio::test]
+async fn all_interfaces_are_listed_and_handles_dropped_stop_the_network() {
+    let everywhere = vec!["0.0.0.0:0".parse().unwrap()];
+    let node = run(Settings { listen: everywhere, ..settings(1, &[]) }).await;
+    let listening = node.net.listening();
+    assert!(!listening.is_empty());
+    assert!(listening.iter().all(|at| !at.ip().is_unspecified() && at.port() > 0));
+    let Node { net, mut inbox, .. } = node;
+    drop(net);
+    let end = timeout(DEADLINE, async { while inbox.recv().await.is_some() {} });
+    end.await.expect("the inbox ends");
+}
