@@ -29,7 +29,9 @@ pub(crate) enum Origin {
     Announced,
     /// We have met the node there.
     Dialled,
-    /// The operator says so.
+    /// The operator named the address, and this node answered there.
+    Seeded,
+    /// The operator says that this node is there.
     Configured,
 }
 
@@ -115,7 +117,7 @@ impl Peer {
     }
 
     fn is_configured(&self) -> bool {
-        self.addresses.iter().any(|known| known.origin == Origin::Configured)
+        self.addresses.iter().any(|known| known.origin >= Origin::Seeded)
     }
 
     fn may_be_forgotten(&self, now: Instant) -> bool {
@@ -288,14 +290,17 @@ impl Book {
         }
     }
 
-    /// Another node (or we) answered where this one was expected: hearsay is forgotten, and a seed that led
-    /// here is nameless again.
+    /// Another node (or we) answered where this one was expected. Only what the operator said of this very node is kept;
+    /// a seed that led here is nameless again.
     pub(crate) fn not_there(&mut self, node: &NodeId, address: &Address) {
-        if let Some(peer) = self.peers.get_mut(node) {
-            peer.addresses.retain(|known| known.address != *address);
-        }
+        let Some(peer) = self.peers.get_mut(node) else { return };
+        // The address of a name is not among the known ones: then it is the names that have moved.
+        let known = peer.addresses().any(|known| known == address);
+        let moved =
+            |it: &Address| if known { it == address } else { it.socket().is_none() };
+        peer.addresses.retain(|it| it.origin == Origin::Configured || !moved(&it.address));
         for seed in &mut self.seeds {
-            if seed.address == *address && seed.node == Some(*node) {
+            if seed.node == Some(*node) && moved(&seed.address) {
                 seed.node = None;
                 seed.redial = Redial::default();
             }
@@ -330,7 +335,7 @@ impl Book {
                     seed.redial = Redial::default();
                     seed.last_error = None;
                 }
-                peer.note(seeded, Origin::Configured);
+                peer.note(seeded, Origin::Seeded);
                 false
             }
             // A name was looked up if the address is not among the known ones; the name is worth more.

@@ -46,6 +46,7 @@ mod tests {
     #[test]
     fn other_keys_are_no_nodes() {
         assert_eq!(node_of(&PeerId::random()), None);
-        assert_eq!(peer_of(&[0xff; 32]), None);
+        // About half of all bytes are no point of the curve.
+        assert!((0..=255).any(|byte| peer_of(&[byte; 32]).is_none()));
     }
 }
