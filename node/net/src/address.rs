@@ -214,7 +214,11 @@ mod tests {
 
     fn check(text: &str, expect: Result<&str, AddressError>) {
         let got = text.parse::<PeerAddress>().map(|address| address.to_string());
-        assert_eq!(got.as_deref(), expect.as_deref().map_err(|e| *e).as_ref().map(|e| &**e), "{text}");
+        assert_eq!(
+            got.as_deref(),
+            expect.as_deref().map_err(|e| *e).as_ref().map(|e| &**e),
+            "{text}"
+        );
     }
 
     #[test]

@@ -202,10 +202,10 @@ impl Book {
         let PeerAddress { node, address } = configured;
         match node {
             Some(node) => {
-                if let Some(peer) = self.admit(node, now) {
-                    if peer.note(&address, Origin::Configured) {
-                        peer.redial.next = None;
-                    }
+                if let Some(peer) = self.admit(node, now)
+                    && peer.note(&address, Origin::Configured)
+                {
+                    peer.redial.next = None;
                 }
             }
             None => {
@@ -246,7 +246,8 @@ impl Book {
         }
         for (node, peer) in &mut self.peers {
             let wanted = peer.is_configured()
-                || (self.discovery == Discovery::FullMesh && connected + under_way < FULL_MESH_PEERS);
+                || (self.discovery == Discovery::FullMesh
+                    && connected + under_way < FULL_MESH_PEERS);
             let refused = peer.refused_until.is_some_and(|until| until > now);
             let idle = !peer.is_connected() && !peer.addresses.is_empty();
             if wanted && idle && !refused && under_way < DIALS_MAX && peer.redial.is_due(now) {
@@ -296,8 +297,7 @@ impl Book {
         let Some(peer) = self.peers.get_mut(node) else { return };
         // The address of a name is not among the known ones: then it is the names that have moved.
         let known = peer.addresses().any(|known| known == address);
-        let moved =
-            |it: &Address| if known { it == address } else { it.socket().is_none() };
+        let moved = |it: &Address| if known { it == address } else { it.socket().is_none() };
         peer.addresses.retain(|it| it.origin == Origin::Configured || !moved(&it.address));
         for seed in &mut self.seeds {
             if seed.node == Some(*node) && moved(&seed.address) {

@@ -1,14 +1,14 @@
 //! The format of a frame stream, without any I/O.
 //!
-//! `/clawmesh/frames/1`: the opener sends frames, each a length (u32, big endian, of what follows), one tag byte and
-//! the payload. The acceptor sends one byte, [`ACCEPTED`], and nothing more: it says that the
-//! stream has reached a link and was not dropped on the way.
+//! `/clawmesh/frames/1`, opened by the node with the lower id: the acceptor sends one byte, [`ACCEPTED`], which says that
+//! the stream has reached a link and was not dropped on the way. Then both sides send frames, each a length (u32, big
+//! endian, of what follows), one tag byte and the payload.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::limits::{ANNOUNCEMENT_BYTES_MAX, FRAME_BYTES_MAX};
 
-/// The acceptor's only byte.
+/// The acceptor's first byte.
 pub(crate) const ACCEPTED: u8 = 1;
 
 /// What a frame carries: the owner's bytes, or our announcement (`announcement.rs`).

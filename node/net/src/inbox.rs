@@ -150,10 +150,15 @@ mod tests {
             from: [1; 32],
             topic: 0,
             payload: Bytes::from_static(b"x"),
-            ticket: Ticket { message: MessageId::new(b"m"), source: PeerId::random(), node: [1; 32] },
+            ticket: Ticket {
+                message: MessageId::new(b"m"),
+                source: PeerId::random(),
+                node: [1; 32],
+            },
         };
         let payload = Bytes::from_static(b"x");
-        let taken = (0..INBOX_ITEMS_MAX).filter(|_| sender.try_put_gossip(gossip(), &payload)).count();
+        let taken =
+            (0..INBOX_ITEMS_MAX).filter(|_| sender.try_put_gossip(gossip(), &payload)).count();
         assert_eq!(taken, INBOX_ITEMS_MAX - INBOX_RESERVED_ITEMS);
         sender.put(Incoming::Up([1; 32])).await.unwrap();
         assert!(matches!(inbox.recv().await, Some(Incoming::Gossip { .. })));

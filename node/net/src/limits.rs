@@ -31,7 +31,7 @@ pub(crate) const READ_BYTES: usize = 16 * 1024;
 /// Things the owner has not taken from the inbox yet.
 pub const INBOX_ITEMS_MAX: usize = 4096;
 /// Bytes of frames and gossip in the inbox. Larger than one frame by far, so that peers do not take turns.
-pub const INBOX_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const INBOX_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Slots of the inbox that gossip may not take: a flood of gossip must not delay frames, Up and Down.
 pub(crate) const INBOX_RESERVED_ITEMS: usize = 1024;
 
@@ -93,7 +93,7 @@ pub(crate) const INBOUND_ADDRESSES_MAX: usize = 4096;
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Looking up a host name.
 pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Opening the two frame streams of a link.
+/// Opening the frame stream of a link.
 pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// A ping each ...
 pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(3);

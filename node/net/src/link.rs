@@ -1,9 +1,10 @@
-//! The link to one peer: a task that keeps one frame stream open in each direction while there is a connection,
-//! and tells the owner `Up` and `Down`.
+//! The link to one peer: a task that keeps one frame stream open while there is a connection, and tells the owner `Up` and
+//! `Down`.
 //!
-//! A session is a pair of streams. It is up when ours has been accepted and theirs has arrived; when either ends, both are
-//! closed, and both sides start over. So whatever was lost, both owners see a `Down` and a new `Up`. The task may
-//! wait for the owner's inbox (that is the back pressure); the swarm task never does.
+//! A session is one stream, used in both directions, which the node with the lower id opens (with a stream of each
+//! side's own, the two sides can restart each other for ever, each closing the half that the other has just opened). It is up when the
+//! other side has accepted it. When it ends, it ends for both: whatever was lost, both owners see a `Down` and a new
+//! `Up`. The task may wait for the owner's inbox (that is the back pressure); the swarm task never does.
 
 use std::io;
 use std::sync::Arc;
@@ -31,6 +32,19 @@ pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/clawmesh/frame
 
 const REOPEN: Backoff = Backoff { min: REOPEN_MIN, max: REOPEN_MAX };
 
+/// Which side of a link we are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Opener,
+    Acceptor,
+}
+
+impl Role {
+    pub(crate) fn of(me: &NodeId, peer: &NodeId) -> Role {
+        if me < peer { Role::Opener } else { Role::Acceptor }
+    }
+}
+
 /// Is there a connection to open streams on?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connection {
@@ -44,7 +58,7 @@ pub(crate) struct Link {
     pub(crate) connection: watch::Sender<Connection>,
     /// What to tell the peer about addresses; only the latest matters.
     pub(crate) announcement: watch::Sender<Bytes>,
-    /// Streams the peer opened.
+    /// Streams the peer opened; only for an acceptor.
     pub(crate) streams: mpsc::Sender<Stream>,
     pub(crate) outbox: Arc<Outbox>,
 }
@@ -67,6 +81,7 @@ pub(crate) enum LinkEvent {
 pub(crate) struct Ends {
     pub(crate) node: NodeId,
     pub(crate) peer: PeerId,
+    pub(crate) role: Role,
     pub(crate) control: ControlHandle,
     pub(crate) inbox: InboxSender,
     pub(crate) events: mpsc::Sender<(NodeId, LinkEvent)>,
@@ -89,7 +104,13 @@ pub(crate) fn spawn(ends: Ends) -> Link {
     let outbox = Arc::new(Outbox::default());
     let task = Task {
         node: ends.node,
-        opener: Opener { peer: ends.peer, control: ends.control.0, arrivals, arrived: None },
+        source: Source {
+            role: ends.role,
+            peer: ends.peer,
+            control: ends.control.0,
+            arrivals,
+            arrived: None,
+        },
         connection: connection_seen,
         announcement: announcement_seen,
         outbox: outbox.clone(),
@@ -102,7 +123,7 @@ pub(crate) fn spawn(ends: Ends) -> Link {
 
 struct Task {
     node: NodeId,
-    opener: Opener,
+    source: Source,
     connection: watch::Receiver<Connection>,
     announcement: watch::Receiver<Bytes>,
     outbox: Arc<Outbox>,
@@ -151,6 +172,10 @@ impl Task {
                 Ok(Reached::Up) => failures = 1,
                 Err(Over) => return,
             }
+            if self.source.role == Role::Acceptor {
+                // The opener is the one who waits.
+                continue;
+            }
             tokio::select! {
                 () = sleep(REOPEN.after(failures)) => {}
                 gone = self.connection.wait_for(|it| *it == Connection::Gone) => {
@@ -163,16 +188,14 @@ impl Task {
         }
     }
 
-    /// One pair of streams, from opening to breaking.
+    /// One stream, from opening to breaking.
     async fn session(&mut self) -> Result<Reached, Over> {
         let opened = tokio::select! {
-            opened = timeout(OPEN_TIMEOUT, self.opener.open()) => {
-                opened.unwrap_or(Err(Broken::TimedOut))
-            }
+            opened = self.source.next() => opened,
             () = disconnected(&mut self.connection) => Err(Broken::Disconnected),
         };
-        let (outgoing, incoming) = match opened {
-            Ok(pair) => pair,
+        let stream = match opened {
+            Ok(stream) => stream,
             Err(why) => {
                 self.report(why).await?;
                 return Ok(Reached::Opening);
@@ -181,7 +204,7 @@ impl Task {
         self.outbox.open();
         self.tell(LinkEvent::Up).await?;
         self.inbox.put(Incoming::Up(self.node)).await.map_err(|_| Over)?;
-        let why = self.exchange(outgoing, incoming).await;
+        let why = self.exchange(stream).await;
         self.outbox.close();
         self.tell(LinkEvent::Down).await?;
         self.inbox.put(Incoming::Down(self.node)).await.map_err(|_| Over)?;
@@ -190,14 +213,13 @@ impl Task {
     }
 
     /// Both directions at once, until one of them ends.
-    async fn exchange(&mut self, outgoing: Stream, incoming: Stream) -> Broken {
-        let (answers, writer) = outgoing.split();
+    async fn exchange(&mut self, stream: Stream) -> Broken {
+        let (incoming, outgoing) = stream.split();
         let reader = Reader::new(self.node, &self.inbox, &self.events);
         tokio::select! {
             why = reader.run(incoming) => why,
-            why = write(writer, &self.outbox, &mut self.announcement) => why,
-            why = watch_end(answers) => why,
-            why = self.opener.replaced() => why,
+            why = write(outgoing, &self.outbox, &mut self.announcement) => why,
+            why = self.source.replaced() => why,
             () = disconnected(&mut self.connection) => Broken::Disconnected,
         }
     }
@@ -233,8 +255,9 @@ async fn disconnected(connection: &mut watch::Receiver<Connection>) {
     let _ = connection.wait_for(|it| *it == Connection::Gone).await;
 }
 
-/// Opens and accepts streams.
-struct Opener {
+/// Opens or accepts streams.
+struct Source {
+    role: Role,
     peer: PeerId,
     control: Control,
     arrivals: mpsc::Receiver<Stream>,
@@ -242,56 +265,50 @@ struct Opener {
     arrived: Option<Stream>,
 }
 
-impl Opener {
-    /// Our stream, accepted by the peer, and the peer's latest, accepted by us.
-    async fn open(&mut self) -> Result<(Stream, Stream), Broken> {
-        let Opener { peer, control, arrivals, arrived } = self;
-        let outgoing = async {
-            let mut stream = control.open_stream(*peer, PROTOCOL).await?;
-            let mut answer = [0];
-            // libp2p-stream drops streams that arrive faster than they are fetched; the byte says that it did not.
-            stream.read_exact(&mut answer).await?;
-            Ok::<Stream, Broken>(stream)
-        };
-        let incoming = async {
-            let stream = match arrived.take() {
-                Some(stream) => stream,
-                None => arrivals.recv().await.ok_or(Broken::Stopped)?,
-            };
-            accept(stream).await
-        };
-        let (outgoing, mut incoming) = tokio::try_join!(outgoing, incoming)?;
-        // The peer started over while we were opening: only its last stream is alive.
-        while let Ok(newer) = arrivals.try_recv() {
-            incoming = accept(newer).await?;
+impl Source {
+    /// A stream that both sides have in their hands.
+    async fn next(&mut self) -> Result<Stream, Broken> {
+        match self.role {
+            Role::Opener => {
+                timeout(OPEN_TIMEOUT, self.open()).await.unwrap_or(Err(Broken::TimedOut))
+            }
+            Role::Acceptor => self.accept().await,
         }
-        Ok((outgoing, incoming))
     }
 
-    /// Resolves when the peer opens another stream: it has given up the one before.
+    async fn open(&mut self) -> Result<Stream, Broken> {
+        let mut stream = self.control.open_stream(self.peer, PROTOCOL).await?;
+        let mut answer = [0];
+        // libp2p-stream drops streams that arrive faster than they are fetched; the byte says that it did not.
+        stream.read_exact(&mut answer).await?;
+        Ok(stream)
+    }
+
+    async fn accept(&mut self) -> Result<Stream, Broken> {
+        let mut stream = match self.arrived.take() {
+            Some(stream) => stream,
+            None => self.arrivals.recv().await.ok_or(Broken::Stopped)?,
+        };
+        // If the opener gave up and began anew, only its last stream is alive.
+        while let Ok(newer) = self.arrivals.try_recv() {
+            stream = newer;
+        }
+        stream.write_all(&[ACCEPTED]).await?;
+        stream.flush().await?;
+        Ok(stream)
+    }
+
+    /// Resolves when the opener opens another stream: it has given up the one before.
     async fn replaced(&mut self) -> Broken {
-        match self.arrivals.recv().await {
-            Some(stream) => {
+        match (self.role, self.arrivals.recv().await) {
+            (Role::Acceptor, Some(stream)) => {
                 self.arrived = Some(stream);
                 Broken::Replaced
             }
-            None => Broken::Stopped,
+            // The swarm task gives no streams to an opener.
+            (Role::Opener, Some(_)) => Broken::Replaced,
+            (Role::Acceptor | Role::Opener, None) => Broken::Stopped,
         }
-    }
-}
-
-async fn accept(mut stream: Stream) -> Result<Stream, Broken> {
-    stream.write_all(&[ACCEPTED]).await?;
-    stream.flush().await?;
-    Ok(stream)
-}
-
-/// Resolves when the peer closes our stream, which a writer with nothing to write would not see.
-async fn watch_end(mut answers: impl AsyncRead + Unpin) -> Broken {
-    let mut byte = [0];
-    match answers.read(&mut byte).await {
-        Ok(_) => Broken::Closed,
-        Err(error) => Broken::Io(error),
     }
 }
 
@@ -355,7 +372,7 @@ impl<'a> Reader<'a> {
         Reader { node, inbox, events, announcements: 0, announcements_since: Instant::now() }
     }
 
-    async fn run(mut self, mut stream: Stream) -> Broken {
+    async fn run(mut self, mut stream: impl AsyncRead + Unpin) -> Broken {
         let mut buffer = BytesMut::new();
         loop {
             let filled = buffer.len();

@@ -31,7 +31,7 @@ use crate::limits::{
     ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, HANDSHAKE_TIMEOUT, LEARNED_MAX,
     LINK_EVENTS_MAX, STREAMS_MAX, TICK,
 };
-use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent};
+use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent, Role};
 use crate::settings::{Discovery, Settings, StartError};
 
 /// What we say about ourselves, besides where we listen.
@@ -42,6 +42,7 @@ pub(crate) struct Announced {
 }
 
 pub(crate) struct Task {
+    me: NodeId,
     swarm: Swarm<Behaviour>,
     shared: Arc<Shared>,
     inbox: InboxSender,
@@ -142,16 +143,18 @@ impl Task {
         announced: Announced,
         topics: u16,
     ) -> Result<Task, StartError> {
+        let me = node_of(swarm.local_peer_id())
+            .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
         let mut control = swarm.behaviour().frames.new_control();
-        let streams = control
-            .accept(link::PROTOCOL)
-            .map_err(|error| StartError::Setup(error.to_string()))?;
+        let streams =
+            control.accept(link::PROTOCOL).map_err(|error| StartError::Setup(error.to_string()))?;
         let (arrived, arrivals) = mpsc::channel(STREAMS_MAX);
         tokio::spawn(fetch(streams, arrived));
         let (link_reports, link_events) = mpsc::channel(LINK_EVENTS_MAX);
         let topics: Vec<IdentTopic> = (0..topics).map(behaviour::topic).collect();
         let topic_numbers = (0..).zip(&topics).map(|(number, topic)| (topic.hash(), number));
         Ok(Task {
+            me,
             topic_numbers: topic_numbers.collect(),
             swarm,
             shared,
@@ -386,8 +389,7 @@ impl Task {
     fn on_connected(&mut self, peer: PeerId, connection: ConnectionId, endpoint: &ConnectedPoint) {
         let target = self.dials.remove(&connection);
         let remote = endpoint.get_remote_address();
-        let place =
-            if is_same_machine(remote) { Place::SameMachine } else { Place::Elsewhere };
+        let place = if is_same_machine(remote) { Place::SameMachine } else { Place::Elsewhere };
         let Some(node) = node_of(&peer) else {
             self.swarm.close_connection(connection);
             return;
@@ -411,12 +413,7 @@ impl Task {
         }
     }
 
-    fn on_disconnected(
-        &mut self,
-        peer: &PeerId,
-        connection: ConnectionId,
-        error: Option<String>,
-    ) {
+    fn on_disconnected(&mut self, peer: &PeerId, connection: ConnectionId, error: Option<String>) {
         let Some(node) = node_of(peer) else { return };
         let last = self.shared.book().disconnected(&node, connection, error, Instant::now());
         if last && let Some(link) = self.links.get(&node) {
@@ -424,7 +421,12 @@ impl Task {
         }
     }
 
-    fn on_dial_failed(&mut self, connection: ConnectionId, peer: Option<PeerId>, error: &DialError) {
+    fn on_dial_failed(
+        &mut self,
+        connection: ConnectionId,
+        peer: Option<PeerId>,
+        error: &DialError,
+    ) {
         let Some(target) = self.dials.remove(&connection) else { return };
         let now = Instant::now();
         let mut book = self.shared.book();
@@ -478,6 +480,7 @@ impl Task {
             let link = link::spawn(Ends {
                 node,
                 peer,
+                role: Role::of(&self.me, &node),
                 control: ControlHandle(self.control.clone()),
                 inbox: self.inbox.clone(),
                 events: self.link_reports.clone(),
@@ -502,6 +505,9 @@ impl Task {
 
     fn on_stream(&mut self, peer: &PeerId, stream: Stream) {
         let Some(node) = node_of(peer).filter(|_| self.swarm.is_connected(peer)) else { return };
+        if Role::of(&self.me, &node) == Role::Opener {
+            return;
+        }
         // The stream may overtake the news of its connection. If its queue is full, the peer opens another.
         let _ = self.link(node, *peer).streams.try_send(stream);
     }

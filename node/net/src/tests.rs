@@ -83,23 +83,21 @@ impl Node {
     }
 
     async fn frame(&mut self, sender: NodeId) -> Bytes {
-        self.wait("frame", |it| match it {
-            Incoming::Frame { from, payload } if *from == sender => Some(payload.clone()),
-            _ => None,
+        self.wait("frame", |it| {
+            let Incoming::Frame { from, payload } = it else { return None };
+            (*from == sender).then(|| payload.clone())
         })
         .await
     }
 
     async fn gossip(&mut self) -> (u16, Bytes, Ticket) {
         let node = self.net.node();
-        self.wait("gossip", |it| match it {
-            Incoming::Gossip { topic, payload, ticket, .. } => {
-                // Tickets cannot be cloned by the owner; the test takes a copy out of the queue.
-                let (message, source) = (ticket.message.clone(), ticket.source);
-                assert_ne!(ticket.node, node);
-                Some((*topic, payload.clone(), Ticket { message, source, node: ticket.node }))
-            }
-            _ => None,
+        self.wait("gossip", |it| {
+            let Incoming::Gossip { topic, payload, ticket, .. } = it else { return None };
+            // Tickets cannot be cloned by the owner; the test takes a copy out of the queue.
+            let (message, source) = (ticket.message.clone(), ticket.source);
+            assert_ne!(ticket.node, node);
+            Some((*topic, payload.clone(), Ticket { message, source, node: ticket.node }))
         })
         .await
     }
@@ -231,9 +229,9 @@ async fn another_secret_never_comes_up_and_says_why() {
     b.until("an error is shown", |b| {
         let peers = b.net.peers();
         peers.len() == 2
-            && peers.iter().all(|peer| {
-                peer.last_error.as_ref().is_some_and(|e| e.contains("mesh secret"))
-            })
+            && peers
+                .iter()
+                .all(|peer| peer.last_error.as_ref().is_some_and(|e| e.contains("mesh secret")))
     })
     .await;
     assert!(b.quiet().await.is_empty());
@@ -256,11 +254,10 @@ async fn who_joins_one_node_meets_all() {
         }
     }
     let first = others[0].named();
-    let wanted = first.clone();
     others[1]
-        .wait("learned", |it| match it {
-            Incoming::Learned(learned) => (*learned == first).then_some(()),
-            _ => None,
+        .wait("learned", |it| {
+            let Incoming::Learned(learned) = it else { return None };
+            (*learned == first).then_some(())
         })
         .await;
     // Nobody is met twice, and nobody meets himself.
@@ -270,7 +267,6 @@ async fn who_joins_one_node_meets_all() {
         assert_eq!(twice, 0, "{ups:?}");
         assert_eq!(node.net.peers().len(), 3, "{:?}", node.net.peers());
     }
-    assert_eq!(wanted.node, Some(ids[0]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
