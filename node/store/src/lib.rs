@@ -1,1 +1,31 @@
-//! node/store
+//! What a node keeps: redb behind one commit per turn, and snapshots to read from.
+//!
+//! It decides nothing: rows come from the core ([`mesh::batch::Change`]) and go back to it
+//! ([`mesh::batch::Summary`]). Its one contract: [`Store::commit`] writes a whole batch or nothing of
+//! it, durably when it returns. A [`Reader`] never waits for the writer.
+//!
+//! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming),
+//! [`error`]s, [`limits`], and [`testing`] (a disk that crashes). The file, byte by byte:
+//! `docs/store.md`.
+
+#![warn(missing_docs)]
+
+mod apply;
+pub mod error;
+mod held;
+pub mod limits;
+mod plan;
+mod reader;
+mod roam;
+mod schema;
+mod spans;
+mod store;
+mod summary;
+pub mod testing;
+mod view;
+
+pub use error::{CommitError, OpenError, ReadError};
+pub use reader::{Reader, Row};
+pub use roam::{Cursor, Roam};
+pub use spans::Spans;
+pub use store::{FILE_NAME, Store};

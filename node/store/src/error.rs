@@ -1,0 +1,120 @@
+//! What can go wrong: one enum per operation. None of it is for retrying.
+
+use std::{io, path::PathBuf};
+
+use mesh::id::{At, RoomId};
+use thiserror::Error;
+
+/// Why a store could not be opened. The file is left as it was, byte for byte.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// Another process, or another handle of this one, has it open.
+    #[error(
+        "the data directory {} is in use by another process: stop that one, or choose another directory",
+        dir.display()
+    )]
+    InUse {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// Not readable as what it was.
+    #[error(
+        "{} is damaged ({why}) and was left as it is: restore a backup, or move the file away to start anew",
+        file.display()
+    )]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What was found.
+        why: String,
+    },
+    /// Written by a later version.
+    #[error(
+        "{} has layout {found}, this version reads up to {known}; it was left as it is: run the newer version",
+        file.display()
+    )]
+    Newer {
+        /// The file.
+        file: PathBuf,
+        /// Its layout.
+        found: u64,
+        /// The newest layout that this version knows.
+        known: u64,
+    },
+    /// A redb database, but not one of ours.
+    #[error("{} is not a clawmesh store and was left as it is: choose another directory", file.display())]
+    Foreign {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The file system said no.
+    #[error("{} cannot be opened", file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Anything else that redb reports.
+    #[error("{} cannot be opened", file.display())]
+    Storage {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<redb::Error>,
+    },
+}
+
+/// Why a batch was not written. All of them are fatal: the node stops, a restart replays.
+#[derive(Debug, Error)]
+pub enum CommitError {
+    /// redb, or the disk below it.
+    #[error("storage failed")]
+    Storage(#[source] Box<redb::Error>),
+    /// A row that was read to be changed does not have its form.
+    #[error("stored row is damaged: {0}")]
+    Damaged(&'static str),
+    /// A row of a room that no `Room` row introduced.
+    #[error("room {0} was never written")]
+    UnknownRoom(RoomId),
+    /// Ephemeral rooms stay ephemeral, permanent ones permanent.
+    #[error("room {0} cannot change between disk and memory")]
+    Moved(RoomId),
+    /// Only ephemeral rooms are forgotten.
+    #[error("permanent room {0} cannot be dropped")]
+    Permanent(RoomId),
+    /// Entries are immutable.
+    #[error("entry {at:?} of room {room} is there already, with other content")]
+    EntryReplaced {
+        /// The room.
+        room: RoomId,
+        /// The place.
+        at: At,
+    },
+}
+
+/// Why something could not be read.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// redb, or the disk below it.
+    #[error("storage failed")]
+    Storage(#[source] Box<redb::Error>),
+    /// A row does not have its form.
+    #[error("stored row is damaged: {0}")]
+    Damaged(&'static str),
+}
+
+macro_rules! from_redb {
+    ($error:ident: $($source:ident),*) => {
+        $(impl From<redb::$source> for $error {
+            fn from(source: redb::$source) -> $error {
+                $error::Storage(Box::new(source.into()))
+            }
+        })*
+    };
+}
+
+from_redb!(CommitError: StorageError, TableError, TransactionError, CommitError);
+from_redb!(ReadError: StorageError, TableError, TransactionError);

@@ -1,0 +1,17 @@
+//! Every bound of the store, with its reason.
+
+/// redb's page cache for the file. redb's own default is 1 GiB a database.
+pub const CACHE_BYTES: usize = 32 * 1024 * 1024;
+/// redb's page cache for ephemeral rooms: the pages themselves are memory already.
+pub const MEMORY_CACHE_BYTES: usize = 4 * 1024 * 1024;
+/// Rows looked at within one snapshot by scans that may go on for long: a snapshot that lives pins
+/// the pages it may read, and the file grows meanwhile.
+pub const SCAN_ROWS: usize = 4_096;
+/// Rows given in one page, however many were asked for.
+pub const PAGE_ROWS_MAX: usize = 1_000;
+/// Dedup rows are thinned out once per this many new ones: a range removal is not free.
+pub const DEDUP_PRUNE_EVERY: usize = 1_024;
+/// What a run takes besides bodies and entries: ids, backlink, seal and framing. Rounded up.
+pub const RUN_OVERHEAD_BYTES: usize = 320;
+/// What an entry of a run, or a body sent apart, takes besides the body. Rounded up.
+pub const ENTRY_OVERHEAD_BYTES: usize = 96;

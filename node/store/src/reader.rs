@@ -1,0 +1,256 @@
+//! Reading: rooms, history, single messages. For any thread, never in the writer's way.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering},
+};
+
+use mesh::{
+    batch::{Fate, RoomRecord},
+    entry::{Facts, Said},
+    id::{At, LogId, MessageId, RoomId},
+    number::Number,
+    run::{Certificate, Run},
+};
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
+
+use crate::{
+    error::ReadError,
+    limits::{PAGE_ROWS_MAX, SCAN_ROWS},
+    schema::{EVIDENCE, ROOMS, decode, table},
+    view::{View, room_row},
+};
+
+/// What store and readers share.
+#[derive(Debug)]
+pub(crate) struct Databases {
+    pub(crate) disk: Database,
+    /// Ephemeral rooms, once there are any.
+    pub(crate) memory: OnceLock<Database>,
+    /// Bytes of the file.
+    pub(crate) size: Arc<AtomicU64>,
+}
+
+/// Reads snapshots. Each call sees one moment (long scans several, in order) and never waits for the
+/// writer, nor the writer for it. A call takes some ten microseconds plus some for each row: fine in
+/// async code, but for [`Reader::page_newest`] with a time, [`Reader::runs`] and [`Reader::roam`],
+/// which may look at a whole room.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    databases: Arc<Databases>,
+}
+
+/// A message, or another numbered entry, of a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its number: which one, the method says that gives the row.
+    pub number: Number,
+    /// The lowest number it has here. Another than `number`: it came late.
+    pub canonical: Number,
+    /// Where it is at this node.
+    pub at: At,
+    /// Whose log it is in.
+    pub log: LogId,
+    /// Its id.
+    pub message: MessageId,
+    /// Clock, wall time, kind.
+    pub facts: Facts,
+    /// What was said. `None`: an entry that is no message (of the directory, or of a later version).
+    pub said: Option<Said>,
+}
+
+impl Reader {
+    pub(crate) fn new(databases: Arc<Databases>) -> Reader {
+        Reader { databases }
+    }
+
+    fn snapshots(&self) -> impl Iterator<Item = Result<ReadTransaction, ReadError>> {
+        let databases = [Some(&self.databases.disk), self.databases.memory.get()];
+        databases.into_iter().flatten().map(|it| Ok(it.begin_read()?))
+    }
+
+    /// The room in whichever database has it.
+    pub(crate) fn view(&self, room: RoomId) -> Result<Option<View>, ReadError> {
+        for read in self.snapshots() {
+            if let Some(view) = View::open(&read?, room)? {
+                return Ok(Some(view));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All rooms, those of earlier meshes included.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn rooms(&self) -> Result<Vec<(RoomId, RoomRecord)>, ReadError> {
+        let mut rooms = Vec::new();
+        for read in self.snapshots() {
+            for row in table(&read?, ROOMS)?.iter()? {
+                rooms.push(room_row(row?.1.value())?);
+            }
+        }
+        Ok(rooms)
+    }
+
+    /// The highest number delivered in a room here; zero if none was.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn tip(&self, room: RoomId) -> Result<Number, ReadError> {
+        Ok(self.view(room)?.map(|it| it.record()).transpose()?.map_or(Number::ZERO, |it| it.tip))
+    }
+
+    /// The oldest `limit` (at most [`PAGE_ROWS_MAX`]) rows of the delivery log above `after`,
+    /// ascending, under the numbers they were delivered under.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn page_since(
+        &self,
+        room: RoomId,
+        after: Number,
+        limit: usize,
+    ) -> Result<Vec<Row>, ReadError> {
+        let limit = limit.min(PAGE_ROWS_MAX);
+        let mut rows = Vec::new();
+        let mut from = Number(after.0.saturating_add(1));
+        while let Some(view) = self.view(room)?
+            && rows.len() < limit
+        {
+            let mut scanned = 0;
+            for numbered in view.numbers(from, Number(u64::MAX))?.take(SCAN_ROWS) {
+                let (number, at, fate) = numbered?;
+                scanned += 1;
+                from = Number(number.0 + 1);
+                if fate == Fate::Delivered && rows.len() < limit {
+                    rows.extend(view.row(number, at)?);
+                }
+                if rows.len() == limit {
+                    break;
+                }
+            }
+            if scanned < SCAN_ROWS {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The newest `limit` (at most [`PAGE_ROWS_MAX`]) rows of the delivery log, ascending, under the
+    /// numbers they were delivered under. With `before_wall_ms` only those written before that time
+    /// (Unix milliseconds, by their authors' clocks), which may look at the whole room.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn page_newest(
+        &self,
+        room: RoomId,
+        limit: usize,
+        before_wall_ms: Option<u64>,
+    ) -> Result<Vec<Row>, ReadError> {
+        let limit = limit.min(PAGE_ROWS_MAX);
+        let mut rows = Vec::new();
+        let mut upto = Number(u64::MAX);
+        while let Some(view) = self.view(room)?
+            && rows.len() < limit
+        {
+            let mut scanned = 0;
+            for numbered in view.numbers(Number(1), upto)?.rev().take(SCAN_ROWS) {
+                let (number, at, fate) = numbered?;
+                scanned += 1;
+                upto = Number(number.0 - 1);
+                if fate == Fate::Delivered && is_before(&view, at, before_wall_ms)? {
+                    rows.extend(view.row(number, at)?);
+                }
+                if rows.len() == limit {
+                    break;
+                }
+            }
+            if scanned < SCAN_ROWS {
+                break;
+            }
+        }
+        rows.reverse();
+        Ok(rows)
+    }
+
+    /// What a number names: any number that the entry ever had, delivered under it here or not. The
+    /// row's `number` is the one that was asked for. `None`: a number that is not known here, or
+    /// whose entry is not held.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn by_number(&self, room: RoomId, number: Number) -> Result<Option<Row>, ReadError> {
+        let Some(view) = self.view(room)? else { return Ok(None) };
+        match view.number(number)? {
+            Some((at, _)) => view.row(number, at),
+            None => Ok(None),
+        }
+    }
+
+    /// What a message id names. The row's `number` is the one it was delivered under here, else its
+    /// lowest. `None`: not held here, or not numbered yet.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn by_message(&self, room: RoomId, message: MessageId) -> Result<Option<Row>, ReadError> {
+        let Some(view) = self.view(room)? else { return Ok(None) };
+        for (log, record) in view.logs()? {
+            if let Some(seq) = message.seq_in(room, record.id) {
+                return view.row_at(At { log, seq });
+            }
+        }
+        Ok(None)
+    }
+
+    /// The entry at a place. `number` and `None` as in [`Reader::by_message`].
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn row_at(&self, room: RoomId, at: At) -> Result<Option<Row>, ReadError> {
+        self.view(room)?.map_or(Ok(None), |view| view.row_at(at))
+    }
+
+    /// All numbers that are known of an entry, ascending, with what became of them here.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn numbers_of(&self, room: RoomId, at: At) -> Result<Vec<(Number, Fate)>, ReadError> {
+        self.view(room)?.map_or(Ok(Vec::new()), |view| Ok(view.numbers_of(at)?.0))
+    }
+
+    /// The proofs that logs were forked.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn evidence(&self) -> Result<Vec<(Certificate, Run)>, ReadError> {
+        let mut proofs = Vec::new();
+        for read in self.snapshots() {
+            for row in table(&read?, EVIDENCE)?.iter()? {
+                proofs.push(decode(row?.1.value(), "evidence")?);
+            }
+        }
+        Ok(proofs)
+    }
+
+    /// Bytes of the file. Ephemeral rooms are not in it.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.databases.size.load(Ordering::Acquire)
+    }
+}
+
+fn is_before(view: &View, at: At, before_wall_ms: Option<u64>) -> Result<bool, ReadError> {
+    let Some(before) = before_wall_ms else { return Ok(true) };
+    Ok(view.facts(at)?.is_some_and(|facts| facts.wall_ms < before))
+}

@@ -1,0 +1,203 @@
+//! Tables: their names, keys and values. Byte by byte: `docs/store.md`.
+
+use minicbor::{Decode, Encode};
+use redb::{
+    Database, ReadTransaction, ReadableDatabase, TableDefinition, TableHandle, WriteTransaction,
+};
+
+use mesh::{batch::Fate, number::Number};
+
+use crate::error::ReadError;
+
+/// The layout that this version writes.
+pub(crate) const LAYOUT: u64 = 1;
+/// The row of [`META`] that says which layout a file has.
+const LAYOUT_ROW: &str = "layout";
+
+/// (room, log, log seq)
+pub(crate) type PlaceKey = (u32, u32, u64);
+
+/// Says which layout the rest has. Its own name and form never change.
+const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// Room id → room.
+pub(crate) const ROOM_IDS: TableDefinition<'_, &[u8; 16], u32> = TableDefinition::new("room_ids/1");
+/// Room → room id (16 bytes), then its record.
+pub(crate) const ROOMS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("rooms/1");
+/// (room, log) → `LogRecord`.
+pub(crate) const LOGS: TableDefinition<'_, (u32, u32), &[u8]> = TableDefinition::new("logs/1");
+/// (room, log, log seq) → `Stored`.
+pub(crate) const ENTRIES: TableDefinition<'_, PlaceKey, &[u8]> = TableDefinition::new("entries/1");
+/// (room, era) → `EraRecord`.
+pub(crate) const ERAS: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("eras/1");
+/// (room, number) → (log, log seq, fate).
+pub(crate) const NUMBERS: TableDefinition<'_, (u32, u64), (u32, u64, u8)> =
+    TableDefinition::new("numbers/1");
+/// (room, log, log seq) → all its numbers with their fates: see [`Numbers`].
+pub(crate) const PLACES: TableDefinition<'_, PlaceKey, &[u8]> = TableDefinition::new("places/1");
+/// (room, log, log seq) → (highest, lowest number).
+pub(crate) const FORETOLD: TableDefinition<'_, PlaceKey, (u64, u64)> =
+    TableDefinition::new("foretold/1");
+/// (wall time, room, id) → (log, log seq). Time first, so that what is old is one range.
+pub(crate) const DEDUPS: TableDefinition<'_, (u64, u32, u128), (u32, u64)> =
+    TableDefinition::new("dedups/1");
+/// Author, room, incarnation → (`Certificate`, `Run`).
+pub(crate) const EVIDENCE: TableDefinition<'_, &[u8; 56], &[u8]> =
+    TableDefinition::new("evidence/1");
+/// 0 → `NodeRecord`.
+pub(crate) const NODE: TableDefinition<'_, u8, &[u8]> = TableDefinition::new("node/1");
+
+/// Steps from one layout to the next: `MIGRATIONS[i]` makes layout `i + 2` of layout `i + 1`, in the
+/// one transaction that also writes the new layout's number. Empty while there is one layout.
+const MIGRATIONS: &[fn(&WriteTransaction) -> Result<(), redb::Error>] = &[];
+
+/// What a database turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing in it yet.
+    Empty,
+    /// Ours, of this layout.
+    Layout(u64),
+    /// Has tables, but not ours.
+    Foreign,
+}
+
+/// Looks, without writing.
+pub(crate) fn find(db: &Database) -> Result<Found, ReadError> {
+    let read = db.begin_read()?;
+    let names: Vec<String> = read.list_tables()?.map(|it| it.name().to_owned()).collect();
+    if names.is_empty() {
+        return Ok(Found::Empty);
+    }
+    if !names.iter().any(|name| name == META.name()) {
+        return Ok(Found::Foreign);
+    }
+    let layout = match read.open_table(META) {
+        Ok(table) => table.get(LAYOUT_ROW)?.map(|row| row.value()),
+        Err(redb::TableError::Storage(error)) => return Err(error.into()),
+        // A table of that name that is none of ours.
+        Err(_) => None,
+    };
+    Ok(layout.map_or(Found::Foreign, Found::Layout))
+}
+
+/// Makes all tables, or brings older ones up to date. One transaction.
+pub(crate) fn prepare(db: &Database, found: u64) -> Result<(), redb::Error> {
+    if found == LAYOUT {
+        return Ok(());
+    }
+    let mut write = db.begin_write()?;
+    write.set_quick_repair(true);
+    let done = usize::try_from(found).unwrap_or(usize::MAX).saturating_sub(1);
+    for step in MIGRATIONS.iter().skip(done) {
+        step(&write)?;
+    }
+    write.open_table(ROOM_IDS)?;
+    write.open_table(ROOMS)?;
+    write.open_table(LOGS)?;
+    write.open_table(ENTRIES)?;
+    write.open_table(ERAS)?;
+    write.open_table(NUMBERS)?;
+    write.open_table(PLACES)?;
+    write.open_table(FORETOLD)?;
+    write.open_table(DEDUPS)?;
+    write.open_table(EVIDENCE)?;
+    write.open_table(NODE)?;
+    write.open_table(META)?.insert(LAYOUT_ROW, LAYOUT)?;
+    Ok(write.commit()?)
+}
+
+/// A record as a row. Encoding into memory cannot fail.
+pub(crate) fn encode<T: Encode<()>>(it: &T) -> Vec<u8> {
+    minicbor::to_vec(it).expect("encoding into a Vec cannot fail")
+}
+
+/// A row as the record it must be.
+pub(crate) fn decode<'b, T: Decode<'b, ()>>(
+    bytes: &'b [u8],
+    what: &'static str,
+) -> Result<T, ReadError> {
+    minicbor::decode(bytes).map_err(|_| ReadError::Damaged(what))
+}
+
+pub(crate) fn fate_byte(fate: Fate) -> u8 {
+    match fate {
+        Fate::Assigned => 0,
+        Fate::Delivered => 1,
+        Fate::Hole => 2,
+    }
+}
+
+pub(crate) fn fate_of(byte: u8) -> Result<Fate, ReadError> {
+    match byte {
+        0 => Ok(Fate::Assigned),
+        1 => Ok(Fate::Delivered),
+        2 => Ok(Fate::Hole),
+        _ => Err(ReadError::Damaged("fate of a number")),
+    }
+}
+
+/// All numbers of one entry, ascending. As a row: for each 8 bytes big endian, then its fate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Numbers(pub(crate) Vec<(Number, Fate)>);
+
+impl Numbers {
+    const ITEM_BYTES: usize = 9;
+
+    pub(crate) fn decode(row: &[u8]) -> Result<Numbers, ReadError> {
+        let (items, rest) = row.as_chunks::<{ Numbers::ITEM_BYTES }>();
+        if !rest.is_empty() {
+            return Err(ReadError::Damaged("numbers of an entry"));
+        }
+        let item = |[number @ .., fate]: &[u8; Numbers::ITEM_BYTES]| {
+            Ok((Number(u64::from_be_bytes(*number)), fate_of(*fate)?))
+        };
+        items.iter().map(item).collect::<Result<_, _>>().map(Numbers)
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut row = Vec::with_capacity(self.0.len() * Self::ITEM_BYTES);
+        for (number, fate) in &self.0 {
+            row.extend_from_slice(&number.0.to_be_bytes());
+            row.push(fate_byte(*fate));
+        }
+        row
+    }
+
+    /// Sets the fate of one number; `None` takes it away.
+    pub(crate) fn set(&mut self, number: Number, fate: Option<Fate>) {
+        match (self.0.binary_search_by_key(&number, |it| it.0), fate) {
+            (Ok(i), Some(fate)) => self.0[i].1 = fate,
+            (Ok(i), None) => {
+                self.0.remove(i);
+            }
+            (Err(i), Some(fate)) => self.0.insert(i, (number, fate)),
+            (Err(_), None) => {}
+        }
+    }
+
+    pub(crate) fn lowest(&self) -> Option<Number> {
+        self.0.first().map(|it| it.0)
+    }
+
+    pub(crate) fn highest(&self) -> Option<Number> {
+        self.0.last().map(|it| it.0)
+    }
+
+    /// The one it was delivered under here.
+    pub(crate) fn delivered(&self) -> Option<Number> {
+        self.0.iter().find(|it| it.1 == Fate::Delivered).map(|it| it.0)
+    }
+
+    /// The lowest above `cursor`.
+    pub(crate) fn above(&self, cursor: Number) -> Option<Number> {
+        self.0.iter().map(|it| it.0).find(|number| *number > cursor)
+    }
+}
+
+/// Opens a table to read; all of them are there from the first transaction on.
+pub(crate) fn table<K: redb::Key + 'static, V: redb::Value + 'static>(
+    read: &ReadTransaction,
+    definition: TableDefinition<'_, K, V>,
+) -> Result<redb::ReadOnlyTable<K, V>, ReadError> {
+    Ok(read.open_table(definition)?)
+}

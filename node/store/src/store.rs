@@ -1,0 +1,232 @@
+//! Opening, and writing.
+
+use std::{
+    fs::OpenOptions,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use mesh::{
+    batch::{Change, Summary},
+    id::{MeshId, NodeId, RoomId},
+};
+use redb::{
+    Builder, Database, DatabaseError, Durability, ReadableTable, StorageBackend,
+    backends::{FileBackend, InMemoryBackend},
+};
+
+use crate::{
+    apply::{apply, prune_dedups},
+    error::{CommitError, OpenError, ReadError},
+    held::HoldBack,
+    limits::{CACHE_BYTES, DEDUP_PRUNE_EVERY, MEMORY_CACHE_BYTES},
+    plan::{Keep, Plan, Seat, Seats},
+    reader::{Databases, Reader},
+    schema::{self, Found, LAYOUT, ROOMS},
+    summary,
+};
+
+/// The file's name in the data directory.
+pub const FILE_NAME: &str = "clawmesh.redb";
+
+/// What a node keeps, and the only one who writes it.
+///
+/// There are two databases of one form: a file for the node itself and its permanent rooms, and one
+/// in memory for ephemeral rooms, made when the first of them is. The directory is free for others
+/// when the store and all its readers are dropped.
+#[derive(Debug)]
+pub struct Store {
+    databases: Arc<Databases>,
+    seats: Seats,
+    /// What the driver last said the time is.
+    wall_ms: Option<u64>,
+    /// Dedup rows written since the table was last thinned out.
+    dedups: usize,
+}
+
+impl Store {
+    /// Opens the store in a directory that exists, or makes a new one there, readable by its owner
+    /// alone. An empty file counts as new.
+    ///
+    /// # Errors
+    ///
+    /// See [`OpenError`]. A file that is refused is not written to.
+    pub fn open(dir: &Path) -> Result<Store, OpenError> {
+        let file = dir.join(FILE_NAME);
+        let backend = open_file(&file)
+            .and_then(|it| FileBackend::new(it).map_err(io::Error::other))
+            .map_err(|source| OpenError::Io { file: file.clone(), source })?;
+        Self::with(backend, dir, file)
+    }
+
+    /// Opens or makes a store on any backend.
+    ///
+    /// # Errors
+    ///
+    /// See [`OpenError`]. A backend that is refused is not written to.
+    pub fn on(backend: impl StorageBackend) -> Result<Store, OpenError> {
+        Self::with(backend, Path::new("<backend>"), PathBuf::from("<backend>"))
+    }
+
+    fn with(backend: impl StorageBackend, dir: &Path, file: PathBuf) -> Result<Store, OpenError> {
+        let backend = HoldBack::new(backend)
+            .map_err(|source| OpenError::Io { file: file.clone(), source })?;
+        let failed = |error: DatabaseError| match error {
+            DatabaseError::DatabaseAlreadyOpen => OpenError::InUse { dir: dir.to_owned() },
+            error => unusable(&file, error.into()),
+        };
+        let disk = builder(CACHE_BYTES).create_with_backend(backend.clone()).map_err(failed)?;
+        let unread = |error: ReadError| match error {
+            ReadError::Storage(source) => unusable(&file, *source),
+            ReadError::Damaged(what) => {
+                OpenError::Damaged { file: file.clone(), why: what.to_owned() }
+            }
+        };
+        let found = match schema::find(&disk).map_err(unread)? {
+            Found::Empty => 0,
+            Found::Layout(found) if found > LAYOUT => {
+                return Err(OpenError::Newer { file, found, known: LAYOUT });
+            }
+            Found::Layout(found) => found,
+            Found::Foreign => return Err(OpenError::Foreign { file }),
+        };
+        if found == LAYOUT {
+            // Before anything is written: rooms that cannot be read are damage.
+            seats(&disk).map_err(unread)?;
+        }
+        backend.release().map_err(|source| OpenError::Io { file: file.clone(), source })?;
+        schema::prepare(&disk, found).map_err(|error| unusable(&file, error))?;
+        let seats = seats(&disk).map_err(unread)?;
+        let databases = Databases { disk, memory: OnceLock::new(), size: backend.size() };
+        // The first commit thins the dedup table out, whatever is in it.
+        let dedups = DEDUP_PRUNE_EVERY;
+        Ok(Store { databases: Arc::new(databases), seats, wall_ms: None, dedups })
+    }
+
+    /// Says what time it is (Unix milliseconds): the store reads no clock. Dedup rows older than
+    /// [`mesh::limits::DEDUP_FOR`] are forgotten by some later commit.
+    pub fn set_wall_ms(&mut self, wall_ms: u64) {
+        self.wall_ms = Some(wall_ms);
+    }
+
+    /// Writes a batch, all of it or nothing, durably when this returns (what belongs to ephemeral
+    /// rooms: in memory). An empty batch does nothing.
+    ///
+    /// A number under which an entry was delivered stays so, whatever a later row says of it.
+    ///
+    /// # Errors
+    ///
+    /// See [`CommitError`]. After a failure of the storage the store is not to be used any more.
+    pub fn commit(&mut self, batch: &[Change]) -> Result<(), CommitError> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let Plan { disk, memory, moves } = Plan::new(&self.seats, batch)?;
+        // Both are prepared before either is committed: what can be refused is refused here.
+        let in_memory = if memory.is_empty() {
+            None
+        } else {
+            let mut write = self.databases.memory()?.begin_write()?;
+            write.set_durability(Durability::None).map_err(|it| storage(it.into()))?;
+            apply(&write, &memory)?;
+            Some(write)
+        };
+        self.dedups += disk.dedups.len();
+        if !disk.is_empty() {
+            let mut write = self.databases.disk.begin_write()?;
+            write.set_durability(Durability::Immediate).map_err(|it| storage(it.into()))?;
+            write.set_quick_repair(true);
+            apply(&write, &disk)?;
+            if self.dedups >= DEDUP_PRUNE_EVERY {
+                prune_dedups(&write, self.wall_ms)?;
+                self.dedups = 0;
+            }
+            write.commit()?;
+        }
+        if let Some(write) = in_memory {
+            write.commit()?;
+        }
+        self.seats.update(moves);
+        Ok(())
+    }
+
+    /// Everything the engine of `node` starts from: the node's state, and the permanent rooms of
+    /// `mesh` (`None`: of the mesh the node was last in). Rooms of other meshes are left out, but
+    /// stay readable through [`Reader`].
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn summary(&self, node: NodeId, mesh: Option<MeshId>) -> Result<Summary, ReadError> {
+        summary::read(&self.databases.disk, node, mesh)
+    }
+
+    /// A way to read, for any thread.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        Reader::new(Arc::clone(&self.databases))
+    }
+}
+
+impl Databases {
+    /// The database of ephemeral rooms, made on first use.
+    fn memory(&self) -> Result<&Database, CommitError> {
+        if let Some(memory) = self.memory.get() {
+            return Ok(memory);
+        }
+        let memory = builder(MEMORY_CACHE_BYTES)
+            .create_with_backend(InMemoryBackend::new())
+            .map_err(|error| storage(error.into()))?;
+        schema::prepare(&memory, 0).map_err(storage)?;
+        Ok(self.memory.get_or_init(|| memory))
+    }
+}
+
+fn storage(error: redb::Error) -> CommitError {
+    CommitError::Storage(Box::new(error))
+}
+
+fn builder(cache_bytes: usize) -> Builder {
+    let mut builder = Builder::new();
+    builder.set_cache_size(cache_bytes);
+    builder
+}
+
+fn open_file(file: &Path) -> io::Result<std::fs::File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file)
+}
+
+/// What redb says of a file that it cannot use.
+fn unusable(file: &Path, error: redb::Error) -> OpenError {
+    use io::ErrorKind::{InvalidData, UnexpectedEof};
+    let file = file.to_owned();
+    match error {
+        redb::Error::Corrupted(why) => OpenError::Damaged { file, why },
+        redb::Error::RepairAborted => OpenError::Damaged { file, why: "not repairable".to_owned() },
+        redb::Error::Io(source) if matches!(source.kind(), InvalidData | UnexpectedEof) => {
+            OpenError::Damaged { file, why: source.to_string() }
+        }
+        redb::Error::Io(source) => OpenError::Io { file, source },
+        error => OpenError::Storage { file, source: Box::new(error) },
+    }
+}
+
+/// Which rooms there are. The file's only: nothing else lasts.
+fn seats(disk: &Database) -> Result<Seats, ReadError> {
+    use redb::ReadableDatabase as _;
+    let mut seats = Seats::default();
+    let read = disk.begin_read()?;
+    for row in schema::table(&read, ROOMS)?.iter()? {
+        let (room, row) = row?;
+        let room = room.value();
+        let id = row.value().first_chunk().ok_or(ReadError::Damaged("room"))?;
+        seats.rooms.insert(RoomId(*id), Seat { keep: Keep::Disk, room });
+        seats.next_disk = room + 1;
+    }
+    Ok(seats)
+}

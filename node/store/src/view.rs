@@ -1,0 +1,198 @@
+//! One room in one snapshot.
+
+use std::{cell::RefCell, collections::BTreeMap};
+
+use mesh::{
+    batch::{EraRecord, Fate, Foretold, LogRecord, RoomRecord},
+    entry::{Body, Facts, Said, Stored},
+    id::{At, LogId, LogIx, MessageId, RoomId},
+    number::{Era, Number},
+};
+use minicbor::Decode;
+use redb::{ReadOnlyTable, ReadTransaction};
+
+use crate::{
+    error::ReadError,
+    reader::Row,
+    schema::{
+        ENTRIES, ERAS, LOGS, NUMBERS, Numbers, PLACES, PlaceKey, ROOM_IDS, ROOMS, decode, fate_of,
+        table,
+    },
+};
+
+/// See the module.
+pub(crate) struct View {
+    pub(crate) id: RoomId,
+    /// Its small integer in this database.
+    pub(crate) room: u32,
+    rooms: ReadOnlyTable<u32, &'static [u8]>,
+    pub(crate) logs: ReadOnlyTable<(u32, u32), &'static [u8]>,
+    pub(crate) entries: ReadOnlyTable<PlaceKey, &'static [u8]>,
+    eras: ReadOnlyTable<(u32, u64), &'static [u8]>,
+    numbers: ReadOnlyTable<(u32, u64), (u32, u64, u8)>,
+    places: ReadOnlyTable<PlaceKey, &'static [u8]>,
+    log_ids: RefCell<BTreeMap<LogIx, LogId>>,
+}
+
+/// The beginning of a [`Stored`]: the rest is skipped, the body not copied.
+#[derive(Decode)]
+struct FactsOnly {
+    #[n(0)]
+    facts: Facts,
+}
+
+/// A number, what it names here, and what became of it.
+pub(crate) type Numbered = (Number, At, Fate);
+
+impl View {
+    /// `None` if the database has no such room.
+    pub(crate) fn open(read: &ReadTransaction, id: RoomId) -> Result<Option<View>, ReadError> {
+        let Some(room) = table(read, ROOM_IDS)?.get(&id.0)?.map(|row| row.value()) else {
+            return Ok(None);
+        };
+        Ok(Some(View {
+            id,
+            room,
+            rooms: table(read, ROOMS)?,
+            logs: table(read, LOGS)?,
+            entries: table(read, ENTRIES)?,
+            eras: table(read, ERAS)?,
+            numbers: table(read, NUMBERS)?,
+            places: table(read, PLACES)?,
+            log_ids: RefCell::default(),
+        }))
+    }
+
+    pub(crate) fn record(&self) -> Result<RoomRecord, ReadError> {
+        let row = self.rooms.get(self.room)?.ok_or(ReadError::Damaged("room"))?;
+        Ok(room_row(row.value())?.1)
+    }
+
+    /// All logs, by index.
+    pub(crate) fn logs(&self) -> Result<Vec<(LogIx, LogRecord)>, ReadError> {
+        self.logs
+            .range((self.room, 0)..=(self.room, u32::MAX))?
+            .map(|row| {
+                let (key, row) = row?;
+                Ok((key.value().1, decode(row.value(), "log")?))
+            })
+            .collect()
+    }
+
+    /// The index and head of a log.
+    pub(crate) fn log(&self, id: LogId) -> Result<Option<(LogIx, LogRecord)>, ReadError> {
+        Ok(self.logs()?.into_iter().find(|(_, record)| record.id == id))
+    }
+
+    fn log_id(&self, log: LogIx) -> Result<LogId, ReadError> {
+        if let Some(id) = self.log_ids.borrow().get(&log) {
+            return Ok(*id);
+        }
+        let row = self.logs.get((self.room, log))?.ok_or(ReadError::Damaged("log of an entry"))?;
+        let record: LogRecord = decode(row.value(), "log")?;
+        self.log_ids.borrow_mut().insert(log, record.id);
+        Ok(record.id)
+    }
+
+    /// All eras, ascending.
+    pub(crate) fn eras(&self) -> Result<Vec<(Era, EraRecord)>, ReadError> {
+        self.eras
+            .range((self.room, 0)..=(self.room, u64::MAX))?
+            .map(|row| {
+                let (key, row) = row?;
+                Ok((Era(key.value().1), decode(row.value(), "era")?))
+            })
+            .collect()
+    }
+
+    pub(crate) fn stored(&self, at: At) -> Result<Option<Stored>, ReadError> {
+        let row = self.entries.get((self.room, at.log, at.seq))?;
+        row.map(|row| decode(row.value(), "entry")).transpose()
+    }
+
+    pub(crate) fn facts(&self, at: At) -> Result<Option<Facts>, ReadError> {
+        let row = self.entries.get((self.room, at.log, at.seq))?;
+        row.map(|row| decode(row.value(), "entry").map(|it: FactsOnly| it.facts)).transpose()
+    }
+
+    pub(crate) fn numbers_of(&self, at: At) -> Result<Numbers, ReadError> {
+        match self.places.get((self.room, at.log, at.seq))? {
+            Some(row) => Numbers::decode(row.value()),
+            None => Ok(Numbers::default()),
+        }
+    }
+
+    /// What a number names here.
+    pub(crate) fn number(&self, number: Number) -> Result<Option<(At, Fate)>, ReadError> {
+        let Some(row) = self.numbers.get((self.room, number.0))? else { return Ok(None) };
+        let (log, seq, fate) = row.value();
+        Ok(Some((At { log, seq }, fate_of(fate)?)))
+    }
+
+    /// Numbers from `from` to `upto`, both included. Ascending; from its other end, descending.
+    pub(crate) fn numbers(
+        &self,
+        from: Number,
+        upto: Number,
+    ) -> Result<impl DoubleEndedIterator<Item = Result<Numbered, ReadError>>, ReadError> {
+        // An empty range, not a panic, when the ends are crossed.
+        let upto = upto.0.max(from.0.saturating_sub(1));
+        let range = (self.room, from.0)..(self.room, upto.saturating_add(1));
+        Ok(self.numbers.range(range)?.map(|row| {
+            let (key, row) = row?;
+            let (log, seq, fate) = row.value();
+            Ok((Number(key.value().1), At { log, seq }, fate_of(fate)?))
+        }))
+    }
+
+    /// The entry at `at` as a row under `number`; `None` if it is not held.
+    pub(crate) fn row(&self, number: Number, at: At) -> Result<Option<Row>, ReadError> {
+        let Some(stored) = self.stored(at)? else { return Ok(None) };
+        let log = self.log_id(at.log)?;
+        let canonical = self.numbers_of(at)?.lowest().unwrap_or(number);
+        let message = MessageId::new(self.id, log, at.seq);
+        Ok(Some(Row {
+            number,
+            canonical,
+            at,
+            log,
+            message,
+            facts: stored.facts,
+            said: said(&stored),
+        }))
+    }
+
+    /// The entry at `at` under the number that it was delivered under here, else under its lowest;
+    /// `None` if it is not held or has no number.
+    pub(crate) fn row_at(&self, at: At) -> Result<Option<Row>, ReadError> {
+        let numbers = self.numbers_of(at)?;
+        match numbers.delivered().or(numbers.lowest()) {
+            Some(number) => self.row(number, at),
+            None => Ok(None),
+        }
+    }
+}
+
+fn said(stored: &Stored) -> Option<Said> {
+    match Body::decode(stored.facts.kind, &stored.body) {
+        Body::Chat(said) | Body::Thinking(said) => Some(said),
+        Body::Ordered(_)
+        | Body::EraClaimed(_)
+        | Body::HandedOver(_)
+        | Body::NodeAdmitted(_)
+        | Body::RoomCreated(_)
+        | Body::AgentClaimed(_)
+        | Body::Unknown => None,
+    }
+}
+
+/// A row of the rooms table.
+pub(crate) fn room_row(row: &[u8]) -> Result<(RoomId, RoomRecord), ReadError> {
+    let (id, record) = row.split_first_chunk().ok_or(ReadError::Damaged("room"))?;
+    Ok((RoomId(*id), decode(record, "room")?))
+}
+
+/// Highest and lowest, if there are any.
+pub(crate) fn bounds(numbers: &Numbers) -> Option<Foretold> {
+    Some(Foretold { best: numbers.highest()?, canonical: numbers.lowest()? })
+}

@@ -1,0 +1,142 @@
+//! Each crash point of a commit yields before or after.
+
+use mesh::{batch::Change, id::RoomId};
+use store::{
+    Store,
+    testing::{CrashingBackend, Unsynced},
+};
+
+use crate::rows::*;
+
+fn batch(seq: u64) -> Vec<Change> {
+    let mut batch = message(ROOM, seq);
+    batch.extend(message(RoomId([u8::try_from(seq).unwrap(); 16]), 1));
+    batch.push(Change::Node(node(seq)));
+    batch
+}
+
+fn state(store: &Store) -> String {
+    let rows = store.reader().page_since(ROOM, mesh::number::Number(0), 500).unwrap();
+    format!("{:?} {rows:?}", store.summary(ME, Some(MESH)).unwrap())
+}
+
+/// A disk with `commits` batches on it, and how it reads after each.
+fn written(commits: u64, seed: u64) -> (CrashingBackend, Store, Vec<String>) {
+    let disk = CrashingBackend::new(seed);
+    let mut store = Store::on(disk.clone()).unwrap();
+    let mut states = vec![state(&store)];
+    for seq in 1..=commits {
+        store.commit(&batch(seq)).unwrap();
+        states.push(state(&store));
+    }
+    (disk, store, states)
+}
+
+#[test]
+fn each_crash_point_of_a_commit_yields_before_or_after() {
+    let (after_first, _, mut states) = written(1, 0);
+    let image = after_first.image();
+    let before = states.pop().unwrap();
+    let after = {
+        let mut store = Store::on(CrashingBackend::of(image.clone(), 0)).unwrap();
+        store.commit(&batch(2)).unwrap();
+        state(&store)
+    };
+    let (mut befores, mut afters) = (0, 0);
+    for unsynced in [Unsynced::Dropped, Unsynced::Torn] {
+        for seed in 0..if unsynced == Unsynced::Torn { 8 } else { 1 } {
+            for operations in 0.. {
+                let disk = CrashingBackend::of(image.clone(), seed);
+                let mut store = Store::on(disk.clone()).unwrap();
+                disk.fail_after(operations);
+                let committed = store.commit(&batch(2)).is_ok();
+                let disk = disk.crash(unsynced);
+                drop(store);
+                let found = state(&Store::on(disk).unwrap());
+                if found == before {
+                    befores += 1;
+                } else {
+                    assert!(found == after, "neither before nor after");
+                    afters += 1;
+                }
+                if committed {
+                    assert!(found == after, "lost what was said to be durable");
+                    break;
+                }
+            }
+        }
+    }
+    assert!(befores > 9 && afters > 9, "{befores} before, {afters} after");
+}
+
+#[test]
+fn a_store_that_lost_power_while_it_was_made_is_made_again() {
+    for unsynced in [Unsynced::Dropped, Unsynced::Torn] {
+        for operations in 0.. {
+            let disk = CrashingBackend::new(operations);
+            disk.fail_after(operations);
+            let made = Store::on(disk.clone()).is_ok();
+            let disk = disk.crash(unsynced);
+            let mut store = Store::on(disk).unwrap_or_else(|error| panic!("{operations}: {error}"));
+            store.commit(&batch(1)).unwrap();
+            if made {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn many_crashes_in_a_row_lose_nothing() {
+    for seed in 0..8 {
+        let (mut disk, mut store, mut states) = written(1, seed);
+        let mut last = states.pop().unwrap();
+        let mut seq = 2;
+        for round in 0..40 {
+            disk.fail_after((round * 7 + seed * 3) % 23);
+            while store.commit(&batch(seq)).is_ok() {
+                last = state(&store);
+                seq += 1;
+                if seq > 250 {
+                    return;
+                }
+            }
+            disk = disk.crash(if round % 2 == 0 { Unsynced::Torn } else { Unsynced::Dropped });
+            store = Store::on(disk.clone()).unwrap();
+            let found = state(&store);
+            if found != last {
+                // The one that was under way may have made it.
+                store.commit(&batch(seq)).unwrap();
+                assert!(state(&store) == found, "neither before nor after");
+                seq += 1;
+                last = found;
+            }
+        }
+    }
+}
+
+#[test]
+fn the_disk_keeps_what_was_synced() {
+    use redb::StorageBackend as _;
+    let disk = CrashingBackend::new(1);
+    disk.set_len(2_048).unwrap();
+    disk.write(0, &[1; 2_048]).unwrap();
+    disk.sync_data().unwrap();
+    disk.write(100, &[2; 1_000]).unwrap();
+    disk.set_len(1_024).unwrap();
+    disk.set_len(4_096).unwrap();
+    disk.write(2_000, &[3; 100]).unwrap();
+    let old = disk;
+    let disk = old.crash(Unsynced::Dropped);
+    assert!(disk.image() == [1; 2_048]);
+    assert!(old.read(0, &mut [0]).is_err() && old.write(0, &[9]).is_err());
+    disk.write(0, &[4; 2_048]).unwrap();
+    let disk = disk.crash(Unsynced::Torn);
+    let image = disk.image();
+    let sectors: Vec<u8> = image.chunks(512).map(|it| it[0]).collect();
+    assert!(image.chunks(512).all(|it| it.iter().all(|byte| *byte == it[0])));
+    assert!(sectors.contains(&1) && sectors.contains(&4), "{sectors:?}");
+    disk.fail_after(1);
+    disk.write(0, &[5; 10]).unwrap();
+    assert!(disk.write(0, &[6; 10]).is_err() && disk.sync_data().is_err());
+}
