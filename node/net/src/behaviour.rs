@@ -23,6 +23,7 @@ use crate::limits::{
     SUBSTREAMS_MAX,
 };
 use crate::settings::{Settings, StartError};
+use crate::stall::Stalling;
 
 type Filter = MaxCountSubscriptionFilter<WhitelistSubscriptionFilter>;
 
@@ -50,7 +51,7 @@ pub(crate) fn swarm(settings: &Settings) -> Result<Swarm<Behaviour>, StartError>
     yamux.set_max_num_streams(SUBSTREAMS_MAX);
     let private = PnetConfig::new(PreSharedKey::new(*settings.pre_shared_key.0));
     let transport = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true))
-        .and_then(move |socket, _| private.handshake(socket))
+        .and_then(move |socket, _| private.handshake(Stalling::new(socket)))
         .upgrade(Version::V1)
         .authenticate(noise)
         .multiplex(yamux)

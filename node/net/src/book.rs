@@ -11,9 +11,9 @@ use crate::announcement::Record;
 use crate::backoff::Backoff;
 use crate::identity::NodeId;
 use crate::limits::{
-    ANNOUNCED_PEERS_MAX, DIALS_MAX, FULL_MESH_PEERS, PEER_ADDRESSES_MAX, PEERS_MAX, REDIAL_MAX,
-    REDIAL_MIN, REFUSAL_MAX, REFUSAL_MIN, SEEDS_MAX, SLOW_GAP, STRIKES_MAX, STRIKES_WINDOW,
-    WATCHDOG,
+    ANNOUNCED_PEERS_MAX, DEAD_AFTER, DIALS_MAX, FULL_MESH_PEERS, PEER_ADDRESSES_MAX, PEERS_MAX,
+    REDIAL_MAX, REDIAL_MIN, REFUSAL_MAX, REFUSAL_MIN, SEEDS_MAX, SLOW_GAP, STRIKES_MAX,
+    STRIKES_WINDOW, WATCHDOG,
 };
 use crate::settings::Discovery;
 
@@ -68,10 +68,17 @@ pub(crate) enum Place {
     Elsewhere,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    place: Place,
+    /// When it last showed a sign of life.
+    alive: Instant,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
     addresses: Vec<Known>,
-    connections: HashMap<ConnectionId, Place>,
+    connections: HashMap<ConnectionId, Connection>,
     pub(crate) up_since: Option<Instant>,
     pub(crate) redial: Redial,
     pub(crate) rtt: Option<Duration>,
@@ -110,7 +117,7 @@ impl Peer {
 
     /// On this machine only if all connections are: a peer elsewhere may also have a tunnel.
     fn place(&self) -> Place {
-        match self.connections.values().all(|place| *place == Place::SameMachine) {
+        match self.connections.values().all(|it| it.place == Place::SameMachine) {
             true => Place::SameMachine,
             false => Place::Elsewhere,
         }
@@ -320,7 +327,7 @@ impl Book {
         now: Instant,
     ) -> Admission {
         let Some(peer) = self.admit(node, now) else { return Admission::NoRoom };
-        peer.connections.insert(connection, place);
+        peer.connections.insert(connection, Connection { place, alive: now });
         peer.redial.under_way = false;
         Admission::Admitted
     }
@@ -382,9 +389,40 @@ impl Book {
         }
     }
 
-    pub(crate) fn measured(&mut self, node: &NodeId, rtt: Duration) {
-        if let Some(peer) = self.peers.get_mut(node) {
-            peer.rtt = Some(rtt);
+    /// A ping was answered.
+    pub(crate) fn alive(
+        &mut self,
+        node: &NodeId,
+        connection: ConnectionId,
+        rtt: Duration,
+        now: Instant,
+    ) {
+        let Some(peer) = self.peers.get_mut(node) else { return };
+        peer.rtt = Some(rtt);
+        if let Some(connection) = peer.connections.get_mut(&connection) {
+            connection.alive = now;
+        }
+    }
+
+    /// Connections without a sign of life; each is named once per [`DEAD_AFTER`].
+    pub(crate) fn dead(&mut self, now: Instant) -> Vec<ConnectionId> {
+        let mut dead = Vec::new();
+        for peer in self.peers.values_mut() {
+            for (id, connection) in &mut peer.connections {
+                if now - connection.alive >= DEAD_AFTER {
+                    connection.alive = now;
+                    peer.last_error = Some("the peer does not answer".to_owned());
+                    dead.push(*id);
+                }
+            }
+        }
+        dead
+    }
+
+    /// We ourselves were not running: what we did not hear counts for nothing.
+    pub(crate) fn forgive_silence(&mut self, now: Instant) {
+        for peer in self.peers.values_mut() {
+            peer.connections.values_mut().for_each(|connection| connection.alive = now);
         }
     }
 

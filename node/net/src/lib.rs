@@ -8,7 +8,7 @@
 //!
 //! In reading order: [`limits`] (every bound), `identity`, `address`, `settings`, `inbox`, `handle` (the API);
 //! `frames` and `announcement` (bytes on the wire), `outbox`, `link` (one peer's streams), `book` (who is known, and
-//! whom to dial), `gate` (who may connect), `behaviour` (the libp2p stack), `task` (the loop).
+//! whom to dial), `gate` (who may connect), `stall` (dead sockets), `behaviour` (the libp2p stack), `task` (the loop).
 
 mod address;
 mod announcement;
@@ -25,6 +25,7 @@ pub mod limits;
 mod link;
 mod outbox;
 mod settings;
+mod stall;
 mod task;
 #[cfg(test)]
 mod tests;

@@ -95,10 +95,15 @@ pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Opening the frame stream of a link.
 pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
-/// A ping each ...
+/// A ping each this long.
 pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(3);
-/// ... and a connection whose ping is not answered in this time is dead: noticed within 10 s.
-pub(crate) const PING_TIMEOUT: Duration = Duration::from_secs(7);
+/// How long libp2p waits for an answer; longer than [`DEAD_AFTER`], which decides.
+pub(crate) const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// A connection without an answered ping, or with a write that waits, for this long is dead. Ours to measure, because
+/// libp2p's ping forgives one failure and then negotiates a new stream: 23 s in all.
+pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(10);
+/// If our own clock was stopped for this long (suspended, or no CPU), nobody is judged for it.
+pub(crate) const OWN_PAUSE: Duration = Duration::from_secs(2);
 /// libp2p closes idle connections; ours live until they break.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// First wait before a dial is repeated; doubles up to [`REDIAL_MAX`].

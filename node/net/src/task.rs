@@ -29,7 +29,7 @@ use crate::identity::{NodeId, node_of, peer_of, short};
 use crate::inbox::{InboxSender, Incoming, Ticket};
 use crate::limits::{
     ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, HANDSHAKE_TIMEOUT, LEARNED_MAX,
-    LINK_EVENTS_MAX, STREAMS_MAX, TICK,
+    LINK_EVENTS_MAX, OWN_PAUSE, STREAMS_MAX, TICK,
 };
 use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent, Role};
 use crate::settings::{Discovery, Settings, StartError};
@@ -58,6 +58,7 @@ pub(crate) struct Task {
     dials: HashMap<ConnectionId, Target>,
     learned: VecDeque<PeerAddress>,
     announce_at: Instant,
+    ticked: Instant,
     stopping: Option<Stopping>,
 }
 
@@ -170,6 +171,7 @@ impl Task {
             dials: HashMap::new(),
             learned: VecDeque::new(),
             announce_at: Instant::now() + ANNOUNCE_INTERVAL,
+            ticked: Instant::now(),
             stopping: None,
         })
     }
@@ -227,10 +229,17 @@ impl Task {
             let drained = self.shared.outboxes.are_drained();
             return if drained || now >= stopping.until { Next::Stop } else { Next::Continue };
         }
-        let (due, deaf) = {
+        let paused = now - std::mem::replace(&mut self.ticked, now) > OWN_PAUSE;
+        let (due, deaf, dead) = {
             let mut book = self.shared.book();
-            (book.due(now), book.deaf(now))
+            if paused {
+                book.forgive_silence(now);
+            }
+            (book.due(now), book.deaf(now), book.dead(now))
         };
+        for connection in dead {
+            self.swarm.close_connection(connection);
+        }
         for (target, addresses) in due {
             self.lookups.spawn(dial::resolve(target, addresses));
         }
@@ -375,14 +384,11 @@ impl Task {
         match event.result {
             Ok(rtt) => {
                 if let Some(node) = node_of(&event.peer) {
-                    self.shared.book().measured(&node, rtt);
+                    self.shared.book().alive(&node, event.connection, rtt, Instant::now());
                 }
             }
-            Err(ping::Failure::Unsupported) => {}
-            Err(error @ (ping::Failure::Timeout | ping::Failure::Other { .. })) => {
-                tracing::debug!(peer = %event.peer, %error, "a connection is dead");
-                self.swarm.close_connection(event.connection);
-            }
+            // Silence is judged by the clock.
+            Err(error) => tracing::debug!(peer = %event.peer, %error, "a ping failed"),
         }
     }
 

@@ -5,6 +5,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt as _;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
 
 use crate::limits::{FRAME_BYTES_MAX, GOSSIP_BYTES_MAX, OUTBOX_BYTES_MAX, STRIKES_MAX};
@@ -124,7 +127,9 @@ impl Node {
 
 /// Waits until gossip flows, which starts a moment after Up: sends until it arrives.
 async fn gossip_flows(from: &mut Node, to: &mut Node) {
+    let until = Instant::now() + DEADLINE;
     for attempt in 0..u64::MAX {
+        assert!(Instant::now() < until, "no gossip: {:?}", from.net.peers());
         from.net.publish(63, attempt.to_be_bytes().to_vec().into()).unwrap();
         let arrived = timeout(Duration::from_millis(100), to.gossip()).await;
         if let Ok((_, _, ticket)) = arrived {
@@ -390,6 +395,130 @@ async fn a_peer_with_too_many_strikes_is_refused_for_a_while() {
     b.down(a_id).await;
     assert!(a.quiet().await.iter().all(|it| !matches!(it, Incoming::Up(_))));
     assert!(a.net.peers()[0].refused_for.is_some());
+}
+
+/// A peer with the mesh secret and without manners: opens the frame stream and writes these bytes.
+async fn rogue(victim: &Node, bytes: Vec<u8>) -> NodeId {
+    use futures::{AsyncReadExt as _, AsyncWriteExt as _};
+    let (mut swarm, id) = (0..=u8::MAX)
+        .map(|name| crate::task::swarm(&settings(name, &[])).unwrap())
+        // The lower id opens the stream.
+        .find(|(_, id)| *id < victim.net.node())
+        .unwrap();
+    let peer = crate::identity::peer_of(&victim.net.node()).unwrap();
+    let mut control = swarm.behaviour().frames.new_control();
+    swarm.dial(crate::address::multiaddr_of(victim.net.listening()[0])).unwrap();
+    let (connected, connection) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        let mut connected = Some(connected);
+        loop {
+            let event = swarm.select_next_some().await;
+            if matches!(event, libp2p::swarm::SwarmEvent::ConnectionEstablished { .. }) {
+                connected.take().map(|connected| connected.send(()));
+            }
+        }
+    });
+    connection.await.unwrap();
+    let mut stream = control.open_stream(peer, crate::link::PROTOCOL).await.unwrap();
+    let mut answer = [0];
+    stream.read_exact(&mut answer).await.unwrap();
+    // The victim may close it while we write.
+    let _ = stream.write_all(&bytes).await;
+    let _ = stream.flush().await;
+    let _ = stream.read(&mut answer).await;
+    id
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_breaks_the_protocol_is_refused() {
+    let oversized = ((FRAME_BYTES_MAX + 2) as u32).to_be_bytes().to_vec();
+    let malformed = vec![0, 0, 0, 3, 1, 7, 7];
+    let unknown = vec![0, 0, 0, 1, 77];
+    for bytes in [oversized, malformed, unknown] {
+        let mut victim = run(settings(200, &[])).await;
+        let frame = [&[0, 0, 0, 3, 0][..], b"ok"].concat();
+        let id = rogue(&victim, [frame, bytes].concat()).await;
+        victim.up(id).await;
+        assert_eq!(&victim.frame(id).await[..], b"ok");
+        victim.down(id).await;
+        victim.until("refused", |it| it.net.peers()[0].refused_for.is_some()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_queued_at_shutdown_still_arrives() {
+    let (a, mut b) = pair().await;
+    for i in 0..100 {
+        a.net.send(&b.net.node(), numbered(i, 10_000)).unwrap();
+    }
+    let a_id = a.net.node();
+    a.net.shutdown().await;
+    for i in 0..100 {
+        assert_eq!(number(&b.frame(a_id).await), i);
+    }
+    b.down(a_id).await;
+}
+
+/// Passes bytes on, until it is told to hold them back (with both connections left open: a cut cable).
+async fn cable(to: SocketAddr, cut: tokio::sync::watch::Receiver<bool>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (near, _) = listener.accept().await.unwrap();
+            let Ok(far) = TcpStream::connect(to).await else { continue };
+            let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+            tokio::spawn(carry(near_in, far_out, cut.clone()));
+            tokio::spawn(carry(far_in, near_out, cut.clone()));
+        }
+    });
+    at
+}
+
+async fn carry(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut cut: tokio::sync::watch::Receiver<bool>,
+) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut buffer = vec![0; 65536];
+    loop {
+        let read = from.read(&mut buffer).await.unwrap_or(0);
+        if cut.wait_for(|cut| !*cut).await.is_err() || read == 0 {
+            return;
+        }
+        if to.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cut_cable_is_noticed_and_a_mended_one_too() {
+    let configured = |name, peers: &[PeerAddress]| Settings {
+        discovery: Discovery::Configured,
+        ..settings(name, peers)
+    };
+    let (cut, is_cut) = tokio::sync::watch::channel(false);
+    let mut a = run(configured(1, &[])).await;
+    let through = cable(a.net.listening()[0], is_cut).await;
+    let mut b = run(configured(2, &[through.to_string().parse().unwrap()])).await;
+    a.up(b.net.node()).await;
+    b.up(a.net.node()).await;
+    gossip_flows(&mut a, &mut b).await;
+    cut.send_replace(true);
+    let since = Instant::now();
+    // With more under way than the sockets hold: closing a connection must not wait for it to be written.
+    while b.net.send(&a.net.node(), numbered(0, 100_000)).is_ok() {}
+    b.down(a.net.node()).await;
+    a.down(b.net.node()).await;
+    // Ten seconds by design; the rest is for machines that are busy with other tests.
+    assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
+    cut.send_replace(false);
+    b.up(a.net.node()).await;
+    a.up(b.net.node()).await;
+    gossip_flows(&mut a, &mut b).await;
+    gossip_flows(&mut b, &mut a).await;
 }
 
 #[tokio::test]

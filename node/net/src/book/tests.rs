@@ -149,3 +149,16 @@ fn peers_without_gossip_are_found() {
     }
     assert_eq!(book.deaf(now + WATCHDOG), [B]);
 }
+
+#[test]
+fn silent_connections_are_dead_unless_it_was_we_who_slept() {
+    let (mut book, now) = book();
+    let silent = connect(&mut book, A, Place::Elsewhere, now);
+    let lively = connect(&mut book, B, Place::Elsewhere, now);
+    book.alive(&B, lively, Duration::from_millis(1), now + DEAD_AFTER / 2);
+    assert!(book.dead(now + DEAD_AFTER / 2).is_empty());
+    assert_eq!(book.dead(now + DEAD_AFTER), [silent]);
+    assert!(book.dead(now + DEAD_AFTER).is_empty());
+    book.forgive_silence(now + 5 * DEAD_AFTER);
+    assert!(book.dead(now + 5 * DEAD_AFTER).is_empty());
+}
