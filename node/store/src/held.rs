@@ -1,5 +1,6 @@
 //! A storage backend that writes nothing until it is told to: a file that turns out to be damaged,
-//! newer or somebody else's is left as it was, although redb writes while it opens.
+//! newer or somebody else's is left as it was, although redb writes while it opens. And one that is
+//! new is made in one step: power may fail at any moment of it.
 
 use std::{
     io,
@@ -11,6 +12,12 @@ use std::{
 };
 
 use redb::{BackendError, StorageBackend};
+
+/// Stands where redb's magic number will be while a new file is being made. A file that begins so
+/// never held anything.
+const IN_THE_MAKING: &[u8; 16] = b"clawmesh: made..";
+/// What a disk writes in one piece: marker and magic number are within the first.
+const SECTOR_BYTES: usize = 512;
 
 /// What redb did while the backend was held, to be done later in the same order.
 #[derive(Debug)]
@@ -26,6 +33,8 @@ struct Inner<B> {
     /// Whether the journal still counts. Never true again once false.
     holding: AtomicBool,
     journal: Mutex<Vec<Held>>,
+    /// There was nothing yet, or only what an interrupted making left.
+    new: bool,
     /// The length as redb sees it.
     len: Arc<AtomicU64>,
 }
@@ -42,18 +51,28 @@ impl<B> Clone for HoldBack<B> {
 
 impl<B: StorageBackend> HoldBack<B> {
     pub(crate) fn new(backend: B) -> io::Result<HoldBack<B>> {
-        let len = Arc::new(AtomicU64::new(backend.len()?));
+        let new = is_new(&backend)?;
+        let len = if new { 0 } else { backend.len()? };
         Ok(HoldBack(Arc::new(Inner {
             backend,
             holding: AtomicBool::new(true),
             journal: Mutex::default(),
-            len,
+            new,
+            len: Arc::new(AtomicU64::new(len)),
         })))
+    }
+
+    /// Whether there was nothing yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.0.new
     }
 
     /// Does what was held back, and from now on everything at once. Nothing else may be using the
     /// backend meanwhile.
     pub(crate) fn release(&self) -> io::Result<()> {
+        if self.0.new {
+            self.make()?;
+        }
         for held in self.journal().drain(..) {
             match held {
                 Held::SetLen(len) => self.0.backend.set_len(len)?,
@@ -63,6 +82,25 @@ impl<B: StorageBackend> HoldBack<B> {
         }
         self.0.holding.store(false, Ordering::Release);
         Ok(())
+    }
+
+    /// Writes all that was held back at once: a marker, everything but the first sector, and then
+    /// that one over the marker.
+    fn make(&self) -> io::Result<()> {
+        let len = self.0.len.load(Ordering::Acquire);
+        let mut image = vec![0; index(len)];
+        self.read_held(0, &mut image)?;
+        self.journal().clear();
+        let backend = &self.0.backend;
+        backend.set_len(IN_THE_MAKING.len() as u64)?;
+        backend.write(0, IN_THE_MAKING)?;
+        backend.sync_data()?;
+        backend.set_len(len)?;
+        let (first, rest) = image.split_at(SECTOR_BYTES.min(image.len()));
+        backend.write(first.len() as u64, rest)?;
+        backend.sync_data()?;
+        backend.write(0, first)?;
+        backend.sync_data()
     }
 
     /// Bytes of the storage, for as long as anybody cares.
@@ -85,7 +123,8 @@ impl<B: StorageBackend> HoldBack<B> {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         out.fill(0);
-        let there = self.0.backend.len()?.saturating_sub(offset).min(out.len() as u64);
+        let base = if self.0.new { 0 } else { self.0.backend.len()? };
+        let there = base.saturating_sub(offset).min(out.len() as u64);
         if there > 0 {
             self.0.backend.read(offset, &mut out[..index(there)])?;
         }
@@ -107,6 +146,15 @@ impl<B: StorageBackend> HoldBack<B> {
         }
         Ok(())
     }
+}
+
+/// Nothing, the length of the marker without its bytes, or the marker: see [`HoldBack::make`].
+fn is_new(backend: &impl StorageBackend) -> io::Result<bool> {
+    let len = backend.len()?;
+    let mut start = vec![0; IN_THE_MAKING.len().min(usize::try_from(len).unwrap_or(usize::MAX))];
+    backend.read(0, &mut start)?;
+    let blank = len <= IN_THE_MAKING.len() as u64 && start.iter().all(|byte| *byte == 0);
+    Ok(blank || start == IN_THE_MAKING)
 }
 
 /// Offsets within a buffer in memory fit.

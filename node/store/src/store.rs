@@ -3,6 +3,7 @@
 use std::{
     fs::OpenOptions,
     io,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -70,34 +71,18 @@ impl Store {
     }
 
     fn with(backend: impl StorageBackend, dir: &Path, file: PathBuf) -> Result<Store, OpenError> {
-        let backend = HoldBack::new(backend)
-            .map_err(|source| OpenError::Io { file: file.clone(), source })?;
-        let failed = |error: DatabaseError| match error {
-            DatabaseError::DatabaseAlreadyOpen => OpenError::InUse { dir: dir.to_owned() },
-            error => unusable(&file, error.into()),
-        };
-        let disk = builder(CACHE_BYTES).create_with_backend(backend.clone()).map_err(failed)?;
-        let unread = |error: ReadError| match error {
-            ReadError::Storage(source) => unusable(&file, *source),
-            ReadError::Damaged(what) => {
-                OpenError::Damaged { file: file.clone(), why: what.to_owned() }
-            }
-        };
-        let found = match schema::find(&disk).map_err(unread)? {
-            Found::Empty => 0,
-            Found::Layout(found) if found > LAYOUT => {
-                return Err(OpenError::Newer { file, found, known: LAYOUT });
-            }
-            Found::Layout(found) => found,
-            Found::Foreign => return Err(OpenError::Foreign { file }),
-        };
-        if found == LAYOUT {
-            // Before anything is written: rooms that cannot be read are damage.
-            seats(&disk).map_err(unread)?;
+        let failed = |source| OpenError::Io { file: file.clone(), source };
+        let backend = HoldBack::new(backend).map_err(failed)?;
+        // redb answers some damage with a panic. Nothing that it has in hand is used afterwards.
+        let look = AssertUnwindSafe(|| inspect(backend.clone(), dir, &file));
+        let (disk, seats) = catch_unwind(look).unwrap_or_else(|_| {
+            let why = "its pages contradict each other".to_owned();
+            Err(OpenError::Damaged { file: file.clone(), why })
+        })?;
+        backend.release().map_err(failed)?;
+        if backend.is_new() {
+            sync_directory(dir).map_err(failed)?;
         }
-        backend.release().map_err(|source| OpenError::Io { file: file.clone(), source })?;
-        schema::prepare(&disk, found).map_err(|error| unusable(&file, error))?;
-        let seats = seats(&disk).map_err(unread)?;
         let databases = Databases { disk, memory: OnceLock::new(), size: backend.size() };
         // The first commit thins the dedup table out, whatever is in it.
         let dedups = DEDUP_PRUNE_EVERY;
@@ -199,6 +184,47 @@ fn open_file(file: &Path) -> io::Result<std::fs::File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(file)
+}
+
+/// A new file is there after a power failure only if its directory says so.
+fn sync_directory(dir: &Path) -> io::Result<()> {
+    if cfg!(unix) && dir.is_dir() {
+        std::fs::File::open(dir)?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Opens, decides whether it is ours, brings it up to date and reads which rooms there are. All of
+/// it on a backend that is still held back.
+fn inspect<B: StorageBackend>(
+    backend: HoldBack<B>,
+    dir: &Path,
+    file: &Path,
+) -> Result<(Database, Seats), OpenError> {
+    let unread = |error: ReadError| match error {
+        ReadError::Storage(source) => unusable(file, *source),
+        ReadError::Damaged(what) => {
+            OpenError::Damaged { file: file.to_owned(), why: format!("{what} cannot be read") }
+        }
+    };
+    let disk = match builder(CACHE_BYTES).create_with_backend(backend) {
+        Ok(disk) => disk,
+        Err(DatabaseError::DatabaseAlreadyOpen) => {
+            return Err(OpenError::InUse { dir: dir.to_owned() });
+        }
+        Err(error) => return Err(unusable(file, error.into())),
+    };
+    let found = match schema::find(&disk).map_err(unread)? {
+        Found::Empty => 0,
+        Found::Layout(found) if found > LAYOUT => {
+            return Err(OpenError::Newer { file: file.to_owned(), found, known: LAYOUT });
+        }
+        Found::Layout(found) => found,
+        Found::Foreign => return Err(OpenError::Foreign { file: file.to_owned() }),
+    };
+    schema::prepare(&disk, found).map_err(|error| unusable(file, error))?;
+    let seats = seats(&disk).map_err(unread)?;
+    Ok((disk, seats))
 }
 
 /// What redb says of a file that it cannot use.

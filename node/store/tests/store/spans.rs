@@ -20,8 +20,8 @@ fn store_with(runs: &[usize], body_bytes: usize) -> Store {
             seq += 1;
             let mut it = stored(seq, "");
             it.body = vec![u8::try_from(seq % 256).unwrap(); body_bytes].into();
-            it.backlink = (i == 0).then_some([u8::try_from(seq).unwrap(); 32]);
-            it.seal = (i + 1 == length).then_some([u8::try_from(seq).unwrap(); 64]);
+            it.backlink = (i == 0).then_some([u8::try_from(seq % 256).unwrap(); 32]);
+            it.seal = (i + 1 == length).then_some([u8::try_from(seq % 256).unwrap(); 64]);
             batch.push(entry(ROOM, At { log: 0, seq }, it));
         }
     }
