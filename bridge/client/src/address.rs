@@ -1,0 +1,129 @@
+//! Where a node listens.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use tokio_tungstenite::tungstenite::http::Uri;
+
+/// One address of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// `HOST:PORT`, newline-delimited JSON.
+    Tcp(String),
+    /// `ws://HOST[:PORT]/PATH`, one frame per text message.
+    WebSocket(WebSocketUrl),
+}
+
+impl Address {
+    /// A `HOST:PORT`.
+    ///
+    /// # Errors
+    /// [`AddressError::NoPort`] without a port from 1 to 65535.
+    pub fn tcp(text: &str) -> Result<Self, AddressError> {
+        let no_port = || AddressError::NoPort { text: text.to_owned() };
+        let (host, port) = text.rsplit_once(':').ok_or_else(no_port)?;
+        let port: u16 = port.parse().map_err(|_| no_port())?;
+        if host.is_empty() || port == 0 { Err(no_port()) } else { Ok(Self::Tcp(text.to_owned())) }
+    }
+
+    /// A WebSocket URL.
+    ///
+    /// # Errors
+    /// [`AddressError::Tls`] for `wss://`, [`AddressError::Url`] for whatever is not `ws://…`.
+    pub fn web_socket(text: &str) -> Result<Self, AddressError> {
+        let bad = || AddressError::Url { text: text.to_owned() };
+        let uri: Uri = text.parse().map_err(|_| bad())?;
+        match uri.scheme_str() {
+            Some("ws") => {}
+            Some("wss") => return Err(AddressError::Tls),
+            Some(_) | None => return Err(bad()),
+        }
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(bad)?;
+        let endpoint = format!("{host}:{}", uri.port_u16().unwrap_or(80));
+        Ok(Self::WebSocket(WebSocketUrl { endpoint, uri }))
+    }
+}
+
+impl FromStr for Address {
+    type Err = AddressError;
+
+    /// `ws://…`, `HOST:PORT`, or a path (anything with a `/`).
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        if text.contains("://") {
+            Self::web_socket(text)
+        } else if text.contains('/') {
+            Ok(Self::Unix(PathBuf::from(text)))
+        } else {
+            Self::tcp(text)
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => path.display().fmt(f),
+            Address::Tcp(endpoint) => f.write_str(endpoint),
+            Address::WebSocket(url) => url.uri.fmt(f),
+        }
+    }
+}
+
+/// A `ws://` URL that has been checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebSocketUrl {
+    pub(crate) endpoint: String,
+    pub(crate) uri: Uri,
+}
+
+/// The text is not an address.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// A TCP address needs both.
+    #[error("`{text}` is not HOST:PORT")]
+    NoPort {
+        /// What was given.
+        text: String,
+    },
+    /// TLS is not built in yet.
+    #[error("wss:// is not supported yet: use ws://, or a TLS tunnel in front of the node")]
+    Tls,
+    /// Not a WebSocket URL.
+    #[error("`{text}` is not a URL like ws://HOST:PORT/ws")]
+    Url {
+        /// What was given.
+        text: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_told_apart_by_their_form() {
+        let parse = |text: &str| text.parse::<Address>();
+        assert_eq!(parse("/run/x.sock"), Ok(Address::Unix("/run/x.sock".into())));
+        assert_eq!(parse("127.0.0.1:9229"), Ok(Address::Tcp("127.0.0.1:9229".into())));
+        assert_eq!(parse("[::1]:9229"), Ok(Address::Tcp("[::1]:9229".into())));
+        for (text, endpoint) in [
+            ("ws://127.0.0.1:9230/ws", "127.0.0.1:9230"),
+            ("ws://node/ws", "node:80"),
+            ("ws://[::1]:7/ws", "[::1]:7"),
+        ] {
+            let Ok(Address::WebSocket(url)) = parse(text) else { panic!("{text}") };
+            assert_eq!(url.endpoint, endpoint);
+            assert_eq!(parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(parse("wss://node/ws"), Err(AddressError::Tls));
+        for bad in ["", "node", "node:", "node:x", ":9", "node:0", "node:70000"] {
+            assert!(matches!(parse(bad), Err(AddressError::NoPort { .. })), "{bad}");
+        }
+        for bad in ["http://node/ws", "ws://", "ws:///ws", "x://y"] {
+            assert!(matches!(parse(bad), Err(AddressError::Url { .. })), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! The handle through which a program calls a node.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use protocol::frame::{ServerFrame, encode_request};
+use protocol::limits::LINE_BYTES_MAX;
+use protocol::reply::ErrorBody;
+use protocol::request::{Command, Request};
+use protocol::value::{DedupId, SendOptions};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+
+use crate::driver::{Driver, Membership, Order};
+use crate::error::{CallError, ConnectError};
+use crate::events::Events;
+use crate::limits::ORDERS_QUEUED_MAX;
+use crate::options::Options;
+
+/// A registered agent. Clones share the connection, which ends with the last of them.
+#[derive(Debug, Clone)]
+pub struct Client {
+    orders: mpsc::Sender<Order>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    agent_id: String,
+    name: String,
+    call_timeout: std::time::Duration,
+    calls: AtomicU64,
+}
+
+impl Client {
+    /// Connects to the first address that answers and registers there. Each address is tried once;
+    /// only a connection that stood is made again without being asked.
+    ///
+    /// # Errors
+    /// [`ConnectError`] of the last address tried.
+    pub async fn connect(options: Options) -> Result<(Self, Events), ConnectError> {
+        let call_timeout = options.policy.call_timeout;
+        let name = options.name.clone();
+        let (events, queue) = Events::new();
+        let (orders, taken) = mpsc::channel(ORDERS_QUEUED_MAX);
+        let mut driver = Driver::new(options, taken, queue);
+        let (link, agent_id) = driver.connect().await?;
+        tokio::spawn(driver.run(link));
+        let shared = Shared { agent_id, name, call_timeout, calls: AtomicU64::new(0) };
+        Ok((Self { orders, shared: Arc::new(shared) }, events))
+    }
+
+    /// The agent's id: the one it chose, or the one the node drew.
+    pub fn agent_id(&self) -> &str {
+        &self.shared.agent_id
+    }
+
+    /// What the agent calls itself.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Asks the node and waits for the answer, across reconnects.
+    ///
+    /// A call whose connection is lost before the answer is repeated on the next one if that does
+    /// no harm. `send_message` and `thinking` are: they get a dedup id unless they have one, so
+    /// that a mesh node stores them once. Rooms joined and left through here are what the
+    /// client joins again.
+    ///
+    /// # Errors
+    /// [`CallError::Refused`] is the node's answer; of the others only [`CallError::TooLarge`],
+    /// [`CallError::Closed`] and [`CallError::NoRandomness`] say that nothing was done.
+    pub async fn call<C: Command>(&self, command: C) -> Result<C::Reply, CallError> {
+        let request = with_dedup(command.into())?;
+        let deadline = Instant::now() + self.shared.call_timeout;
+        loop {
+            let outcome = match timeout_at(deadline, self.once(&request)).await {
+                Ok(outcome) => outcome,
+                Err(_) => return Err(CallError::TimedOut),
+            };
+            match outcome {
+                Ok(frame) if frame.kind == "error" => {
+                    let ErrorBody { code, message } = frame.body()?;
+                    return Err(CallError::Refused { code, message });
+                }
+                Ok(frame) => return Ok(frame.body()?),
+                Err(CallError::Lost) if repeats_without_harm(&request) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn once(&self, request: &Request) -> Result<ServerFrame, CallError> {
+        let id = format!("c{}", self.shared.calls.fetch_add(1, Ordering::Relaxed));
+        let line = encode_request(request, Some(&id), None);
+        if line.len() > LINE_BYTES_MAX {
+            return Err(CallError::TooLarge { bytes: line.len(), max: LINE_BYTES_MAX });
+        }
+        let (answer, answered) = oneshot::channel();
+        let order = Order { id, line, membership: Membership::of(request), answer };
+        self.orders.send(order).await.map_err(|_| CallError::Closed)?;
+        answered.await.map_err(|_| CallError::Lost)
+    }
+}
+
+/// Whether a second execution changes nothing, or is recognised by the node.
+fn repeats_without_harm(request: &Request) -> bool {
+    match request {
+        Request::Ping(_)
+        | Request::Pong(_)
+        | Request::JoinRoom(_)
+        | Request::SendMessage(_)
+        | Request::Thinking(_)
+        | Request::GetHistory(_)
+        | Request::RoomTip(_)
+        | Request::ListRooms(_)
+        | Request::ListAgents(_)
+        | Request::RoomInfo(_)
+        | Request::SetTyping(_)
+        | Request::SetPresence(_) => true,
+        // The repeat would be refused although the first one succeeded.
+        Request::Register(_) | Request::CreateRoom(_) | Request::LeaveRoom(_) => false,
+    }
+}
+
+fn with_dedup(mut request: Request) -> Result<Request, CallError> {
+    let mesh = match &mut request {
+        Request::SendMessage(it) => &mut it.mesh,
+        Request::Thinking(it) => &mut it.mesh,
+        Request::Register(_)
+        | Request::Ping(_)
+        | Request::Pong(_)
+        | Request::CreateRoom(_)
+        | Request::JoinRoom(_)
+        | Request::LeaveRoom(_)
+        | Request::GetHistory(_)
+        | Request::RoomTip(_)
+        | Request::ListRooms(_)
+        | Request::ListAgents(_)
+        | Request::RoomInfo(_)
+        | Request::SetTyping(_)
+        | Request::SetPresence(_) => return Ok(request),
+    };
+    let options = mesh.get_or_insert_with(SendOptions::default);
+    if options.dedup.is_none() {
+        let random = (getrandom::u64(), getrandom::u64());
+        let (Ok(high), Ok(low)) = random else { return Err(CallError::NoRandomness) };
+        options.dedup = DedupId::new(format!("{high:016x}{low:016x}"));
+    }
+    Ok(request)
+}

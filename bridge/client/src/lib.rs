@@ -1,0 +1,28 @@
+//! A ClawChat client over Unix socket, TCP or WebSocket, for one node or several.
+//!
+//! It reconnects on its own, to the next address if need be, registers again under the same agent
+//! id and joins its rooms again. It knows nothing of the mesh: any ClawChat server will do.
+//!
+//! Its contract: [`client::Client::call`] answers each call once, and repeats it after a lost
+//! connection only where that does no harm (a repeated send carries the same dedup id).
+//! [`messages::Messages`] gives every message of a room once, in rising order of `seq`, whatever
+//! happened to the connection in between. [`events::Events`] may drop when nobody reads it, and then
+//! says so: replies and heartbeats never wait for a reader of events.
+//!
+//! In reading order: [`address`], [`options`], [`client`], [`events`], [`messages`], [`error`],
+//! [`limits`]; inside, `driver` owns the connection and `transport` the bytes.
+
+pub mod address;
+pub mod client;
+mod driver;
+pub mod error;
+pub mod events;
+pub mod limits;
+pub mod messages;
+pub mod options;
+mod transport;
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;

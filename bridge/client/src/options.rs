@@ -1,0 +1,83 @@
+//! How to connect, and how patient to be.
+
+use std::time::Duration;
+
+use protocol::value::ApiKey;
+
+use crate::address::Address;
+
+/// Who connects where.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Tried in this order, round robin; not empty.
+    pub addresses: Vec<Address>,
+    /// The API key.
+    pub key: ApiKey,
+    /// What the agent calls itself.
+    pub name: String,
+    /// A stable identity. It is taken over if it is connected elsewhere. Without one the node draws
+    /// one, and the client keeps it over reconnects.
+    pub agent_id: Option<String>,
+    /// What the agent says it can do.
+    pub capabilities: Vec<String>,
+    /// How patient to be.
+    pub policy: Policy,
+}
+
+/// Every time span of the client.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// For one address: connecting, and then each step of registering and joining again.
+    pub connect_timeout: Duration,
+    /// Pause after the first failed round over all addresses; it doubles from round to round.
+    pub retry_first: Duration,
+    /// Longest pause between rounds. A connection that lived longer than this counts as good, and
+    /// the next pause starts from the first one again.
+    pub retry_max: Duration,
+    /// For one call, reconnects and repeats included.
+    pub call_timeout: Duration,
+    /// The node is pinged when nothing came for so long. Nodes send a heartbeat every 30 s.
+    pub probe_after: Duration,
+    /// The connection counts as dead when nothing came for so long.
+    pub dead_after: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(5),
+            retry_first: Duration::from_millis(100),
+            retry_max: Duration::from_secs(5),
+            call_timeout: Duration::from_secs(30),
+            probe_after: Duration::from_secs(35),
+            dead_after: Duration::from_secs(50),
+        }
+    }
+}
+
+impl Policy {
+    /// The pause before try number `attempt` (from 0: none), between a half and all of the
+    /// nominal one, so that many clients of one node do not come back at once.
+    pub(crate) fn pause(&self, attempt: u32, random: u32) -> Duration {
+        let Some(doublings) = attempt.checked_sub(1) else { return Duration::ZERO };
+        let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
+        let nominal = self.retry_first.saturating_mul(factor).min(self.retry_max);
+        nominal.div_f64(2.0).mul_f64(1.0 + f64::from(random) / f64::from(u32::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let policy = Policy::default();
+        let millis = |attempt, random| policy.pause(attempt, random).as_millis();
+        assert_eq!(
+            [0, 1, 2, 3, 7, 40, u32::MAX].map(|n| millis(n, u32::MAX)),
+            [0, 100, 200, 400, 5000, 5000, 5000]
+        );
+        assert_eq!(millis(1, 0), 50);
+    }
+}
