@@ -43,7 +43,7 @@ impl Address {
         }
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(bad)?;
         let endpoint = format!("{host}:{}", uri.port_u16().unwrap_or(80));
-        Ok(Self::WebSocket(WebSocketUrl { endpoint, uri }))
+        Ok(Self::WebSocket(WebSocketUrl { endpoint, url: text.to_owned() }))
     }
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Address {
         match self {
             Address::Unix(path) => path.display().fmt(f),
             Address::Tcp(endpoint) => f.write_str(endpoint),
-            Address::WebSocket(url) => url.uri.fmt(f),
+            Address::WebSocket(it) => f.write_str(&it.url),
         }
     }
 }
@@ -76,7 +76,7 @@ impl fmt::Display for Address {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebSocketUrl {
     pub(crate) endpoint: String,
-    pub(crate) uri: Uri,
+    pub(crate) url: String,
 }
 
 /// The text is not an address.

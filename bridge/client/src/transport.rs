@@ -52,7 +52,7 @@ async fn web_socket(url: &WebSocketUrl) -> Result<(Reader, Writer), Broken> {
         .max_message_size(Some(FRAME_READ_BYTES_MAX))
         .max_frame_size(Some(FRAME_READ_BYTES_MAX));
     let (socket, _) =
-        tokio_tungstenite::client_async_with_config(url.uri.clone(), stream, Some(config))
+        tokio_tungstenite::client_async_with_config(url.url.as_str(), stream, Some(config))
             .await
             .map_err(Box::new)?;
     let (write, read) = socket.split();

@@ -1,0 +1,323 @@
+//! `clawmesh wait`.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use client::events::Event;
+use client::messages::{Item, Messages, Start};
+use protocol::event::{AgentJoined, AgentLeft, Event as Pushed, RoomDestroyed};
+use protocol::object::Message;
+use protocol::request::{ListAgents, RoomTip};
+use protocol::value::Metadata;
+use tokio::time::{Instant, timeout_at};
+
+use crate::args::{Since, seconds};
+use crate::commands::send::END;
+use crate::context::Context;
+use crate::cursor::CursorFile;
+use crate::format;
+use crate::outcome::{Failure, Outcome};
+
+/// Wait for the next message in a room
+///
+/// Prints the message as JSON and exits 0; exits 1 when --timeout passes, 2 when --idle-timeout
+/// passes, 3 when the message ends the conversation. Thinking pulses and one's own messages (same
+/// agent id; without a stable id, same name) are passed over.
+#[derive(Debug, clap::Args)]
+pub struct Wait {
+    /// Room id, or exact name
+    pub room: String,
+    /// Never give up on --timeout: look again instead, and show a sign of life on stderr
+    #[arg(long = "loop")]
+    pub keep_waiting: bool,
+    /// Begin after this number, or after the newest message (tip, auto) [default: tip]
+    #[arg(long, value_name = "SEQ|tip|auto")]
+    pub since_seq: Option<Since>,
+    /// Seconds to wait; 0 = a day. With --loop: seconds between looks
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub timeout: Duration,
+    /// Exit 2 when no message came for so many seconds; 0 = never
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
+    pub idle_timeout: Duration,
+    /// Print `[HH:MM:SS] #SEQ NAME: CONTENT` instead of JSON
+    #[arg(long)]
+    pub text: bool,
+    /// Keep the highest number received in this file, and begin there. --since-seq counts only until
+    /// the file exists
+    #[arg(long, value_name = "PATH")]
+    pub cursor_file: Option<PathBuf>,
+    /// Print everything unread up to the tip, not only one message
+    #[arg(long)]
+    pub drain: bool,
+    /// Show the thinking pulses of others on stderr
+    #[arg(long)]
+    pub show_thinking: bool,
+}
+
+/// Between two signs of life on stderr.
+const HEARTBEAT: Duration = Duration::from_secs(30);
+
+/// What `--timeout 0` means.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A node that announces a tip has its messages at hand.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Names remembered for `peer NAME left`; beyond this, ids are shown.
+const NAMES_MAX: usize = 4096;
+
+pub(crate) async fn run(cx: &Context, args: Wait) -> Result<Outcome, Failure> {
+    let file = args.cursor_file.clone().map(CursorFile::new);
+    let stored = file.as_ref().map(CursorFile::read).transpose()?.flatten();
+    let (client, events) = cx.connect().await?;
+    let room_id = cx.room(&client, &args.room).await?;
+    let start = start(stored, args.since_seq);
+    let messages = Messages::open(client, events, room_id.clone(), start).await?;
+    let me = Me { agent_id: cx.node.agent_id.clone(), name: cx.node.name.clone() };
+    let mut waiter = Waiter { cx, args, room_id, me, messages, names: HashMap::new() };
+    let floor = waiter.messages.cursor();
+    if let (Some(file), None) = (&file, stored) {
+        // From now on nothing that comes between two runs is passed over.
+        file.write(floor)?;
+    }
+    waiter.learn_names().await?;
+    let result = waiter.run().await;
+    // Also after a failure: what was printed was received.
+    if let Some(file) = file.filter(|_| waiter.messages.cursor() > floor) {
+        file.write(waiter.messages.cursor())?;
+    }
+    result
+}
+
+fn start(stored: Option<u64>, since: Option<Since>) -> Start {
+    match (stored, since) {
+        (Some(seq), _) | (None, Some(Since::Number(seq))) => Start::After(seq),
+        (None, Some(Since::Tip) | None) => Start::Tip,
+    }
+}
+
+struct Waiter<'a> {
+    cx: &'a Context,
+    args: Wait,
+    room_id: String,
+    me: Me,
+    messages: Messages,
+    names: HashMap<String, String>,
+}
+
+/// Whose messages are one's own.
+struct Me {
+    agent_id: Option<String>,
+    name: String,
+}
+
+impl Me {
+    fn wrote(&self, message: &Message) -> bool {
+        match &self.agent_id {
+            Some(id) => message.agent_id == *id,
+            None => message.agent_name == self.name,
+        }
+    }
+}
+
+/// When something is due.
+struct Clock {
+    started: Instant,
+    idle: Option<Instant>,
+    round: Instant,
+    heartbeat: Instant,
+}
+
+impl Waiter<'_> {
+    async fn learn_names(&mut self) -> Result<(), Failure> {
+        let ask = ListAgents { room_id: Some(self.room_id.clone()) };
+        let agents = self.messages.client().call(ask).await?.agents;
+        self.names = agents.into_iter().map(|it| (it.agent_id, it.name)).take(NAMES_MAX).collect();
+        Ok(())
+    }
+
+    async fn run(&mut self) -> Result<Outcome, Failure> {
+        let now = Instant::now();
+        let mut clock = Clock {
+            started: now,
+            idle: Some(self.args.idle_timeout).filter(|it| !it.is_zero()).map(|it| now + it),
+            round: now + self.round(),
+            heartbeat: now + HEARTBEAT,
+        };
+        loop {
+            let idle = clock.idle.unwrap_or(clock.round);
+            let due = clock.round.min(clock.heartbeat).min(idle);
+            match timeout_at(due, self.messages.next()).await {
+                Ok(Ok(Item::Message(message))) => {
+                    if self.take(&message)? {
+                        return self.finish(&message).await;
+                    }
+                }
+                Ok(Ok(Item::Event(event))) => self.tell(event)?,
+                Ok(Err(error)) => return Err(error.into()),
+                Err(_) => {
+                    if let Some(outcome) = self.on_time(&mut clock)? {
+                        return Ok(outcome);
+                    }
+                }
+            }
+        }
+    }
+
+    /// How long one look lasts.
+    fn round(&self) -> Duration {
+        if self.args.timeout.is_zero() { DAY } else { self.args.timeout }
+    }
+
+    fn on_time(&mut self, clock: &mut Clock) -> Result<Option<Outcome>, Failure> {
+        let now = Instant::now();
+        let cursor = self.messages.cursor();
+        if clock.idle.is_some_and(|idle| now >= idle) {
+            let seconds = self.args.idle_timeout.as_secs();
+            let hint = format!("wait: idle for {seconds} s; resume with --since-seq {cursor}");
+            self.cx.output.note(&hint)?;
+            return Ok(Some(Outcome::Idle));
+        }
+        if now >= clock.round {
+            if !self.args.keep_waiting {
+                return Err(Failure::TimedOut { after: self.round() });
+            }
+            self.messages.look_again();
+            clock.round = now + self.round();
+        }
+        if now >= clock.heartbeat {
+            let seconds = clock.started.elapsed().as_secs();
+            self.cx.output.note(&format!("wait: alive for {seconds} s, at seq {cursor}"))?;
+            clock.heartbeat = now + HEARTBEAT;
+        }
+        Ok(None)
+    }
+
+    /// Prints a message if it is one to wake up for, and says whether it was.
+    fn take(&self, message: &Message) -> Result<bool, Failure> {
+        if self.me.wrote(message) {
+            return Ok(false);
+        }
+        if tag(message, "type").as_deref() == Some("thinking") {
+            if self.args.show_thinking {
+                let (name, text) = (&message.agent_name, &message.content);
+                self.cx.output.note(&format!("wait: thinking {name}: {text}"))?;
+            }
+            return Ok(false);
+        }
+        let line =
+            if self.args.text { format::message(message) } else { serde_json::to_string(message)? };
+        self.cx.output.line(&line)?;
+        Ok(true)
+    }
+
+    /// After the first message: the rest of the batch, if it was asked for.
+    async fn finish(&mut self, first: &Message) -> Result<Outcome, Failure> {
+        let mut ended = ends(first);
+        if self.args.drain {
+            let ask = RoomTip { room_id: self.room_id.clone() };
+            let tip = self.messages.client().call(ask).await?.seq;
+            let until = Instant::now() + DRAIN_PATIENCE;
+            while self.messages.cursor() < tip {
+                match timeout_at(until, self.messages.next()).await {
+                    Ok(Ok(Item::Message(message))) => {
+                        ended |= self.take(&message)? && ends(&message);
+                    }
+                    Ok(Ok(Item::Event(event))) => self.tell(event)?,
+                    Ok(Err(error)) => return Err(error.into()),
+                    Err(_) => break,
+                }
+            }
+            let cursor = self.messages.cursor();
+            self.cx.output.note(&format!("drained through seq {cursor}"))?;
+        }
+        Ok(if ended { Outcome::Ended } else { Outcome::Done })
+    }
+
+    fn tell(&mut self, event: Event) -> Result<(), Failure> {
+        match event {
+            Event::Pushed(Pushed::AgentJoined(it)) if it.room_id == self.room_id => {
+                self.tell_joined(it)
+            }
+            Event::Pushed(Pushed::AgentLeft(it)) if it.room_id == self.room_id => {
+                self.tell_left(&it)
+            }
+            Event::Pushed(Pushed::RoomDestroyed(RoomDestroyed { room_id }))
+                if room_id == self.room_id =>
+            {
+                Err(Failure::RoomGone)
+            }
+            Event::Disconnected { reason } => self.note(&format!("connection lost: {reason}")),
+            Event::Reconnected { .. } => self.note("connected again"),
+            Event::Pushed(_) | Event::Missed { .. } | Event::Closed { .. } => Ok(()),
+        }
+    }
+
+    fn tell_joined(&mut self, it: AgentJoined) -> Result<(), Failure> {
+        self.note(&format!("peer {} joined", it.agent.name))?;
+        if self.names.len() < NAMES_MAX {
+            self.names.insert(it.agent.agent_id, it.agent.name);
+        }
+        Ok(())
+    }
+
+    fn tell_left(&mut self, it: &AgentLeft) -> Result<(), Failure> {
+        let name = self.names.remove(&it.agent_id).unwrap_or_else(|| it.agent_id.clone());
+        self.note(&format!("peer {name} left"))
+    }
+
+    fn note(&self, text: &str) -> Result<(), Failure> {
+        Ok(self.cx.output.note(&format!("wait: {text}"))?)
+    }
+}
+
+fn ends(message: &Message) -> bool {
+    tag(message, "kind").as_deref() == Some(END)
+}
+
+/// A string that the sender put at the top of the metadata.
+fn tag(message: &Message, name: &str) -> Option<String> {
+    let json = message.metadata.as_ref().map(Metadata::get)?;
+    let value: serde_json::Value = serde_json::from_str(json).ok()?;
+    Some(value.get(name)?.as_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::tests::sample;
+
+    #[test]
+    fn the_cursor_file_wins_once_it_exists() {
+        assert_eq!(start(None, None), Start::Tip);
+        assert_eq!(start(None, Some(Since::Tip)), Start::Tip);
+        assert_eq!(start(None, Some(Since::Number(5))), Start::After(5));
+        assert_eq!(start(Some(7), Some(Since::Tip)), Start::After(7));
+        assert_eq!(start(Some(7), Some(Since::Number(5))), Start::After(7));
+    }
+
+    #[test]
+    fn own_messages_are_known_by_the_stable_id_or_else_by_name() {
+        let message = sample(1, None);
+        let me = |agent_id: Option<&str>, name: &str| Me {
+            agent_id: agent_id.map(str::to_owned),
+            name: name.to_owned(),
+        };
+        assert!(me(None, "alice").wrote(&message));
+        assert!(!me(None, "bob").wrote(&message));
+        assert!(me(Some("a"), "bob").wrote(&message));
+        assert!(!me(Some("b"), "alice").wrote(&message));
+    }
+
+    #[test]
+    fn tags_are_read_from_any_metadata() {
+        let with = |json: &str| sample(1, Some(json));
+        assert!(ends(&with(r#"{"kind":"conversation_end"}"#)));
+        for json in [r#"{"kind":"fyi"}"#, r#"{"kind":1}"#, "[]", "\"conversation_end\"", "{}"] {
+            assert!(!ends(&with(json)), "{json}");
+        }
+        assert!(!ends(&sample(1, None)));
+        assert_eq!(tag(&with(r#"{"type":"thinking"}"#), "type").as_deref(), Some("thinking"));
+    }
+}

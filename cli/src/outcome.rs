@@ -1,0 +1,137 @@
+//! How a command can end, and the exit code of each.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use client::error::{CallError, ConnectError};
+use client::messages::MessagesError;
+
+/// The command did what it was asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done, or a message came: exit 0.
+    Done,
+    /// `wait --idle-timeout` has passed: exit 2.
+    Idle,
+    /// The peer ended the conversation: exit 3.
+    Ended,
+}
+
+impl Outcome {
+    /// The exit code that scripts branch on.
+    pub fn exit_code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Outcome::Done => 0,
+            Outcome::Idle => 2,
+            Outcome::Ended => 3,
+        })
+    }
+}
+
+/// The command failed: exit 1. Each text is one line that says what to do, where there is something.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// No node at the address.
+    #[error(
+        "{source}: start a node with `clawmeshd up`, or name another with --socket, --tcp or --url"
+    )]
+    NoNode {
+        /// What the client met.
+        source: ConnectError,
+    },
+    /// The node does not know the key.
+    #[error("{source}: give a key of this node with --key or --key-file")]
+    KeyRefused {
+        /// The node's answer.
+        source: ConnectError,
+    },
+    /// The node refused to register for another reason.
+    #[error(transparent)]
+    Connect(ConnectError),
+    /// The key file cannot be read.
+    #[error("no API key in {}: {source}; start a node with `clawmeshd up`, or give --key or --key-file", path.display())]
+    KeyFile {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The key file is empty.
+    #[error("no API key in {}: the file is empty; give --key or --key-file", path.display())]
+    KeyEmpty {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The system does not tell the home directory.
+    #[error(
+        "the home directory is not known: give --socket (or --tcp, --url) and --key-file (or --key)"
+    )]
+    NoHome,
+    /// No room of that id or name.
+    #[error("no room `{room}` that this key may see: look at `clawmesh rooms list`")]
+    RoomUnknown {
+        /// What was given.
+        room: String,
+    },
+    /// Several rooms of that name.
+    #[error("{count} rooms are named `{room}`: give the id, from `clawmesh rooms list`")]
+    RoomAmbiguous {
+        /// What was given.
+        room: String,
+        /// How many rooms have that name.
+        count: usize,
+    },
+    /// The room went away while it was waited for.
+    #[error("the room is gone")]
+    RoomGone,
+    /// A call failed.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// A stream of messages failed.
+    #[error(transparent)]
+    Messages(#[from] MessagesError),
+    /// The metadata of a message cannot be built.
+    #[error("the kind cannot be sent")]
+    Kind,
+    /// Nothing came in time.
+    #[error("no message within {} s", after.as_secs())]
+    TimedOut {
+        /// How long it was waited.
+        after: Duration,
+    },
+    /// The cursor file cannot be read or written.
+    #[error("cannot use the cursor file {}: {source}", path.display())]
+    Cursor {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The cursor file holds something else.
+    #[error("the cursor file {} holds no number: delete it to begin anew", path.display())]
+    CursorMalformed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Standard output or error is closed.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+    /// A message cannot be written as JSON.
+    #[error("cannot write a message as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The system gives no threads or sockets.
+    #[error("cannot start: {source}")]
+    Runtime {
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Failure {
+    /// Every failure is 1: what scripts branch on are the outcomes.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::FAILURE
+    }
+}
