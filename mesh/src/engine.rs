@@ -1,158 +1,227 @@
-//! The engine's boundary: what can happen to a node, and what its driver must do about it.
+//! The engine: everything a node knows, and what it makes of its inputs.
+//!
+//! [`Engine::handle`] takes an input in; [`Engine::take_turn`] brings to an end whatever that set going
+//! and returns what has to be stored and done. Many inputs may be handled before one turn is taken: the
+//! store's commit is the batching window.
 
-use crate::{
-    batch::Change,
-    command::{CallId, Command, Outcome, Refused},
-    event::{AgentEvent, RoomEvent},
-    id::{NodeId, RoomId},
-    message::{Head, Message, Span},
-    run::Verified,
+mod agents;
+mod archived;
+mod handover;
+mod open;
+mod peers;
+mod rooms;
+mod turn;
+mod view;
+
+pub use archived::archive;
+pub use turn::bucket;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
 };
 
-/// Everything that can happen to a node. Closed on purpose.
+use crate::{
+    batch::{Change, NodeRecord},
+    boundary::{Effect, Input, Pulse, Turn},
+    command::{Attach, CallId, Command, Outcome, Refused, Registration, RoomView},
+    context::Context,
+    directory::Directory,
+    id::{AgentId, At, KeyPrint, NodeId, RoomId},
+    identity::Identity,
+    limits::{BUCKETS, PAUSED_AFTER, TAKEOVER_AFTER, TICK},
+    liveness::Liveness,
+    number::Number,
+    room::Room,
+    rosters::Rosters,
+    time::Now,
+};
+
+/// What an engine is told at its start.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The mesh's name, and who founded it.
+    pub mesh: crate::id::MeshId,
+    /// The home sequencer of lobby and directory.
+    pub founder: NodeId,
+    /// The name the operator gave this node.
+    pub name: String,
+    /// A sequencer counts as gone when not heard for this long.
+    pub takeover_after: Duration,
+    /// For the one thing that is drawn: the node's lane.
+    pub seed: u64,
+    /// Numbers of an era that are used. `None`: all of them. Simulations use fewer.
+    pub era_capacity: Option<u64>,
+    /// Rooms of a mesh this node was in before: readable, closed. See [`crate::archive`].
+    pub archive: Vec<RoomView>,
+}
+
+impl Config {
+    /// The defaults, in the mesh `mesh` founded by `founder`.
+    #[must_use]
+    pub fn new(mesh: crate::id::MeshId, founder: NodeId) -> Config {
+        Config {
+            mesh,
+            founder,
+            name: String::new(),
+            takeover_after: TAKEOVER_AFTER,
+            seed: 0,
+            era_capacity: None,
+            archive: Vec::new(),
+        }
+    }
+}
+
+/// Who waits for an entry's delivery.
 #[derive(Debug)]
-pub enum Input {
-    /// A local client wants something.
-    Command {
-        /// Comes back with the reply.
-        call: CallId,
-        /// What it wants.
-        command: Command,
-    },
-    /// A peer said something. Decoded, size-checked, signatures verified.
-    Message {
-        /// The peer it came from: the author, or whoever relayed it.
-        from: NodeId,
-        /// What it said.
-        message: Message<Verified>,
-    },
-    /// A peer is connected: messages can be sent to it.
-    PeerUp(NodeId),
-    /// No longer.
-    PeerDown(NodeId),
-    /// `deadline()` has passed.
-    Timeout,
+enum Waiter {
+    /// A message: answered with its number.
+    Said { call: CallId, name: String, wall_ms: u64, repeated: bool },
+    /// A room: answered when its name is certain.
+    Created { call: CallId, key: KeyPrint },
+    /// A stable id: the registration goes on when it is certain whose it is.
+    Claimed { call: CallId, attach: Box<Attach> },
 }
 
-/// What the driver must do, in this order, after the batch is durable.
+/// A roaming client whose cursor could not be served at once.
 #[derive(Debug)]
-pub enum Effect {
-    /// Gossip, in the topic of the room's bucket (`None`: the topic of all nodes).
-    Broadcast {
-        /// Decides the topic.
-        room: Option<RoomId>,
-        /// What to say.
-        message: Message,
-    },
-    /// To one peer, if it is connected; else dropped, anti-entropy repairs it.
-    Send {
-        /// The peer.
-        to: NodeId,
-        /// What to say.
-        message: Message,
-    },
-    /// Load these from the store and send them as `Message::Spans`.
-    SendSpans {
-        /// The peer.
-        to: NodeId,
-        /// The room.
-        room: RoomId,
-        /// What it lacks.
-        spans: Vec<Span>,
-    },
-    /// Load these bodies from the store and send them as `Message::Spans` without runs.
-    SendBodies {
-        /// The peer.
-        to: NodeId,
-        /// The room.
-        room: RoomId,
-        /// What it lacks.
-        at: Vec<Head>,
-    },
-    /// Answer a command. Each command is answered once.
-    Reply {
-        /// From the command.
-        call: CallId,
-        /// How it ended.
-        result: Result<Outcome, Refused>,
-    },
-    /// Tell local members.
-    Notify {
-        /// The room.
-        room: RoomId,
-        /// What happened.
-        event: RoomEvent,
-    },
-    /// Tell one local connection.
-    Tell(AgentEvent),
-    /// What beacons say from now on.
-    Pulse(Pulse),
-    /// Something an operator should see.
-    Alarm(Alarm),
-    /// The handover that `Command::Stop` began has ended: the process may exit.
-    Stopped,
+struct Roaming {
+    call: CallId,
+    room: RoomId,
+    cursor: Number,
+    entries: Vec<At>,
 }
 
-/// What a beacon says besides who and when. Beacons are sent by a task that never waits for store
-/// or engine, so it has a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Pulse {
-    /// Which start of the node this is.
-    pub boot: u64,
-    /// Version of its roster.
-    pub roster: u64,
-    /// Digest of all its rooms.
-    pub digest: u64,
+/// See the module.
+#[derive(Debug)]
+pub struct Engine {
+    identity: Identity,
+    config: Config,
+    cx: Context,
+    live: Liveness,
+    rosters: Rosters,
+    directory: Directory,
+    rooms: BTreeMap<RoomId, Room>,
+    /// Rooms in which something waits: looked at on every tick.
+    busy: BTreeSet<RoomId>,
+    node: NodeRecord,
+    node_dirty: bool,
+    pulse: Pulse,
+    waiters: BTreeMap<(RoomId, At), Vec<Waiter>>,
+    roaming: Vec<Roaming>,
+    roamed_at: BTreeMap<RoomId, Duration>,
+    registrations: BTreeMap<AgentId, Registration>,
+    next_registration: u64,
+    /// Whose turn it is, as members were last told.
+    turns: BTreeMap<RoomId, Option<AgentId>>,
+    /// Rooms that clients were told of, as they were told.
+    told: BTreeMap<RoomId, RoomView>,
+    /// Digests of all shared rooms, folded by bucket; and what each room contributes.
+    buckets: [u64; BUCKETS],
+    digests: BTreeMap<RoomId, u64>,
+    /// When digests were last compared with a peer.
+    compared: BTreeMap<NodeId, Duration>,
+    /// Rosters known to be newer elsewhere: since when, so that news under way can come first.
+    rosters_behind: BTreeMap<NodeId, Duration>,
+    /// Rooms that peers spoke of before they were known here.
+    unknown: BTreeMap<RoomId, NodeId>,
+    incarnations: u64,
+    typing_nonce: u64,
+    stopping: Option<handover::Stopping>,
+    next_tick: Duration,
+    last_called: Duration,
 }
 
-/// Something an operator should see: worth a line in the log at WARN.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Alarm {
-    /// A node signed two histories of one log. Nothing more is taken from it.
-    Forked {
-        /// Who.
-        author: NodeId,
-        /// Where.
-        room: RoomId,
-        /// At which log seq.
-        seq: u64,
-    },
-    /// This node opened an era: its number space in the room is another from now on.
-    EraOpened {
-        /// Where.
-        room: RoomId,
-        /// Which.
-        era: crate::number::Era,
-        /// Who sequenced the one before.
-        before: NodeId,
-    },
-    /// A number's content is with nobody that can be reached.
-    Hole {
-        /// Where.
-        room: RoomId,
-        /// Which number.
-        number: crate::number::Number,
-    },
-    /// Two nodes drew one lane and both used it.
-    LaneClash {
-        /// Who gives way.
-        node: NodeId,
-        /// The lane.
-        lane: u32,
-    },
-    /// A room's numbers are used up: it takes no more messages.
-    Exhausted {
-        /// Where.
-        room: RoomId,
-    },
-}
+impl Engine {
+    /// Takes an input in. Never fails, never blocks; what follows from it is in the next turn.
+    pub fn handle(&mut self, now: Now, input: Input) {
+        self.note_time(now);
+        match input {
+            Input::Command { call, command } => self.on_command(call, command),
+            Input::Message { from, message } => self.on_message(from, message),
+            Input::PeerUp(peer) => self.on_peer_up(peer),
+            Input::PeerDown(peer) => self.on_peer_down(peer),
+            Input::Timeout => {}
+        }
+        if now.mono >= self.next_tick {
+            self.next_tick = now.mono + TICK;
+            self.tick();
+        }
+    }
 
-/// What one turn comes to. Commit the batch, then perform the effects.
-#[must_use]
-#[derive(Debug, Default)]
-pub struct Turn {
-    /// To be made durable in one transaction. May be empty: then nothing need be committed.
-    pub batch: Vec<Change>,
-    /// To be performed in order, after that.
-    pub effects: Vec<Effect>,
+    /// When [`Input::Timeout`] is due.
+    #[must_use]
+    pub fn deadline(&self) -> Duration {
+        self.next_tick
+    }
+
+    fn note_time(&mut self, now: Now) {
+        if now.mono > self.last_called + PAUSED_AFTER {
+            self.live.woke(now.mono);
+        }
+        self.last_called = self.last_called.max(now.mono);
+        self.cx.now = now;
+    }
+
+    fn on_command(&mut self, call: CallId, command: Command) {
+        if self.stopping.is_some() && !matches!(command, Command::Status) {
+            return self.reply(call, Err(Refused::Stopping));
+        }
+        let result = match command {
+            Command::Attach(attach) => return self.attach(call, attach),
+            Command::Detach { caller, seen } => self.detach(&caller, &seen),
+            Command::CreateRoom { caller, room } => return self.create_room(call, &caller, room),
+            Command::Join { caller, room } => self.join(&caller, room),
+            Command::Leave { caller, room } => self.leave(&caller, room),
+            Command::Say { caller, say } => return self.say(call, &caller, say),
+            Command::SetTyping { caller, room, typing } => self.set_typing(&caller, room, typing),
+            Command::SetPresence { caller, presence } => self.set_presence(&caller, presence),
+            Command::ListRooms { key, parent } => self.list_rooms(key, parent),
+            Command::ListAgents { key, room } => self.list_agents(key, room),
+            Command::RoomInfo { key, room } => self.room_info(key, room),
+            Command::Roam { room, cursor, entries } => {
+                return self.roam(Roaming { call, room, cursor, entries });
+            }
+            Command::Status => Ok(Outcome::Status(self.status())),
+            Command::Stop => return self.stop(),
+        };
+        self.reply(call, result);
+    }
+
+    fn reply(&mut self, call: CallId, result: Result<Outcome, Refused>) {
+        self.cx.effects.push(Effect::Reply { call, result });
+    }
+
+    /// What has become due.
+    fn tick(&mut self) {
+        let now = self.cx.now.mono;
+        if self.live.gave_up_hearing(now) {
+            self.close_own_eras();
+        }
+        self.refresh_liveness();
+        self.rosters.expire(now);
+        self.forget_empty_ephemeral_rooms();
+        self.go_on_roaming();
+        self.raise_lobby();
+        self.redraw_lane();
+        self.ask_for_rosters();
+        self.go_on_stopping();
+        self.cx.active.extend(self.busy.iter().copied());
+    }
+
+    fn change_node(&mut self) -> &mut NodeRecord {
+        self.node_dirty = true;
+        &mut self.node
+    }
+
+    /// The rows and effects so far, as a turn.
+    fn end_turn(&mut self) -> Turn {
+        if std::mem::take(&mut self.node_dirty) {
+            self.cx.batch.push(Change::Node(self.node.clone()));
+        }
+        Turn {
+            batch: std::mem::take(&mut self.cx.batch),
+            effects: std::mem::take(&mut self.cx.effects),
+        }
+    }
 }

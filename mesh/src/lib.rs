@@ -11,19 +11,31 @@
 #![warn(missing_docs)]
 
 pub mod batch;
+pub mod boundary;
 pub mod command;
-pub mod engine;
+mod context;
+mod directory;
+mod engine;
 pub mod entry;
 pub mod event;
 pub mod id;
 pub mod identity;
 pub mod limits;
+mod liveness;
+mod log;
 pub mod message;
 pub mod number;
+mod numbering;
+mod pending;
+mod room;
 pub mod roster;
+mod rosters;
 pub mod run;
+mod sequencing;
 pub mod status;
+mod sync;
 pub mod time;
 
-pub use engine::{Alarm, Effect, Input, Pulse, Turn};
+pub use boundary::{Alarm, Effect, Input, Pulse, Turn};
+pub use engine::{Config, Engine, archive, bucket};
 pub use identity::{Identity, MeshSecret};

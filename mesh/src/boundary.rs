@@ -1,0 +1,158 @@
+//! The boundary of the core: what can happen to a node, and what its driver must do about it.
+
+use crate::{
+    batch::Change,
+    command::{CallId, Command, Outcome, Refused},
+    event::{AgentEvent, RoomEvent},
+    id::{NodeId, RoomId},
+    message::{Head, Message, Span},
+    run::Verified,
+};
+
+/// Everything that can happen to a node. Closed on purpose.
+#[derive(Debug)]
+pub enum Input {
+    /// A local client wants something.
+    Command {
+        /// Comes back with the reply.
+        call: CallId,
+        /// What it wants.
+        command: Command,
+    },
+    /// A peer said something. Decoded, size-checked, signatures verified.
+    Message {
+        /// The peer it came from: the author, or whoever relayed it.
+        from: NodeId,
+        /// What it said.
+        message: Message<Verified>,
+    },
+    /// A peer is connected: messages can be sent to it.
+    PeerUp(NodeId),
+    /// No longer.
+    PeerDown(NodeId),
+    /// `deadline()` has passed.
+    Timeout,
+}
+
+/// What the driver must do, in this order, after the batch is durable.
+#[derive(Debug)]
+pub enum Effect {
+    /// Gossip, in the topic of the room's bucket (`None`: the topic of all nodes).
+    Broadcast {
+        /// Decides the topic.
+        room: Option<RoomId>,
+        /// What to say.
+        message: Message,
+    },
+    /// To one peer, if it is connected; else dropped, anti-entropy repairs it.
+    Send {
+        /// The peer.
+        to: NodeId,
+        /// What to say.
+        message: Message,
+    },
+    /// Load these from the store and send them as `Message::Spans`.
+    SendSpans {
+        /// The peer.
+        to: NodeId,
+        /// The room.
+        room: RoomId,
+        /// What it lacks.
+        spans: Vec<Span>,
+    },
+    /// Load these bodies from the store and send them as `Message::Spans` without runs.
+    SendBodies {
+        /// The peer.
+        to: NodeId,
+        /// The room.
+        room: RoomId,
+        /// What it lacks.
+        at: Vec<Head>,
+    },
+    /// Answer a command. Each command is answered once.
+    Reply {
+        /// From the command.
+        call: CallId,
+        /// How it ended.
+        result: Result<Outcome, Refused>,
+    },
+    /// Tell local members.
+    Notify {
+        /// The room.
+        room: RoomId,
+        /// What happened.
+        event: RoomEvent,
+    },
+    /// Tell one local connection.
+    Tell(AgentEvent),
+    /// What beacons say from now on.
+    Pulse(Pulse),
+    /// Something an operator should see.
+    Alarm(Alarm),
+    /// The handover that `Command::Stop` began has ended: the process may exit.
+    Stopped,
+}
+
+/// What a beacon says besides who and when. Beacons are sent by a task that never waits for store
+/// or engine, so it has a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Pulse {
+    /// Which start of the node this is.
+    pub boot: u64,
+    /// Version of its roster.
+    pub roster: u64,
+    /// Digest of all its rooms.
+    pub digest: u64,
+}
+
+/// Something an operator should see: worth a line in the log at WARN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Alarm {
+    /// A node signed two histories of one log. Nothing more is taken from it.
+    Forked {
+        /// Who.
+        author: NodeId,
+        /// Where.
+        room: RoomId,
+        /// At which log seq.
+        seq: u64,
+    },
+    /// This node opened an era: its number space in the room is another from now on.
+    EraOpened {
+        /// Where.
+        room: RoomId,
+        /// Which.
+        era: crate::number::Era,
+        /// Who sequenced the one before.
+        before: NodeId,
+    },
+    /// A number's content is with nobody that can be reached.
+    Hole {
+        /// Where.
+        room: RoomId,
+        /// Which number.
+        number: crate::number::Number,
+    },
+    /// Two nodes drew one lane and both used it.
+    LaneClash {
+        /// Who gives way.
+        node: NodeId,
+        /// The lane.
+        lane: u32,
+    },
+    /// A room's numbers are used up: it takes no more messages.
+    Exhausted {
+        /// Where.
+        room: RoomId,
+    },
+}
+
+/// What one turn comes to. Commit the batch, then perform the effects.
+#[must_use]
+#[derive(Debug, Default)]
+pub struct Turn {
+    /// To be made durable in one transaction. May be empty: then nothing need be committed.
+    pub batch: Vec<Change>,
+    /// To be performed in order, after that.
+    pub effects: Vec<Effect>,
+}

@@ -1,0 +1,140 @@
+//! What every part of the engine has at hand during a turn: the time, what the node knows of itself
+//! and of lanes, and the turn that is being made.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    batch::{Change, Foretold},
+    boundary::{Alarm, Effect},
+    entry::{Body, Facts, Stored},
+    event::{Delivered, RoomEvent},
+    id::{At, LogId, MeshId, NodeId, RoomId},
+    message::Message,
+    number::{Era, Number},
+    run::{Certificate, Run, Verified},
+    status::Faults,
+    time::Now,
+};
+
+/// A directory entry that has just become known.
+#[derive(Debug)]
+pub(crate) struct Fact {
+    pub(crate) room: RoomId,
+    pub(crate) at: At,
+    pub(crate) log: LogId,
+    pub(crate) facts: Facts,
+    pub(crate) body: Body,
+}
+
+/// A number that an entry of a directory got, beside those it had.
+#[derive(Debug)]
+pub(crate) struct Renumbered {
+    pub(crate) room: RoomId,
+    pub(crate) at: At,
+    pub(crate) number: Number,
+}
+
+/// An entry was delivered.
+#[derive(Debug)]
+pub(crate) struct Arrived {
+    pub(crate) room: RoomId,
+    pub(crate) it: Delivered,
+    pub(crate) numbers: Foretold,
+}
+
+/// The proof that a log forked.
+#[derive(Clone, Debug)]
+pub(crate) struct Proof {
+    pub(crate) certificate: Certificate,
+    pub(crate) run: Verified,
+}
+
+impl Proof {
+    /// Two histories of one log: a seal over a place, and a run that has another header there.
+    pub(crate) fn holds(&self) -> bool {
+        let (seal, run) = (&self.certificate, self.run.run());
+        seal.seq > 0
+            && (seal.room, seal.log) == (run.room, run.log)
+            && self.run.hash_at(seal.seq).is_some_and(|hash| hash != seal.hash)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) now: Now,
+    pub(crate) me: NodeId,
+    pub(crate) mesh: MeshId,
+    pub(crate) boot: u64,
+    /// The numbers of an era that may be used: less than its capacity only in simulations.
+    pub(crate) era_capacity: Option<u64>,
+    /// Every lane that a node entered in the directory.
+    pub(crate) lanes: BTreeMap<NodeId, BTreeSet<u32>>,
+    /// The newest of this node's own.
+    pub(crate) my_lane: Option<u32>,
+    /// Authors from whom nothing more is accepted.
+    pub(crate) forked: BTreeSet<NodeId>,
+    /// Bytes of bodies kept warm, over all rooms.
+    pub(crate) warm_bytes: usize,
+    /// Bytes of pending runs, over all rooms.
+    pub(crate) pending_bytes: usize,
+    /// Content bytes of ephemeral rooms.
+    pub(crate) ephemeral_bytes: usize,
+    pub(crate) faults: Faults,
+
+    pub(crate) batch: Vec<Change>,
+    pub(crate) effects: Vec<Effect>,
+    /// To be folded by the directory before the turn ends.
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) renumbered: Vec<Renumbered>,
+    pub(crate) arrived: Vec<Arrived>,
+    pub(crate) proofs: Vec<Proof>,
+    /// Eras this node claimed in ephemeral rooms.
+    pub(crate) ephemeral_claims: Vec<(RoomId, Era)>,
+    /// `HandedOver` entries that name this node's log: room, era, the log it came from.
+    pub(crate) handed_to_me: Vec<(RoomId, Era, LogId)>,
+    /// Rooms in which something may have become possible or due.
+    pub(crate) active: BTreeSet<RoomId>,
+}
+
+impl Context {
+    pub(crate) fn change(&mut self, change: Change) {
+        self.batch.push(change);
+    }
+
+    pub(crate) fn send(&mut self, to: NodeId, message: Message) {
+        self.effects.push(Effect::Send { to, message });
+    }
+
+    pub(crate) fn broadcast(&mut self, room: Option<RoomId>, message: Message) {
+        self.effects.push(Effect::Broadcast { room, message });
+    }
+
+    pub(crate) fn notify(&mut self, room: RoomId, event: RoomEvent) {
+        self.effects.push(Effect::Notify { room, event });
+    }
+
+    pub(crate) fn alarm(&mut self, alarm: Alarm) {
+        self.effects.push(Effect::Alarm(alarm));
+    }
+
+    /// The lane this node claims eras in, once it has one.
+    pub(crate) fn lane(&self) -> Option<u32> {
+        self.my_lane
+    }
+
+    /// How many numbers of `era` may be given.
+    pub(crate) fn capacity(&self, era: Era) -> u64 {
+        self.era_capacity.map_or(era.capacity(), |less| less.min(era.capacity()))
+    }
+}
+
+/// An entry as the store keeps it, before its run's ends are known.
+pub(crate) fn stored(facts: Facts, body: &[u8]) -> Stored {
+    Stored { facts, body: body.to_vec().into(), backlink: None, seal: None }
+}
+
+/// What is sent of a verified run.
+pub(crate) fn sent(run: &Verified) -> Run {
+    run.run().clone()
+}

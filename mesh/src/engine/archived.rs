@@ -1,0 +1,58 @@
+//! Rooms of a mesh that the node was in before: to be read, never to be written.
+
+use std::sync::Arc;
+
+use crate::{
+    batch::Summary,
+    command::RoomView,
+    context::Fact,
+    directory::{Directory, Named},
+    entry::Body,
+    id::{LogId, MeshId, NodeId, RoomId},
+};
+
+/// How a node lists the rooms that the store kept from `mesh`, a mesh it has left by joining another
+/// one: `summary` is of that mesh. Its lobby is called `lobby (NODE)`, and so are others' namesakes.
+#[must_use]
+pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<RoomView> {
+    let mut directory = Directory::default();
+    for (room, at, entry, number) in &summary.directory {
+        let Some(stored) = summary.rooms.iter().find(|it| it.room == *room) else { continue };
+        let Some(log) = stored.logs.get(at.log as usize) else { continue };
+        let body = Body::decode(entry.facts.kind, &entry.body);
+        let log: LogId = log.id;
+        let fact = Fact { room: *room, at: *at, log, facts: entry.facts, body };
+        directory.learn(mesh, fact, *number);
+    }
+    let lobby = RoomId::lobby(mesh);
+    let called = if name.is_empty() { me.short() } else { name.to_owned() };
+    let rooms = summary.rooms.iter().filter(|it| !it.record.ephemeral);
+    rooms
+        .filter_map(|it| {
+            let created = directory.room(it.room);
+            let name: Arc<str> = if it.room == lobby {
+                format!("lobby ({called})").into()
+            } else {
+                let Named::Name(name) = directory.name(it.room) else { return None };
+                format!("{name} ({called})").into()
+            };
+            let created_ms = created.map_or(0, |it| it.wall_ms);
+            let created = created.map(|it| &it.created);
+            Some(RoomView {
+                room: it.room,
+                name,
+                description: created.and_then(|it| it.description.as_deref().map(Arc::from)),
+                parent: created.and_then(|it| it.parent),
+                ephemeral: false,
+                public: created.is_none_or(|it| it.public),
+                encrypted: created.is_some_and(|it| it.encrypted),
+                owner: created.map(|it| it.owner),
+                created_by: created.map(|it| it.created_by.clone()),
+                created_ms,
+                last_activity_ms: it.record.last_activity_ms,
+                members: 0,
+                tip: it.record.tip,
+            })
+        })
+        .collect()
+}

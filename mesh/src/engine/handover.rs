@@ -1,0 +1,155 @@
+//! Stopping in good order: what this node sequences is handed to others first (rule 5).
+//!
+//! offer → accept → `HandedOver` durable here and sent → taken → stopped. A step that is not answered
+//! in time is given up: then the others take over as if this node had died.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::Engine;
+use crate::{
+    boundary::Effect,
+    id::{LogId, NodeId, RoomId},
+    limits::{DIGEST_ROOMS_MAX, HANDOVER_STEP},
+    message::{Message, Post},
+    number::Era,
+    run::Run,
+};
+
+/// How far the handover of a room is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Offered to this node.
+    Offered(NodeId),
+    /// `HandedOver` names this node; it has not said that it has it.
+    Handed(NodeId),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Stopping {
+    since: Duration,
+    rooms: BTreeMap<RoomId, (Era, Step)>,
+    told: bool,
+}
+
+impl Engine {
+    /// The operator wants the node to stop.
+    pub(super) fn stop(&mut self) {
+        if self.stopping.is_some() {
+            return;
+        }
+        let now = self.cx.now.mono;
+        self.detach_all();
+        let mut rooms = BTreeMap::new();
+        let mut offers: BTreeMap<NodeId, Vec<Post>> = BTreeMap::new();
+        for room in self.rooms.values() {
+            let mine = room.numbering.sequencer() == room.mine && !room.record.local;
+            let Some(to) = self.live.successor(now, room.id).filter(|_| mine) else { continue };
+            let era = room.numbering.current();
+            rooms.insert(room.id, (era, Step::Offered(to)));
+            let log = room.mine;
+            offers.entry(to).or_default().push(Post { room: room.id, era, log });
+        }
+        for (to, posts) in offers {
+            for part in posts.chunks(DIGEST_ROOMS_MAX) {
+                self.cx.send(to, Message::Offer(part.to_vec()));
+            }
+        }
+        self.stopping = Some(Stopping { since: now, rooms, told: false });
+        self.go_on_stopping();
+    }
+
+    /// A peer stops and would have this node sequence its rooms.
+    pub(super) fn on_offer(&mut self, from: NodeId, posts: &[Post]) {
+        if self.stopping.is_some() {
+            return;
+        }
+        let accept: Vec<Post> = posts
+            .iter()
+            .filter_map(|post| {
+                let room = self.rooms.get(&post.room)?;
+                let theirs = room.numbering.sequencer() == post.log
+                    && post.log.author == from
+                    && room.numbering.current() == post.era
+                    && !room.record.local;
+                (theirs && room.is_writable(&self.cx)).then_some(Post { log: room.mine, ..*post })
+            })
+            .collect();
+        self.cx.send(from, Message::Accept(accept));
+    }
+
+    /// The successor accepts: from here on this node does not issue in that era any more.
+    pub(super) fn on_accept(&mut self, from: NodeId, posts: &[Post]) {
+        let Some(mut stopping) = self.stopping.take() else { return };
+        for post in posts {
+            let Some((era, step)) = stopping.rooms.get_mut(&post.room) else { continue };
+            if (*era, *step) != (post.era, Step::Offered(from)) || post.log.author != from {
+                continue;
+            }
+            let handed = self
+                .rooms
+                .get_mut(&post.room)
+                .and_then(|room| room.hand_over(&mut self.cx, post.era, post.log));
+            if handed.is_some() {
+                *step = Step::Handed(from);
+            } else {
+                stopping.rooms.remove(&post.room);
+            }
+        }
+        // What the successor did not accept has no successor.
+        let accepted: Vec<RoomId> = posts.iter().map(|post| post.room).collect();
+        stopping
+            .rooms
+            .retain(|room, (_, step)| *step != Step::Offered(from) || accepted.contains(room));
+        stopping.since = self.cx.now.mono;
+        self.stopping = Some(stopping);
+        self.go_on_stopping();
+    }
+
+    /// The successor has it durably.
+    pub(super) fn on_taken(&mut self, posts: &[Post]) {
+        if let Some(stopping) = &mut self.stopping {
+            for post in posts {
+                stopping.rooms.remove(&post.room);
+            }
+        }
+        self.go_on_stopping();
+    }
+
+    /// Ends the stop when nothing is left to wait for.
+    pub(super) fn go_on_stopping(&mut self) {
+        let now = self.cx.now.mono;
+        let Some(stopping) = &mut self.stopping else { return };
+        if now >= stopping.since + HANDOVER_STEP {
+            stopping.rooms.clear();
+        }
+        if stopping.rooms.is_empty() && !stopping.told {
+            stopping.told = true;
+            self.change_node().clean = true;
+            self.cx.effects.push(Effect::Stopped);
+        }
+    }
+
+    /// Runs with a `HandedOver` go to the successor directly as well: gossip may be slow or lose it.
+    pub(super) fn send_to_successor(&mut self, out: &[(RoomId, Run)]) {
+        let Some(stopping) = &self.stopping else { return };
+        for (room, run) in out {
+            if let Some((_, Step::Handed(to))) = stopping.rooms.get(room) {
+                let to = *to;
+                self.cx.send(to, Message::Runs(vec![run.clone()]));
+            }
+        }
+    }
+
+    /// Eras handed to this node in this turn, durable with it: their old sequencers may go.
+    pub(super) fn confirm_handovers(&mut self) {
+        let mut taken: BTreeMap<NodeId, Vec<Post>> = BTreeMap::new();
+        for (room, era, from) in std::mem::take(&mut self.cx.handed_to_me) {
+            let log: LogId = from;
+            taken.entry(from.author).or_default().push(Post { room, era, log });
+        }
+        for (to, posts) in taken {
+            self.cx.send(to, Message::Taken(posts));
+        }
+    }
+}

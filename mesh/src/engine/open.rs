@@ -1,0 +1,251 @@
+//! Starting: from what the store has, or from nothing.
+
+use super::{Config, Engine};
+use crate::{
+    batch::{NodeRecord, RoomRecord, Summary},
+    boundary::Pulse,
+    context::{Context, Fact},
+    directory::Directory,
+    entry::{Body, NodeAdmitted},
+    id::{LogId, NodeId, RoomId},
+    identity::Identity,
+    limits::{BUCKETS, TICK},
+    liveness::{Liveness, incarnation},
+    number::{LANES, Number},
+    room::Room,
+    rosters::Rosters,
+    status::Faults,
+    time::Now,
+};
+
+impl Engine {
+    /// An engine that goes on where the store's summary ends. Its first turn tells clients of all
+    /// rooms and marks the node as running.
+    #[must_use]
+    pub fn open(identity: Identity, config: Config, stored: Summary, now: Now) -> Engine {
+        let me = identity.node_id();
+        let first_start = stored.node.is_none();
+        let mut node = stored.node.unwrap_or_else(|| new_node(&config));
+        let clean = node.clean || first_start;
+        // Counts upwards whatever the wall clock does, and is above that of a lost past if it can.
+        node.boot = (node.boot + 1).max(now.wall_ms / 1_000);
+        node.clean = false;
+        let boot = node.boot;
+        let mut engine = Engine {
+            identity,
+            cx: context(&config, me, boot, now),
+            live: Liveness::new(me, config.takeover_after, now.mono, !clean),
+            rosters: Rosters::new(me, boot),
+            directory: Directory::default(),
+            rooms: Default::default(),
+            busy: Default::default(),
+            node,
+            node_dirty: true,
+            pulse: Pulse { boot, ..Pulse::default() },
+            waiters: Default::default(),
+            roaming: Vec::new(),
+            roamed_at: Default::default(),
+            registrations: Default::default(),
+            next_registration: 0,
+            turns: Default::default(),
+            told: Default::default(),
+            buckets: [0; BUCKETS],
+            digests: Default::default(),
+            compared: Default::default(),
+            rosters_behind: Default::default(),
+            unknown: Default::default(),
+            incarnations: 0,
+            typing_nonce: 0,
+            stopping: None,
+            next_tick: now.mono + TICK,
+            last_called: now.mono,
+            config,
+        };
+        engine.cx.forked = stored.forked.into_iter().collect();
+        engine.restore_rooms(stored.rooms);
+        engine.restore_directory(stored.directory);
+        engine.ensure_permanent_rooms();
+        engine.tell_of_all_rooms();
+        engine.redraw_lane();
+        engine
+    }
+
+    fn restore_rooms(&mut self, rooms: Vec<crate::batch::StoredRoom>) {
+        for mut stored in rooms {
+            let (id, dedups) = (stored.room, std::mem::take(&mut stored.dedups));
+            let mine = LogId { author: self.cx.me, incarnation: 0 };
+            let mut room = Room::restore(&mut self.cx, stored, mine);
+            for (dedup, at, wall_ms, number) in dedups {
+                room.sequencing.sent.insert(dedup, at, wall_ms);
+                if let Some(number) = number {
+                    room.sequencing.sent.delivered(at, number);
+                }
+            }
+            if room.record.local {
+                self.rosters.local_rooms.insert(id);
+            }
+            self.rooms.insert(id, room);
+        }
+    }
+
+    fn restore_directory(
+        &mut self,
+        entries: Vec<(RoomId, crate::id::At, crate::entry::Stored, Option<Number>)>,
+    ) {
+        for (room, at, entry, number) in entries {
+            let Some(known) = self.rooms.get(&room) else { continue };
+            let log = known.logs.get(at.log);
+            if log.fork.is_some_and(|fork| at.seq >= fork) {
+                continue;
+            }
+            let body = Body::decode(entry.facts.kind, &entry.body);
+            let fact = Fact { room, at, log: log.id, facts: entry.facts, body };
+            self.learn(fact, number);
+        }
+    }
+
+    /// Lobby and directory are there from the first start on, and so is the private directory.
+    fn ensure_permanent_rooms(&mut self) {
+        let (mesh, me, founder) = (self.cx.mesh, self.cx.me, self.config.founder);
+        let rooms = [
+            (RoomId::directory(mesh), founder, false),
+            (RoomId::lobby(mesh), founder, false),
+            (RoomId::private_directory(mesh, me), me, true),
+        ];
+        for (id, home, local) in rooms {
+            let home = LogId { author: home, incarnation: 0 };
+            self.ensure_room(id, home, local);
+        }
+    }
+
+    /// A permanent room's state, made if it is not there.
+    pub(super) fn ensure_room(&mut self, id: RoomId, home: LogId, local: bool) {
+        if self.rooms.contains_key(&id) {
+            return;
+        }
+        let record = RoomRecord { local, ..new_record(self.cx.mesh, home) };
+        let mine = LogId { author: self.cx.me, incarnation: 0 };
+        let room = Room::new(&mut self.cx, id, record, mine);
+        self.rooms.insert(id, room);
+        if local {
+            self.rosters.local_rooms.insert(id);
+        }
+        self.ask_who_spoke_of(id);
+    }
+
+    /// An ephemeral room's state, made if it is not there.
+    pub(super) fn ensure_ephemeral_room(&mut self, id: RoomId, home: LogId) {
+        if self.rooms.contains_key(&id) {
+            return;
+        }
+        let claims = self.node.ephemeral_claims.iter();
+        let floor = claims.filter(|(room, _)| *room == id).map(|(_, era)| *era).max();
+        let record = RoomRecord { ephemeral: true, floor, ..new_record(self.cx.mesh, home) };
+        let fresh = home.author == self.cx.me && floor.is_none() && self.is_newest(home);
+        let mine = if fresh { home } else { self.next_ephemeral_log() };
+        let room = Room::new(&mut self.cx, id, record, mine);
+        self.rooms.insert(id, room);
+        self.ask_who_spoke_of(id);
+    }
+
+    /// Whether this is the log that [`Engine::next_ephemeral_log`] gave last: nothing is in it yet.
+    fn is_newest(&self, log: LogId) -> bool {
+        log.incarnation == incarnation(self.cx.boot, self.incarnations)
+    }
+
+    /// A log of this node's own that nobody has ever seen anything of.
+    pub(super) fn next_ephemeral_log(&mut self) -> LogId {
+        self.incarnations += 1;
+        let incarnation = incarnation(self.cx.boot, self.incarnations);
+        LogId { author: self.cx.me, incarnation }
+    }
+
+    /// Draws this node's lane: at admission, and again if an earlier entry has the same.
+    pub(super) fn redraw_lane(&mut self) {
+        if self.cx.my_lane.is_some() && !self.directory.lane_clashes(self.cx.me) {
+            return;
+        }
+        let taken: Vec<u32> =
+            self.directory.lanes.values().flatten().map(|(_, lane)| *lane).collect();
+        let mut draw = self.config.seed;
+        let lane = loop {
+            draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let lane = u32::try_from(draw >> 40).unwrap_or_default() % LANES;
+            if !taken.contains(&lane) {
+                break lane;
+            }
+        };
+        self.config.seed = draw;
+        let body = Body::NodeAdmitted(NodeAdmitted { lane, name: self.config.name.clone() });
+        let directory = RoomId::directory(self.cx.mesh);
+        if let Some(room) = self.rooms.get_mut(&directory)
+            && room.append(&mut self.cx, &body).is_some()
+        {
+            // Known at once: the clash test must not see the old one again before the turn ends.
+            self.fold_facts();
+        }
+    }
+
+    /// This node was not stopped cleanly and hears nobody: what it sequenced, somebody else may
+    /// sequence by now. It opens eras of its own where numbers are needed (rule 5).
+    pub(super) fn close_own_eras(&mut self) {
+        for room in self.rooms.values_mut() {
+            if !room.record.local && room.numbering.sequencer() == room.mine {
+                let current = room.numbering.current();
+                room.edit_record().floor = Some(current);
+                self.cx.active.insert(room.id);
+            }
+        }
+    }
+}
+
+fn new_node(config: &Config) -> NodeRecord {
+    NodeRecord {
+        mesh: config.mesh,
+        boot: 0,
+        clean: true,
+        had_peer: false,
+        lobby_floor: Number::ZERO,
+        ephemeral_claims: Vec::new(),
+    }
+}
+
+fn new_record(mesh: crate::id::MeshId, home: LogId) -> RoomRecord {
+    RoomRecord {
+        mesh,
+        home,
+        tip: Number::ZERO,
+        delivered: 0,
+        last_activity_ms: None,
+        turn: None,
+        floor: None,
+        ephemeral: false,
+        local: false,
+    }
+}
+
+fn context(config: &Config, me: NodeId, boot: u64, now: Now) -> Context {
+    Context {
+        now,
+        me,
+        mesh: config.mesh,
+        boot,
+        era_capacity: config.era_capacity,
+        lanes: Default::default(),
+        my_lane: None,
+        forked: Default::default(),
+        warm_bytes: 0,
+        pending_bytes: 0,
+        ephemeral_bytes: 0,
+        faults: Faults::default(),
+        batch: Vec::new(),
+        effects: Vec::new(),
+        facts: Vec::new(),
+        renumbered: Vec::new(),
+        arrived: Vec::new(),
+        proofs: Vec::new(),
+        ephemeral_claims: Vec::new(),
+        handed_to_me: Vec::new(),
+        active: Default::default(),
+    }
+}

@@ -1,0 +1,300 @@
+//! Peers: what they say, and what they are told.
+
+use std::collections::BTreeMap;
+
+use super::{Engine, turn::bucket};
+use crate::{
+    boundary::Effect,
+    context::Proof,
+    event::RoomEvent,
+    id::{NodeId, RoomId},
+    limits::{BEACON_EVERY, DIGEST_ROOMS_MAX, NODES_MAX},
+    message::{ApartBody, Beacon, Message, RoomDigest},
+    roster::{RosterNews, What},
+    rosters::Taken,
+    run::Verified,
+};
+
+/// How long a peer's digest may differ before it is looked into: news under way explain it first.
+const COMPARE_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+/// Rooms whose frontiers are asked for at once; the next comparison brings the rest.
+const HAVES_AT_ONCE_MAX: usize = 1_024;
+
+impl Engine {
+    pub(super) fn on_peer_up(&mut self, peer: NodeId) {
+        self.live.up.insert(peer);
+        if !self.node.had_peer {
+            self.change_node().had_peer = true;
+        }
+        self.compare_with(peer);
+        let news = RosterNews { node: self.cx.me, boot: self.cx.boot, what: self.rosters.whole() };
+        let signed = crate::message::Signed::new(self.cx.mesh, &self.identity, news);
+        self.cx.send(peer, Message::Roster(Box::new(signed)));
+        let (boot, version) = self.rosters.version(peer);
+        self.cx.send(peer, Message::WantRoster { node: peer, boot, version });
+    }
+
+    pub(super) fn on_peer_down(&mut self, peer: NodeId) {
+        self.live.up.remove(&peer);
+        self.compared.remove(&peer);
+        for room in self.rooms.values_mut() {
+            room.sync.peer_down(peer);
+        }
+        self.cx.active.extend(self.busy.iter().copied());
+    }
+
+    pub(super) fn on_message(&mut self, from: NodeId, message: Message<Verified>) {
+        match message {
+            Message::Runs(runs) => runs.into_iter().for_each(|run| self.on_run(from, run)),
+            Message::Spans { room, runs, bodies, last } => {
+                self.on_spans(from, room, (runs, bodies));
+                self.in_room(from, room, |engine, room| {
+                    engine.with_room(room, |it, cx| {
+                        it.drain(cx);
+                        if last {
+                            it.on_spans_end(cx, from);
+                        }
+                    });
+                });
+            }
+            Message::WantBodies { room, at } => self.in_room(from, room, |engine, room| {
+                engine.cx.effects.push(Effect::SendBodies { to: from, room, at });
+            }),
+            Message::Want { room, spans } => self.in_room(from, room, |engine, room| {
+                engine.with_room(room, |it, cx| it.on_want(cx, from, spans));
+            }),
+            Message::Have { room, heads, answer } => self.in_room(from, room, |engine, room| {
+                engine.with_room(room, |it, cx| it.on_have(cx, from, (&heads, answer)));
+            }),
+            Message::Buckets(theirs) => self.on_buckets(from, &theirs),
+            Message::Digests(theirs) => self.on_digests(from, theirs),
+            Message::Beacon(it) => self.on_beacon(from, it.it),
+            Message::Roster(it) => self.on_roster(it.it),
+            Message::WantRoster { node, boot, version } => {
+                self.on_want_roster(from, node, (boot, version));
+            }
+            Message::Ask { room, era, tip, spans } => self.in_room(from, room, |engine, room| {
+                if let Some(it) = engine.rooms.get_mut(&room) {
+                    it.on_ask(&mut engine.cx, &engine.live, (era, tip, &spans));
+                }
+            }),
+            Message::Probe { node } => {
+                let heard = self.live.last(node).map(|it| self.cx.now.mono.saturating_sub(it.at));
+                let age_ms = heard.and_then(|age| u64::try_from(age.as_millis()).ok());
+                self.cx.send(from, Message::Sighting { node, age_ms });
+            }
+            Message::Sighting { node, age_ms } => {
+                let age = age_ms.map(std::time::Duration::from_millis);
+                self.live.sighted(self.cx.now.mono, from, (node, age));
+                self.cx.active.extend(self.busy.iter().copied());
+            }
+            Message::Offer(posts) => self.on_offer(from, &posts),
+            Message::Accept(posts) => self.on_accept(from, &posts),
+            Message::Taken(posts) => self.on_taken(&posts),
+            Message::Fork(certificate, run) => {
+                self.on_fork(Proof { certificate, run: *run });
+            }
+        }
+    }
+
+    /// For messages about a room that this node shares with others. One that is not known yet is
+    /// remembered, one that is nobody else's business is not touched.
+    fn in_room(&mut self, from: NodeId, room: RoomId, then: impl FnOnce(&mut Engine, RoomId)) {
+        match self.rooms.get(&room) {
+            None => self.note_unknown(room, from),
+            Some(it) if it.record.local => self.cx.faults.stray += 1,
+            Some(_) => {
+                self.cx.active.insert(room);
+                then(self, room);
+            }
+        }
+    }
+
+    fn with_room(
+        &mut self,
+        room: RoomId,
+        then: impl FnOnce(&mut crate::room::Room, &mut crate::context::Context),
+    ) {
+        if let Some(it) = self.rooms.get_mut(&room) {
+            then(it, &mut self.cx);
+        }
+    }
+
+    fn on_run(&mut self, from: NodeId, run: Verified) {
+        let room = run.run().room;
+        self.in_room(from, room, |engine, room| {
+            engine.with_room(room, |it, cx| {
+                let full = it.record.ephemeral
+                    && cx.ephemeral_bytes + run.run().size() > crate::limits::EPHEMERAL_BYTES_MAX;
+                if full {
+                    cx.faults.overflow += 1;
+                } else {
+                    it.receive(cx, from, run);
+                }
+            });
+        });
+    }
+
+    /// Bodies come before their runs are tried, so that a complete answer is accepted at once.
+    fn on_spans(
+        &mut self,
+        from: NodeId,
+        room: RoomId,
+        (runs, bodies): (Vec<Verified>, Vec<ApartBody>),
+    ) {
+        for run in runs {
+            if run.run().room == room {
+                self.on_run(from, run);
+            } else {
+                self.cx.faults.stray += 1;
+            }
+        }
+        self.in_room(from, room, |engine, room| {
+            engine.with_room(room, |it, cx| {
+                for body in bodies {
+                    it.receive_body(cx, body.log, body.seq, body.body.into());
+                }
+            });
+        });
+    }
+
+    // Digests.
+
+    /// Tells a peer the folded digests of all rooms; it answers where they differ.
+    fn compare_with(&mut self, peer: NodeId) {
+        self.compared.insert(peer, self.cx.now.mono);
+        self.cx.send(peer, Message::Buckets(self.buckets.to_vec()));
+    }
+
+    fn on_buckets(&mut self, from: NodeId, theirs: &[u64]) {
+        let differs = |room: &RoomId| theirs.get(bucket(*room)) != self.buckets.get(bucket(*room));
+        let rooms: Vec<RoomDigest> = self
+            .digests
+            .iter()
+            .filter(|(room, _)| differs(room))
+            .map(|(room, digest)| RoomDigest { room: *room, digest: *digest })
+            .collect();
+        for part in rooms.chunks(DIGEST_ROOMS_MAX) {
+            self.cx.send(from, Message::Digests(part.to_vec()));
+        }
+    }
+
+    fn on_digests(&mut self, from: NodeId, theirs: Vec<RoomDigest>) {
+        let mut asked = 0;
+        for it in theirs {
+            let Some(room) = self.rooms.get(&it.room) else {
+                self.note_unknown(it.room, from);
+                continue;
+            };
+            if room.record.local || room.logs.digest() == it.digest || asked >= HAVES_AT_ONCE_MAX {
+                continue;
+            }
+            asked += 1;
+            let heads = room.logs.heads();
+            self.cx.send(from, Message::Have { room: it.room, heads, answer: true });
+        }
+    }
+
+    // Beacons and rosters.
+
+    fn on_beacon(&mut self, from: NodeId, beacon: Beacon) {
+        let now = self.cx.now.mono;
+        if beacon.node == self.cx.me || !self.live.hear(now, beacon) {
+            return;
+        }
+        self.rosters.set_alive(now, beacon.node, true);
+        if (beacon.boot, beacon.roster) > self.rosters.version(beacon.node) {
+            self.rosters_behind.entry(beacon.node).or_insert(now);
+        }
+        // Only a peer that is connected can be compared with; of others the digest is hearsay.
+        let due = self.compared.get(&from).is_none_or(|at| now >= *at + COMPARE_EVERY);
+        if beacon.node == from && due && beacon.digest != self.digest() {
+            self.compare_with(from);
+        }
+        // What waited for its sequencer to be heard, or for anybody, may go on.
+        self.cx.active.extend(self.busy.iter().copied());
+    }
+
+    fn on_roster(&mut self, news: RosterNews) {
+        let now = self.cx.now;
+        let node = news.node;
+        if node == self.cx.me {
+            return;
+        }
+        if let What::Typing { agent, room, typing, .. } = news.what {
+            let known = self
+                .rosters
+                .record(&agent)
+                .filter(|(at, it)| *at == node && it.rooms.contains_key(&room));
+            if let Some((_, record)) = known {
+                let name = record.name.clone();
+                self.cx.notify(room, RoomEvent::Typing { agent, name, typing });
+            }
+            return;
+        }
+        match self.rosters.apply(now, news) {
+            Taken::Now => {
+                self.rosters_behind.remove(&node);
+                let alive = self.live.is_alive(now.mono, node);
+                self.rosters.set_alive(now.mono, node, alive);
+            }
+            Taken::Missing => {
+                self.rosters_behind.entry(node).or_insert(now.mono);
+            }
+            Taken::Old => {}
+            Taken::Refused => self.cx.faults.stray += 1,
+        }
+    }
+
+    fn on_want_roster(&mut self, from: NodeId, node: NodeId, known: (u64, u64)) {
+        if node != self.cx.me || known >= self.rosters.version(node) {
+            return;
+        }
+        let news = RosterNews { node, boot: self.cx.boot, what: self.rosters.whole() };
+        if self.live.up.contains(&from) {
+            let signed = crate::message::Signed::new(self.cx.mesh, &self.identity, news);
+            self.cx.send(from, Message::Roster(Box::new(signed)));
+        } else {
+            self.tell_roster(news);
+        }
+    }
+
+    /// Whole rosters are asked for when news did not bring what a beacon promised.
+    pub(super) fn ask_for_rosters(&mut self) {
+        let now = self.cx.now.mono;
+        let due: Vec<NodeId> = self
+            .rosters_behind
+            .iter()
+            .filter(|(_, since)| now >= **since + BEACON_EVERY)
+            .map(|(node, _)| *node)
+            .collect();
+        for node in due {
+            self.rosters_behind.remove(&node);
+            let (boot, version) = self.rosters.version(node);
+            let promised = self.live.last(node).map(|it| (it.beacon.boot, it.beacon.roster));
+            if promised.is_none_or(|it| it <= (boot, version)) {
+                continue;
+            }
+            let want = Message::WantRoster { node, boot, version };
+            if self.live.up.contains(&node) {
+                self.cx.send(node, want);
+            } else {
+                self.cx.broadcast(None, want);
+            }
+        }
+    }
+
+    /// Nodes that are not heard any more take their agents with them.
+    pub(super) fn refresh_liveness(&mut self) {
+        let now = self.cx.now.mono;
+        let heard: BTreeMap<NodeId, bool> = self
+            .live
+            .heard()
+            .take(NODES_MAX)
+            .map(|(node, _)| (node, self.live.is_alive(now, node)))
+            .collect();
+        for (node, alive) in heard {
+            self.rosters.set_alive(now, node, alive);
+        }
+    }
+}

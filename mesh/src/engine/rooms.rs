@@ -1,0 +1,398 @@
+//! Rooms: creating them, writing in them, and the two that need special care: ephemeral ones, which
+//! live as long as somebody lists them, and the lobby of a node that joined another mesh.
+
+use super::{Engine, Roaming, Waiter};
+use crate::{
+    command::{CallId, Caller, NewRoom, Outcome, Refused, SaidOk, Say, Speech},
+    context::Context,
+    entry::{Body, DedupId, RoomCreated, Said},
+    event::RoomEvent,
+    id::{At, KeyPrint, LogId, RoomId, sha256},
+    limits::{
+        BODY_BYTES_MAX, CONTENT_BYTES_MAX, DESCRIPTION_BYTES_MAX, EPHEMERAL_BYTES_MAX,
+        EPHEMERAL_EMPTY_FOR, EPHEMERAL_ROOMS_MAX, MENTIONS_MAX, NAME_BYTES_MAX, ROAM_CLAIM_EVERY,
+        ROAM_ERAS_AHEAD_MAX, ROOMS_MAX,
+    },
+    message::Message,
+    number::Number,
+    roster::EphemeralRoom,
+};
+
+impl Engine {
+    // Creating.
+
+    pub(super) fn create_room(&mut self, call: CallId, caller: &Caller, room: NewRoom) {
+        if let Err(refused) = self.may_create(caller, &room) {
+            return self.reply(call, Err(refused));
+        }
+        if room.ephemeral {
+            let result = self.create_ephemeral(caller, room);
+            return self.reply(call, result);
+        }
+        let directory = if room.public {
+            RoomId::directory(self.cx.mesh)
+        } else {
+            // Another operator's node must not even list it: until keys span the mesh it stays here.
+            RoomId::private_directory(self.cx.mesh, self.cx.me)
+        };
+        let Some(known) = self.rooms.get_mut(&directory) else {
+            return self.reply(call, Err(Refused::NoRoom));
+        };
+        let seq = known.logs.head_of(known.mine) + 1;
+        let id = crate::directory::room_id(self.cx.mesh, directory, known.mine, seq);
+        let body = Body::RoomCreated(created(caller, room, id));
+        let Some(at) = known.append(&mut self.cx, &body) else {
+            return self.reply(call, Err(Refused::Closed));
+        };
+        let waiter = Waiter::Created { call, key: caller.key };
+        self.waiters.entry((directory, at)).or_default().push(waiter);
+    }
+
+    fn may_create(&self, caller: &Caller, room: &NewRoom) -> Result<(), Refused> {
+        self.caller(caller)?;
+        if room.name.trim().is_empty() || room.name.len() > NAME_BYTES_MAX {
+            return Err(Refused::Invalid(
+                "name must have 1 to 256 bytes and not be blank".to_owned(),
+            ));
+        }
+        if room.description.as_ref().is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
+            return Err(Refused::Invalid("description may have 4096 bytes".to_owned()));
+        }
+        if let Some(parent) = room.parent {
+            self.may_read(caller.key, parent)?;
+            self.may_write(parent)?;
+        }
+        let ephemeral = self.told.values().filter(|it| it.ephemeral);
+        let taken = room.name == "lobby"
+            || self.directory.is_taken(&room.name, caller.key)
+            || ephemeral
+                .clone()
+                .any(|it| *it.name == *room.name && (it.public || it.owner == Some(caller.key)));
+        if taken {
+            return Err(Refused::NameTaken(room.name.clone()));
+        }
+        if self.directory.room_count() >= ROOMS_MAX {
+            return Err(Refused::Full(format!("the mesh has {ROOMS_MAX} rooms")));
+        }
+        if room.ephemeral && ephemeral.count() >= EPHEMERAL_ROOMS_MAX {
+            return Err(Refused::Full(format!("{EPHEMERAL_ROOMS_MAX} ephemeral rooms are alive")));
+        }
+        Ok(())
+    }
+
+    fn create_ephemeral(&mut self, caller: &Caller, room: NewRoom) -> Result<Outcome, Refused> {
+        let home = self.next_ephemeral_log();
+        let id = ephemeral_id(&self.cx, home);
+        let public = room.public;
+        let facts = created(caller, room, id);
+        self.ensure_ephemeral_room(id, home);
+        if !public {
+            self.rosters.local_rooms.insert(id);
+            if let Some(it) = self.rooms.get_mut(&id) {
+                it.edit_record().local = true;
+            }
+        }
+        let it = EphemeralRoom { facts, home, created_ms: self.cx.now.wall_ms };
+        self.rosters.list(id, Some(it));
+        self.settle_rosters();
+        let view = self.view(id).ok_or(Refused::NoRoom)?;
+        Ok(Outcome::Room(self.for_key(view, caller.key)))
+    }
+
+    // Ephemeral rooms.
+
+    /// A member of this node keeps the room alive, whoever else leaves it.
+    pub(super) fn list_if_ephemeral(&mut self, room: RoomId) {
+        if !self.rosters.lists_itself(room)
+            && let Some(it) = self.rosters.ephemeral(room).cloned()
+        {
+            self.rosters.list(room, Some(it));
+        }
+    }
+
+    /// The last member here has left: for this node the room need not live on.
+    pub(super) fn unlist_if_empty(&mut self, room: RoomId) {
+        let me = self.cx.me;
+        if self.rosters.lists_itself(room)
+            && self.rosters.members(room).iter().all(|it| it.node != me)
+        {
+            self.rosters.list(room, None);
+            self.settle_rosters();
+        }
+    }
+
+    /// Rooms that were made here and that nobody has joined for long.
+    pub(super) fn forget_empty_ephemeral_rooms(&mut self) {
+        let now = self.cx.now.wall_ms;
+        let empty_for = u64::try_from(EPHEMERAL_EMPTY_FOR.as_millis()).unwrap_or(u64::MAX);
+        let ephemeral = self.rooms.values().filter(|room| room.record.ephemeral);
+        let old: Vec<RoomId> = ephemeral
+            .filter(|room| {
+                let made = self.rosters.ephemeral(room.id).map_or(now, |it| it.created_ms);
+                now > made.saturating_add(empty_for) && self.rosters.members(room.id).is_empty()
+            })
+            .map(|room| room.id)
+            .collect();
+        for room in old {
+            self.unlist_if_empty(room);
+        }
+    }
+
+    pub(super) fn ephemeral_room_lives(&mut self, id: RoomId) {
+        let Some(it) = self.rosters.ephemeral(id) else { return };
+        // The id follows from who made it, so nobody can pass one room off as another.
+        let home = it.home;
+        let alive = self.rooms.values().filter(|room| room.record.ephemeral).count();
+        if id != ephemeral_id(&self.cx, home) || alive >= EPHEMERAL_ROOMS_MAX {
+            self.cx.faults.stray += 1;
+            return;
+        }
+        self.ensure_ephemeral_room(id, home);
+        self.tell_of_room(id, true);
+    }
+
+    pub(super) fn ephemeral_room_died(&mut self, id: RoomId) {
+        let Some(mut room) = self.rooms.remove(&id) else { return };
+        if !room.record.ephemeral {
+            self.rooms.insert(id, room);
+            return;
+        }
+        room.pending.clear(&mut self.cx);
+        self.cx.ephemeral_bytes -= room.bytes;
+        for entry in room.numbering.undelivered.values() {
+            self.cx.warm_bytes -= entry.body_bytes;
+        }
+        let waiting: Vec<(RoomId, At)> =
+            self.waiters.range((id, At { log: 0, seq: 0 })..).map(|(key, _)| *key).collect();
+        for key in waiting.into_iter().take_while(|(room, _)| *room == id) {
+            for waiter in self.waiters.remove(&key).unwrap_or_default() {
+                if let Waiter::Said { call, .. } | Waiter::Created { call, .. } = waiter {
+                    self.reply(call, Err(Refused::NoRoom));
+                }
+            }
+        }
+        self.forget_digest(id);
+        self.busy.remove(&id);
+        self.turns.remove(&id);
+        self.rosters.local_rooms.remove(&id);
+        self.cx.change(crate::batch::Change::Drop { room: id });
+        if let Some(view) = self.told.remove(&id) {
+            let (public, owner) = (view.public, view.owner);
+            self.cx.notify(id, RoomEvent::Destroyed { public, owner });
+        }
+    }
+
+    // Writing.
+
+    pub(super) fn say(&mut self, call: CallId, caller: &Caller, say: Say) {
+        if let Err(refused) = self.try_say(call, caller, say) {
+            self.reply(call, Err(refused));
+        }
+    }
+
+    fn try_say(&mut self, call: CallId, caller: &Caller, say: Say) -> Result<(), Refused> {
+        let record = self.caller(caller)?;
+        self.may_read(caller.key, say.room)?;
+        self.may_write(say.room)?;
+        if !record.rooms.contains_key(&say.room) {
+            return Err(Refused::NotMember);
+        }
+        self.may_contain(&say)?;
+        if let Some(id) = say.dedup
+            && self.repeats(call, &say, id)
+        {
+            return Ok(());
+        }
+        let (room, name) = (say.room, record.name.to_string());
+        let turn = match say.speech {
+            Speech::Chat => self.next_turn(room, &caller.agent),
+            Speech::Thinking => None,
+        };
+        let said = Said {
+            agent: caller.agent.clone(),
+            name: name.clone(),
+            content: say.content,
+            reply_to: say.reply_to,
+            mentions: say.mentions,
+            metadata: say.metadata,
+            dedup: say.dedup,
+            turn,
+        };
+        let body = match say.speech {
+            Speech::Chat => Body::Chat(said),
+            Speech::Thinking => Body::Thinking(said),
+        };
+        let len = body.encode().len();
+        if len > BODY_BYTES_MAX {
+            return Err(Refused::TooLarge { len, max: BODY_BYTES_MAX });
+        }
+        let state = self.rooms.get_mut(&room).ok_or(Refused::NoRoom)?;
+        if state.record.ephemeral && self.cx.ephemeral_bytes + len > EPHEMERAL_BYTES_MAX {
+            let full = "this node's memory for ephemeral rooms is full: use a permanent room";
+            return Err(Refused::Full(full.to_owned()));
+        }
+        if !state.is_writable(&self.cx) {
+            let full = "the room's numbers are used up, or this node's log was forked: use another room or node";
+            return Err(Refused::Full(full.to_owned()));
+        }
+        let at = state.append(&mut self.cx, &body).ok_or(Refused::Closed)?;
+        let wall_ms = self.cx.now.wall_ms;
+        let waiter = Waiter::Said { call, name, wall_ms, repeated: false };
+        self.waiters.entry((room, at)).or_default().push(waiter);
+        Ok(())
+    }
+
+    fn may_contain(&self, say: &Say) -> Result<(), Refused> {
+        if say.content.len() > CONTENT_BYTES_MAX {
+            return Err(Refused::TooLarge { len: say.content.len(), max: CONTENT_BYTES_MAX });
+        }
+        if say.mentions.len() > MENTIONS_MAX {
+            return Err(Refused::Invalid(format!("mentions: at most {MENTIONS_MAX}")));
+        }
+        let encrypted = self.told.get(&say.room).is_some_and(|it| it.encrypted);
+        if encrypted && !say.content.starts_with("clw1:") {
+            return Err(Refused::Plaintext);
+        }
+        Ok(())
+    }
+
+    /// A repeated send is answered with the first one's message. `false`: it is the first.
+    fn repeats(&mut self, call: CallId, say: &Say, id: DedupId) -> bool {
+        let wall_ms = self.cx.now.wall_ms;
+        let Some(room) = self.rooms.get_mut(&say.room) else { return false };
+        let Some((at, number)) = room.sequencing.sent.find(wall_ms, id) else { return false };
+        let name = String::new();
+        match number {
+            Some(number) => {
+                let Some(message) = self.message_id(say.room, at) else { return false };
+                let said = SaidOk { message, number, wall_ms, name, repeated: true };
+                self.reply(call, Ok(Outcome::Said(said)));
+            }
+            None => {
+                let waiter = Waiter::Said { call, name, wall_ms, repeated: true };
+                self.waiters.entry((say.room, at)).or_default().push(waiter);
+            }
+        }
+        true
+    }
+
+    // Access.
+
+    /// Whether agents of this key may know of the room and read it.
+    pub(super) fn may_read(&self, key: KeyPrint, room: RoomId) -> Result<(), Refused> {
+        let view = self.told.get(&room).ok_or(Refused::NoRoom)?;
+        let open = view.public || key == KeyPrint::OPEN || view.owner == Some(key);
+        if open { Ok(()) } else { Err(Refused::NotYours) }
+    }
+
+    /// Whether anybody may write in the room.
+    pub(super) fn may_write(&self, room: RoomId) -> Result<(), Refused> {
+        if self.rooms.contains_key(&room) { Ok(()) } else { Err(Refused::Closed) }
+    }
+
+    // Roaming.
+
+    pub(super) fn roam(&mut self, it: Roaming) {
+        let era = it.cursor.era();
+        let Some(room) = self.rooms.get(&it.room) else {
+            return self.reply(it.call, Err(Refused::NoRoom));
+        };
+        let current = room.numbering.current();
+        let member =
+            era.lane().is_none_or(|lane| self.cx.lanes.values().any(|lanes| lanes.contains(&lane)));
+        let far = era.c() > current.c() + ROAM_ERAS_AHEAD_MAX;
+        if !era.is_valid() || !member || far {
+            return self.reply(it.call, Ok(Outcome::Roamed(false)));
+        }
+        self.roaming.push(it);
+        self.go_on_roaming();
+    }
+
+    /// Clients that came with a cursor from elsewhere get their era as soon as one may be opened.
+    pub(super) fn go_on_roaming(&mut self) {
+        let now = self.cx.now.mono;
+        for it in std::mem::take(&mut self.roaming) {
+            let soon = self.roamed_at.get(&it.room).is_some_and(|at| now < *at + ROAM_CLAIM_EVERY);
+            let Some(room) = self.rooms.get_mut(&it.room) else {
+                self.reply(it.call, Err(Refused::NoRoom));
+                continue;
+            };
+            let before = room.numbering.current();
+            // Numbers of an era that is already this node's to give cost no claim.
+            let claims = room.numbering.sequencer() != room.mine || before <= it.cursor.era();
+            if (soon && claims) || !room.number_above(&mut self.cx, it.cursor, it.entries.clone()) {
+                self.roaming.push(it);
+                continue;
+            }
+            if room.numbering.current() != before {
+                self.roamed_at.insert(it.room, now);
+            }
+            self.reply(it.call, Ok(Outcome::Roamed(true)));
+        }
+    }
+
+    /// This node's lobby was longer than the mesh's it joined: the lobby gets one new era, above the
+    /// cursors that this node's clients hold.
+    pub(super) fn raise_lobby(&mut self) {
+        let floor = self.node.lobby_floor;
+        if floor == Number::ZERO {
+            return;
+        }
+        let lobby = RoomId::lobby(self.cx.mesh);
+        let Some(room) = self.rooms.get_mut(&lobby) else { return };
+        // First hear how long it is: only a node that is up to date with some peer can tell.
+        if !room.sync.has_heard() || room.sync.is_behind() {
+            return;
+        }
+        let era = room.numbering.current();
+        let highest = era.number(room.numbering.known(era));
+        if highest >= floor || room.claim(&mut self.cx) {
+            self.change_node().lobby_floor = Number::ZERO;
+        }
+    }
+
+    // Rooms that peers spoke of too early.
+
+    /// A peer speaks of a room that is not known here: as soon as it is, that peer is asked.
+    pub(super) fn note_unknown(&mut self, room: RoomId, from: crate::id::NodeId) {
+        const UNKNOWN_ROOMS_MAX: usize = 1_024;
+        if self.unknown.len() < UNKNOWN_ROOMS_MAX {
+            self.unknown.insert(room, from);
+        }
+    }
+
+    pub(super) fn ask_who_spoke_of(&mut self, room: RoomId) {
+        if let Some(peer) = self.unknown.remove(&room) {
+            let heads = self.rooms.get(&room).map(|it| it.logs.heads()).unwrap_or_default();
+            self.cx.send(peer, Message::Have { room, heads, answer: true });
+        }
+    }
+}
+
+/// The id of the ephemeral room whose home is this log.
+fn ephemeral_id(cx: &Context, home: LogId) -> RoomId {
+    let hash = sha256(&[
+        b"clawmesh ephemeral room",
+        &cx.mesh.0,
+        &home.author.0,
+        &home.incarnation.to_be_bytes(),
+    ]);
+    let mut id = [0; 16];
+    id.copy_from_slice(&hash[..16]);
+    id[6] = id[6] & 0x0f | 0x80;
+    id[8] = id[8] & 0x3f | 0x80;
+    RoomId(id)
+}
+
+fn created(caller: &Caller, room: NewRoom, id: RoomId) -> RoomCreated {
+    RoomCreated {
+        room: id,
+        name: room.name,
+        description: room.description,
+        parent: room.parent,
+        public: room.public,
+        encrypted: room.encrypted,
+        owner: caller.key,
+        created_by: caller.agent.clone(),
+    }
+}

@@ -1,0 +1,369 @@
+//! Ending a turn: what inputs set going is brought to rest, sealed, and handed to the driver.
+
+use std::sync::Arc;
+
+use super::{Engine, Waiter};
+use crate::{
+    batch::Change,
+    boundary::{Alarm, Effect, Pulse, Turn},
+    command::{Outcome, Refused, SaidOk},
+    context::{Arrived, Fact, Proof},
+    directory::{Learned, Named},
+    event::{RoomEvent, TurnReason},
+    id::{LogId, MessageId, RoomId, sha256},
+    limits::{BUCKETS, GOSSIP_BYTES_MAX},
+    log::first_8,
+    message::{Message, Signed},
+    number::Number,
+    room::CHAT,
+    roster::RosterNews,
+    run::Run,
+};
+
+/// Runs in one gossip message: leaves room for its frame.
+const RUNS_BYTES_MAX: usize = GOSSIP_BYTES_MAX - 2 * 1024;
+
+impl Engine {
+    /// What everything handled since the last turn comes to: commit the batch, then perform the
+    /// effects in order.
+    pub fn take_turn(&mut self) -> Turn {
+        let mut touched = std::collections::BTreeSet::new();
+        // Each round can only deliver, number or learn what was not before, so it comes to rest.
+        loop {
+            self.fold_facts();
+            self.fold_renumbered();
+            self.settle_proofs();
+            self.settle_arrived();
+            self.settle_rosters();
+            self.note_ephemeral_claims();
+            self.confirm_handovers();
+            let active = std::mem::take(&mut self.cx.active);
+            if active.is_empty() {
+                break;
+            }
+            for id in active {
+                touched.insert(id);
+                if let Some(room) = self.rooms.get_mut(&id) {
+                    room.advance(&mut self.cx, &mut self.live);
+                    room.pump(&mut self.cx);
+                }
+            }
+        }
+        self.seal_and_flush(&touched);
+        self.announce_roster();
+        self.beat();
+        self.end_turn()
+    }
+
+    // Directory.
+
+    pub(super) fn fold_facts(&mut self) {
+        while !self.cx.facts.is_empty() {
+            for fact in std::mem::take(&mut self.cx.facts) {
+                let numbers = self.rooms.get(&fact.room).and_then(|room| {
+                    room.numbering.undelivered.get(&fact.at).and_then(|it| it.numbers)
+                });
+                self.learn(fact, numbers.map(|it| it.canonical));
+            }
+        }
+    }
+
+    fn fold_renumbered(&mut self) {
+        for it in std::mem::take(&mut self.cx.renumbered) {
+            let learned = self.directory.renumber((it.room, it.at), it.number);
+            self.act_on(learned);
+        }
+    }
+
+    pub(super) fn learn(&mut self, fact: Fact, number: Option<Number>) {
+        let local = fact.room == RoomId::private_directory(self.cx.mesh, self.cx.me);
+        let author = fact.log.author;
+        let too_many = self.directory.room_count() >= crate::limits::ROOMS_MAX;
+        if too_many && matches!(fact.body, crate::entry::Body::RoomCreated(_)) {
+            self.cx.faults.overflow += 1;
+            return;
+        }
+        let learned = self.directory.learn(self.cx.mesh, fact, number);
+        if let Learned::Rooms(rooms) = &learned {
+            let home = LogId { author, incarnation: 0 };
+            for id in rooms.clone() {
+                let by_author = self.directory.room(id).is_some_and(|it| it.author == author);
+                if by_author {
+                    self.ensure_room(id, home, local);
+                }
+            }
+        }
+        self.act_on(learned);
+    }
+
+    fn act_on(&mut self, learned: Learned) {
+        match learned {
+            Learned::Nothing | Learned::Agent => {}
+            Learned::Rooms(rooms) => {
+                for room in rooms {
+                    self.tell_of_room(room, true);
+                }
+            }
+            Learned::Lane(node) => {
+                let lanes = self.directory.lanes.get(&node).into_iter().flatten();
+                let known = self.cx.lanes.entry(node).or_default();
+                known.extend(lanes.map(|(_, lane)| *lane));
+                if node == self.cx.me {
+                    let mine = self.directory.lanes.get(&node).and_then(|it| it.last());
+                    self.cx.my_lane = mine.map(|(_, lane)| *lane);
+                } else {
+                    self.live.others.insert(node);
+                }
+                // Claims that waited for this lane can be accepted now.
+                let waiting = self.rooms.values().filter(|room| !room.pending.is_empty());
+                self.cx.active.extend(waiting.map(|room| room.id));
+            }
+        }
+    }
+
+    // Forks.
+
+    fn settle_proofs(&mut self) {
+        for proof in std::mem::take(&mut self.cx.proofs) {
+            self.on_fork(proof);
+        }
+    }
+
+    pub(super) fn on_fork(&mut self, proof: Proof) {
+        let Proof { certificate, run } = &proof;
+        let (room, log, seq) = (certificate.room, certificate.log, certificate.seq);
+        let known = self.rooms.get(&room).and_then(|it| {
+            let ix = it.logs.ix(log)?;
+            it.logs.get(ix).fork
+        });
+        if !proof.holds() || known.is_some_and(|known| known <= seq) {
+            return;
+        }
+        if !self.rooms.contains_key(&room) {
+            self.cx.faults.stray += 1;
+            return;
+        }
+        self.cx.faults.forks += 1;
+        self.cx.alarm(Alarm::Forked { author: log.author, room, seq });
+        let run = Box::new(run.run().clone());
+        let evidence = Change::Evidence { certificate: *certificate, run: run.clone() };
+        self.cx.change(evidence);
+        self.cx.broadcast(Some(room), Message::Fork(*certificate, run));
+        self.cx.forked.insert(log.author);
+        for it in self.rooms.values_mut() {
+            it.pending.forget_author(&mut self.cx, log.author);
+            self.cx.active.insert(it.id);
+        }
+        if let Some(it) = self.rooms.get_mut(&room) {
+            it.quarantine(&mut self.cx, log, seq);
+            if it.is_directory {
+                self.directory.forget(room, log, seq);
+            }
+        }
+    }
+
+    // Deliveries.
+
+    fn settle_arrived(&mut self) {
+        for arrived in std::mem::take(&mut self.cx.arrived) {
+            self.on_arrived(arrived);
+        }
+    }
+
+    fn on_arrived(&mut self, arrived: Arrived) {
+        let Arrived { room, it, numbers } = arrived;
+        let (at, number, facts) = (it.at, it.number, it.facts);
+        let is_directory = self.rooms.get(&room).is_some_and(|it| it.is_directory);
+        if is_directory {
+            let learned = self.directory.renumber((room, at), numbers.canonical);
+            self.act_on(learned);
+        } else {
+            if let Some(said) = &it.said {
+                self.rosters.touch(&said.agent, facts.wall_ms);
+            }
+            self.cx.notify(room, RoomEvent::Message(it));
+            if facts.kind == CHAT {
+                self.tell_turn(room, TurnReason::MessageSent, true);
+            }
+        }
+        for waiter in self.waiters.remove(&(room, at)).unwrap_or_default() {
+            self.answer(room, at, (waiter, number));
+        }
+    }
+
+    fn answer(&mut self, room: RoomId, at: crate::id::At, (waiter, number): (Waiter, Number)) {
+        match waiter {
+            Waiter::Said { call, name, wall_ms, repeated } => {
+                let Some(message) = self.message_id(room, at) else { return };
+                let said = SaidOk { message, number, wall_ms, name, repeated };
+                self.reply(call, Ok(Outcome::Said(said)));
+            }
+            Waiter::Created { call, key } => {
+                let id = self.directory.created_at((room, at));
+                let result = id.map(|id| (id, self.directory.name(id)));
+                let reply = match result {
+                    Some((id, Named::Name(_))) => match self.view(id) {
+                        Some(view) => Ok(Outcome::Room(self.for_key(view, key))),
+                        None => Err(Refused::NoRoom),
+                    },
+                    Some((id, Named::Void)) => {
+                        let room = self.directory.room(id);
+                        let name = room.map(|it| it.created.name.clone()).unwrap_or_default();
+                        Err(Refused::NameTaken(name))
+                    }
+                    Some((_, Named::NotYet)) | None => Err(Refused::NoRoom),
+                };
+                self.reply(call, reply);
+            }
+            Waiter::Claimed { call, attach } => self.attach(call, *attach),
+        }
+    }
+
+    pub(super) fn message_id(&self, room: RoomId, at: crate::id::At) -> Option<MessageId> {
+        let log = self.rooms.get(&room)?.logs.id(at.log);
+        Some(MessageId::new(room, log, at.seq))
+    }
+
+    fn note_ephemeral_claims(&mut self) {
+        for (room, era) in std::mem::take(&mut self.cx.ephemeral_claims) {
+            let claims = &mut self.change_node().ephemeral_claims;
+            claims.retain(|(known, _)| *known != room);
+            claims.push((room, era));
+            // Rooms that ended long ago are not claimed in again: the oldest may go.
+            if claims.len() > crate::limits::EPHEMERAL_ROOMS_MAX {
+                claims.remove(0);
+            }
+        }
+    }
+
+    // Out.
+
+    /// Seals what was written, stores what changed, and sends what others have to know.
+    fn seal_and_flush(&mut self, touched: &std::collections::BTreeSet<RoomId>) {
+        let mut out: Vec<(RoomId, Run)> = Vec::new();
+        for id in touched {
+            let Some(room) = self.rooms.get_mut(id) else { continue };
+            let sealed = room.seal(&mut self.cx, &self.identity);
+            room.flush(&mut self.cx);
+            if !room.record.local {
+                out.extend(sealed.into_iter().map(|run| (*id, run)));
+            }
+            if room.is_busy() {
+                self.busy.insert(*id);
+            } else {
+                self.busy.remove(id);
+            }
+            self.mix_digest(*id);
+        }
+        self.send_to_successor(&out);
+        let mut first = Vec::new();
+        for part in in_parts(out) {
+            let room = part.first().map(|(room, _)| *room);
+            let runs = part.into_iter().map(|(_, run)| run).collect();
+            first.push(Effect::Broadcast { room, message: Message::Runs(runs) });
+        }
+        // Others hear of it before local clients do: a round trip is the longer way.
+        first.append(&mut self.cx.effects);
+        self.cx.effects = first;
+    }
+
+    fn mix_digest(&mut self, id: RoomId) {
+        let Some(room) = self.rooms.get(&id) else { return };
+        if room.record.local {
+            return;
+        }
+        let now = first_8(sha256(&[&id.0, &room.logs.digest().to_be_bytes()]));
+        let before = self.digests.insert(id, room.logs.digest());
+        let before = before.map_or(0, |it| first_8(sha256(&[&id.0, &it.to_be_bytes()])));
+        self.buckets[bucket(id)] ^= now ^ before;
+    }
+
+    pub(super) fn forget_digest(&mut self, id: RoomId) {
+        if let Some(before) = self.digests.remove(&id) {
+            self.buckets[bucket(id)] ^= first_8(sha256(&[&id.0, &before.to_be_bytes()]));
+        }
+    }
+
+    fn announce_roster(&mut self) {
+        if let Some(what) = self.rosters.take_news() {
+            let news = RosterNews { node: self.cx.me, boot: self.cx.boot, what };
+            self.tell_roster(news);
+        }
+    }
+
+    /// Signs and sends; what is too large for gossip goes to each peer directly.
+    pub(super) fn tell_roster(&mut self, news: RosterNews) {
+        let signed = Signed::new(self.cx.mesh, &self.identity, news);
+        let message = Message::Roster(Box::new(signed));
+        if message.encode().len() <= GOSSIP_BYTES_MAX {
+            self.cx.broadcast(None, message);
+        } else {
+            for peer in self.live.up.clone() {
+                self.cx.send(peer, message.clone());
+            }
+        }
+    }
+
+    /// Tells the beacon task if there is something new to say.
+    fn beat(&mut self) {
+        let digest = self.digest();
+        let (boot, roster) = self.rosters.version(self.cx.me);
+        let pulse = Pulse { boot, roster, digest };
+        if pulse != self.pulse {
+            self.pulse = pulse;
+            self.cx.effects.push(Effect::Pulse(pulse));
+        }
+    }
+
+    /// Over all shared rooms.
+    pub(super) fn digest(&self) -> u64 {
+        let parts: Vec<u8> = self.buckets.iter().flat_map(|it| it.to_be_bytes()).collect();
+        first_8(sha256(&[&parts]))
+    }
+
+    /// Tells members whose turn it is, if that changed or (`always`) in any case.
+    pub(super) fn tell_turn(&mut self, room: RoomId, reason: TurnReason, always: bool) {
+        let holder = self.turn_holder(room);
+        let before = match &holder {
+            Some(_) => self.turns.insert(room, holder.clone()),
+            None => self.turns.remove(&room),
+        };
+        if always || before.flatten() != holder {
+            let members = self.rosters.members(room).iter();
+            let order: Arc<[_]> = members.map(|it| it.agent.clone()).collect();
+            self.cx.notify(room, RoomEvent::Turn { holder, order, reason });
+        }
+    }
+}
+
+/// The bucket of a room: for digests, and for gossip topics.
+#[must_use]
+pub fn bucket(room: RoomId) -> usize {
+    usize::from(room.0[15]) % BUCKETS
+}
+
+/// Runs in gossip-sized parts, those of one bucket together.
+fn in_parts(runs: Vec<(RoomId, Run)>) -> Vec<Vec<(RoomId, Run)>> {
+    let mut parts: Vec<Vec<(RoomId, Run)>> = Vec::new();
+    let mut sorted = runs;
+    sorted.sort_by_key(|(room, run)| (bucket(*room), *room, run.first));
+    let mut bytes = 0;
+    for (room, run) in sorted {
+        let size = run.size();
+        match parts.last_mut() {
+            Some(part)
+                if bytes + size <= RUNS_BYTES_MAX
+                    && part.len() < crate::limits::SPANS_MAX
+                    && part.last().is_some_and(|(last, _)| bucket(*last) == bucket(room)) =>
+            {
+                bytes += size;
+                part.push((room, run));
+            }
+            Some(_) | None => {
+                bytes = size;
+                parts.push(vec![(room, run)]);
+            }
+        }
+    }
+    parts
+}

@@ -1,0 +1,196 @@
+//! What clients and operators see.
+
+use std::sync::Arc;
+
+use super::Engine;
+use crate::{
+    command::{AgentView, Outcome, Refused, RoomInfo, RoomView},
+    directory::Named,
+    event::RoomEvent,
+    id::{KeyPrint, RoomId},
+    status::{NodeStatus, RoomStatus, Status},
+};
+
+impl Engine {
+    /// A room as it is known now; `None` if clients are not to know of it.
+    pub(super) fn view(&self, id: RoomId) -> Option<RoomView> {
+        let room = self.rooms.get(&id)?;
+        if room.is_directory {
+            return None;
+        }
+        let lobby = id == RoomId::lobby(self.cx.mesh);
+        let (created, name, created_ms) = if lobby {
+            (None, "lobby".into(), 0)
+        } else if let Some(it) = self.rosters.ephemeral(id) {
+            (Some(&it.facts), it.facts.name.as_str().into(), it.created_ms)
+        } else {
+            let Named::Name(name) = self.directory.name(id) else { return None };
+            let it = self.directory.room(id)?;
+            (Some(&it.created), name, it.wall_ms)
+        };
+        Some(RoomView {
+            room: id,
+            name,
+            description: created.and_then(|it| it.description.as_deref().map(Arc::from)),
+            parent: created.and_then(|it| it.parent),
+            ephemeral: room.record.ephemeral,
+            public: created.is_none_or(|it| it.public),
+            encrypted: created.is_some_and(|it| it.encrypted),
+            owner: created.map(|it| it.owner),
+            created_by: created.map(|it| it.created_by.clone()),
+            created_ms,
+            last_activity_ms: room.record.last_activity_ms,
+            members: self.rosters.members(id).len(),
+            tip: room.record.tip,
+        })
+    }
+
+    /// Tells clients of a room if there is something new to tell.
+    pub(super) fn tell_of_room(&mut self, id: RoomId, announce: bool) {
+        let Some(view) = self.view(id) else {
+            if let Some(told) = self.told.remove(&id) {
+                let (public, owner) = (told.public, told.owner);
+                self.cx.notify(id, RoomEvent::Destroyed { public, owner });
+            }
+            return;
+        };
+        let known = self.told.get(&id);
+        let same = known.is_some_and(|it| it.name == view.name && it.public == view.public);
+        if !same {
+            let announce = announce && known.is_none();
+            self.told.insert(id, view.clone());
+            self.cx.notify(id, RoomEvent::Opened { view, announce });
+        }
+    }
+
+    /// At the start: everything that is here, without announcing it as new.
+    pub(super) fn tell_of_all_rooms(&mut self) {
+        let ids: Vec<RoomId> = self.rooms.keys().copied().collect();
+        for id in ids {
+            self.tell_of_room(id, false);
+        }
+        for view in self.config.archive.clone() {
+            let room = view.room;
+            self.told.insert(room, view.clone());
+            self.cx.notify(room, RoomEvent::Opened { view, announce: false });
+        }
+    }
+
+    /// With the owner's fingerprint only for those who hold the key.
+    pub(super) fn for_key(&self, mut view: RoomView, key: KeyPrint) -> RoomView {
+        view.owner = view.owner.filter(|owner| *owner == key);
+        view
+    }
+
+    /// Rooms that agents of this key may see, by name; now, not as they were told.
+    fn visible(&self, key: KeyPrint) -> impl Iterator<Item = RoomView> + '_ {
+        let ids = self.told.keys().filter(move |id| self.may_read(key, **id).is_ok());
+        ids.filter_map(|id| self.view(*id).or_else(|| self.told.get(id).cloned()))
+    }
+
+    pub(super) fn list_rooms(
+        &self,
+        key: KeyPrint,
+        parent: Option<RoomId>,
+    ) -> Result<Outcome, Refused> {
+        if let Some(parent) = parent {
+            self.may_read(key, parent)?;
+        }
+        let mut rooms: Vec<RoomView> = self
+            .visible(key)
+            .filter(|it| parent.is_none() || it.parent == parent)
+            .map(|it| self.for_key(it, key))
+            .collect();
+        rooms.sort_by(|a, b| (&a.name, a.room).cmp(&(&b.name, b.room)));
+        Ok(Outcome::Rooms(rooms))
+    }
+
+    fn members_of(&self, room: RoomId) -> Vec<AgentView> {
+        let members = self.rosters.members(room).iter();
+        members.filter_map(|it| self.rosters.view(&it.agent)).collect()
+    }
+
+    pub(super) fn list_agents(
+        &self,
+        key: KeyPrint,
+        room: Option<RoomId>,
+    ) -> Result<Outcome, Refused> {
+        let Some(room) = room else {
+            let all = self.rosters.agents().filter(|agent| {
+                self.rosters.record(agent).is_some_and(|(_, record)| record.key == key)
+            });
+            let mut agents: Vec<AgentView> =
+                all.filter_map(|agent| self.rosters.view(agent)).collect();
+            agents.sort_by(|a, b| (a.connected_ms, &a.agent).cmp(&(b.connected_ms, &b.agent)));
+            return Ok(Outcome::Agents(agents));
+        };
+        self.may_read(key, room)?;
+        Ok(Outcome::Agents(self.members_of(room)))
+    }
+
+    pub(super) fn room_info(&self, key: KeyPrint, room: RoomId) -> Result<Outcome, Refused> {
+        self.may_read(key, room)?;
+        let view = self.view(room).or_else(|| self.told.get(&room).cloned());
+        let view = self.for_key(view.ok_or(Refused::NoRoom)?, key);
+        let sub_rooms = self
+            .visible(key)
+            .filter(|it| it.parent == Some(room))
+            .map(|it| self.for_key(it, key))
+            .collect();
+        let turn = self.turn_holder(room);
+        let agents = self.members_of(room);
+        Ok(Outcome::RoomInfo(RoomInfo { room: view, agents, sub_rooms, turn }))
+    }
+
+    /// What an operator asks.
+    pub(super) fn status(&self) -> Status {
+        let now = self.cx.now.mono;
+        let known = self.live.heard().map(|(node, _)| node).chain(self.live.others.iter().copied());
+        let mut nodes: Vec<_> = known.collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let nodes = nodes.into_iter().filter(|node| *node != self.cx.me).map(|node| {
+            let heard = self.live.last(node).map(|it| now.saturating_sub(it.at).as_millis());
+            NodeStatus {
+                node,
+                name: self.directory.node_names.get(&node).cloned(),
+                connected: self.live.up.contains(&node),
+                alive: self.live.is_alive(now, node),
+                heard_ms_ago: heard.and_then(|age| u64::try_from(age).ok()),
+                agents: self.rosters.count_at(node),
+            }
+        });
+        Status {
+            node: self.cx.me,
+            mesh: self.cx.mesh,
+            nodes: nodes.collect(),
+            rooms: self.rooms.values().filter_map(|room| self.room_status(room)).collect(),
+            agents: self.rosters.count_at(self.cx.me),
+            agents_mesh: self.rosters.agents().count(),
+            faults: self.cx.faults,
+            forked: self.cx.forked.iter().copied().collect(),
+        }
+    }
+
+    fn room_status(&self, room: &crate::room::Room) -> Option<RoomStatus> {
+        let view = self.told.get(&room.id)?;
+        let own = room.logs.head_of(room.mine);
+        // A peer whose digest is ours has everything; otherwise what it last said counts.
+        let in_step = self.live.up.iter().any(|peer| {
+            self.live.last(*peer).is_some_and(|it| it.beacon.digest == self.pulse.digest)
+        });
+        let alone = self.live.others.is_empty() || room.record.local;
+        let sent = if in_step || alone { own } else { room.sync.best_known(room.mine) };
+        Some(RoomStatus {
+            room: room.id,
+            name: view.name.to_string(),
+            era: room.numbering.current(),
+            sequencer: room.numbering.sequencer().author,
+            tip: room.tip(),
+            undelivered: room.numbering.undelivered.len(),
+            behind: room.entries_behind(),
+            unsent: own.saturating_sub(sent),
+            holes: room.holes,
+        })
+    }
+}

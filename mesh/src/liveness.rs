@@ -1,0 +1,240 @@
+//! Who lives, as far as this node can tell: beacons heard by any path, and what others say they heard.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use crate::{
+    id::{LogId, NodeId, RoomId, sha256},
+    limits::{ALONE_AFTER, NODES_MAX, ROSTER_LEASE, TAKEOVER_RANK_STEP, VETO_WAIT},
+    log::first_8,
+    message::Beacon,
+};
+
+/// The last beacon of a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    pub(crate) at: Duration,
+    pub(crate) beacon: Beacon,
+}
+
+/// A question to all peers whether they hear a node.
+#[derive(Debug)]
+struct Probe {
+    sent: Duration,
+    awaited: BTreeSet<NodeId>,
+    /// Somebody hears it: it does not count as gone before this.
+    vetoed_until: Option<Duration>,
+}
+
+/// Whether a silent node may be replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Ask the peers first.
+    AskPeers,
+    /// Not yet, or somebody hears it.
+    Wait,
+    /// Nobody hears it.
+    Gone,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Liveness {
+    me: NodeId,
+    takeover_after: Duration,
+    /// When this node started, or last noticed that it had been paused.
+    awake_since: Duration,
+    /// Whether a peer was heard since then.
+    heard_since: bool,
+    /// The last stop was not in good order, and no peer was heard since the start.
+    unclean: bool,
+    heard: BTreeMap<NodeId, Heard>,
+    pub(crate) up: BTreeSet<NodeId>,
+    /// Nodes that were admitted to the mesh, this one left out.
+    pub(crate) others: BTreeSet<NodeId>,
+    probes: BTreeMap<NodeId, Probe>,
+}
+
+impl Liveness {
+    pub(crate) fn new(me: NodeId, takeover_after: Duration, now: Duration, unclean: bool) -> Self {
+        Liveness {
+            me,
+            takeover_after,
+            awake_since: now,
+            heard_since: false,
+            unclean,
+            heard: BTreeMap::new(),
+            up: BTreeSet::new(),
+            others: BTreeSet::new(),
+            probes: BTreeMap::new(),
+        }
+    }
+
+    /// This node was not called for too long: what it knows of others is old.
+    pub(crate) fn woke(&mut self, now: Duration) {
+        self.awake_since = now;
+        self.heard_since = false;
+        self.probes.clear();
+    }
+
+    /// A beacon. `false` if it is not newer than the last one.
+    pub(crate) fn hear(&mut self, now: Duration, beacon: Beacon) -> bool {
+        if let Some(last) = self.heard.get(&beacon.node)
+            && (beacon.boot, beacon.tick) <= (last.beacon.boot, last.beacon.tick)
+        {
+            return false;
+        }
+        if self.heard.len() >= NODES_MAX && !self.heard.contains_key(&beacon.node) {
+            return false;
+        }
+        self.heard.insert(beacon.node, Heard { at: now, beacon });
+        self.heard_since = true;
+        self.unclean = false;
+        self.probes.remove(&beacon.node);
+        true
+    }
+
+    pub(crate) fn last(&self, node: NodeId) -> Option<&Heard> {
+        self.heard.get(&node)
+    }
+
+    pub(crate) fn heard(&self) -> impl Iterator<Item = (NodeId, &Heard)> {
+        self.heard.iter().map(|(node, heard)| (*node, heard))
+    }
+
+    /// Heard within `lease`.
+    pub(crate) fn is_alive(&self, now: Duration, node: NodeId) -> bool {
+        node == self.me || self.heard.get(&node).is_some_and(|it| now < it.at + ROSTER_LEASE)
+    }
+
+    /// Since when a sequencer counts as gone: silent for too long, or started anew since it wrote
+    /// this log. `None`: it lives.
+    pub(crate) fn gone_since(&self, now: Duration, log: LogId) -> Option<Duration> {
+        let heard = self.heard.get(&log.author);
+        if let Some(heard) = heard
+            && log.incarnation != 0
+            && heard.beacon.boot > boot_of(log.incarnation)
+        {
+            return Some(heard.at);
+        }
+        let last = heard.map_or(self.awake_since, |it| it.at.max(self.awake_since));
+        let due = last + self.takeover_after;
+        (now >= due).then_some(due)
+    }
+
+    /// Whether this node may replace `node` in `room` now, given since when it is gone.
+    pub(crate) fn verdict(
+        &self,
+        now: Duration,
+        room: RoomId,
+        (node, since): (NodeId, Duration),
+    ) -> Verdict {
+        let lonely = self.others.iter().all(|other| *other == node) && self.up.is_empty();
+        if !self.heard_since && !lonely {
+            // It was away itself, and has not heard a peer since: the others may know better.
+            return Verdict::Wait;
+        }
+        if now < since + TAKEOVER_RANK_STEP * self.rank(now, room, node) {
+            return Verdict::Wait;
+        }
+        match self.probes.get(&node) {
+            _ if self.up.iter().all(|peer| *peer == node) => Verdict::Gone,
+            None => Verdict::AskPeers,
+            Some(Probe { vetoed_until: Some(until), .. }) => {
+                if now < *until {
+                    Verdict::Wait
+                } else {
+                    Verdict::AskPeers
+                }
+            }
+            Some(probe) if probe.awaited.is_empty() || now >= probe.sent + VETO_WAIT => {
+                Verdict::Gone
+            }
+            Some(_) => Verdict::Wait,
+        }
+    }
+
+    /// This node's place among those that could replace `gone` in `room`, from 0.
+    fn rank(&self, now: Duration, room: RoomId, gone: NodeId) -> u32 {
+        let mine = weight(room, self.me);
+        let better = self.heard.iter().filter(|(node, heard)| {
+            **node != gone && now < heard.at + self.takeover_after && weight(room, **node) < mine
+        });
+        u32::try_from(better.count()).unwrap_or(u32::MAX)
+    }
+
+    /// The one to hand a room over to: the best-ranked node that is connected and heard.
+    pub(crate) fn successor(&self, now: Duration, room: RoomId) -> Option<NodeId> {
+        let alive = |node: &&NodeId| {
+            self.heard.get(node).is_some_and(|it| now < it.at + self.takeover_after)
+        };
+        self.up.iter().filter(alive).min_by_key(|node| weight(room, **node)).copied()
+    }
+
+    /// A question about `node` goes out to all peers. Returns whom to ask; nobody if it is out.
+    pub(crate) fn probe(&mut self, now: Duration, node: NodeId) -> Vec<NodeId> {
+        if let Some(probe) = self.probes.get(&node)
+            && probe.vetoed_until.is_none_or(|until| now < until)
+        {
+            return Vec::new();
+        }
+        let awaited: BTreeSet<NodeId> =
+            self.up.iter().copied().filter(|peer| *peer != node).collect();
+        let ask = awaited.iter().copied().collect();
+        self.probes.insert(node, Probe { sent: now, awaited, vetoed_until: None });
+        ask
+    }
+
+    /// A peer's answer.
+    pub(crate) fn sighted(
+        &mut self,
+        now: Duration,
+        peer: NodeId,
+        (node, age): (NodeId, Option<Duration>),
+    ) {
+        let Some(probe) = self.probes.get_mut(&node) else { return };
+        if !probe.awaited.remove(&peer) {
+            return;
+        }
+        if let Some(age) = age
+            && age < self.takeover_after
+        {
+            probe.vetoed_until = Some(now + self.takeover_after - age);
+        }
+    }
+
+    /// An unclean start is over: nobody was heard for long enough to go on alone. Once.
+    pub(crate) fn gave_up_hearing(&mut self, now: Duration) -> bool {
+        let alone =
+            self.unclean && !self.others.is_empty() && now >= self.awake_since + ALONE_AFTER;
+        if alone {
+            self.unclean = false;
+        }
+        alone
+    }
+
+    /// Whether this node may go on issuing in an era that it issued before it stopped (rule 5).
+    pub(crate) fn may_issue(&self) -> bool {
+        !self.unclean || self.others.is_empty()
+    }
+}
+
+/// Ranks nodes for a room: the lowest is first.
+fn weight(room: RoomId, node: NodeId) -> u64 {
+    first_8(sha256(&[b"clawmesh rank", &room.0, &node.0]))
+}
+
+/// Bits of an incarnation that count a node's ephemeral logs within one start.
+const COUNTER_BITS: u32 = 20;
+
+/// The incarnation of the `nth` ephemeral log of a start.
+pub(crate) fn incarnation(boot: u64, nth: u64) -> u64 {
+    boot << COUNTER_BITS | nth & ((1 << COUNTER_BITS) - 1)
+}
+
+/// The start that an incarnation is of.
+pub(crate) fn boot_of(incarnation: u64) -> u64 {
+    incarnation >> COUNTER_BITS
+}

@@ -1,0 +1,195 @@
+//! The logs of a room: their heads, and what a received run means to them.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    batch::LogRecord,
+    id::{Hash, LogId, LogIx, RoomId, sha256},
+    limits::{CLOCK_START_MAX, CLOCK_STEP_MAX, LOGS_PER_ROOM_MAX},
+    message::Head,
+    run::{Certificate, Verified},
+};
+
+/// A log's head, and whether the store has it.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) record: LogRecord,
+    /// The record differs from what the store has.
+    pub(crate) dirty: bool,
+}
+
+/// What a run means to the log it claims to continue.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Nothing in it is new.
+    Old,
+    /// Its entries from this index on are next.
+    Next(usize),
+    /// Something before it is missing.
+    Gap,
+    /// It and this seal cannot both be of an honest author.
+    Fork(Certificate),
+    /// It cannot be a continuation of anything.
+    Bad,
+}
+
+/// All logs of a room.
+#[derive(Debug, Default)]
+pub(crate) struct Logs {
+    list: Vec<Log>,
+    by_id: BTreeMap<LogId, LogIx>,
+    /// Over all heads. Equal at two nodes when their frontiers are.
+    digest: u64,
+}
+
+impl Logs {
+    pub(crate) fn restore(records: Vec<LogRecord>) -> Logs {
+        let mut logs = Logs::default();
+        for record in records {
+            logs.push(record, false);
+        }
+        logs
+    }
+
+    fn push(&mut self, record: LogRecord, dirty: bool) -> LogIx {
+        let ix = LogIx::try_from(self.list.len()).expect("at most LOGS_PER_ROOM_MAX");
+        self.by_id.insert(record.id, ix);
+        self.digest ^= mix(record.id, record.head);
+        self.list.push(Log { record, dirty });
+        ix
+    }
+
+    pub(crate) fn ix(&self, id: LogId) -> Option<LogIx> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// The index of a log, new or not; `None` when the room has too many.
+    pub(crate) fn ensure(&mut self, id: LogId) -> Option<LogIx> {
+        if let Some(ix) = self.ix(id) {
+            return Some(ix);
+        }
+        let new = LogRecord {
+            id,
+            head: 0,
+            hash: [0; 32],
+            clock: 0,
+            settled: 0,
+            fork: None,
+            seal: [0; 64],
+        };
+        (self.list.len() < LOGS_PER_ROOM_MAX).then(|| self.push(new, true))
+    }
+
+    pub(crate) fn get(&self, ix: LogIx) -> &LogRecord {
+        &self.list[ix as usize].record
+    }
+
+    /// The record, to be changed: counts as dirty from now on. The head is moved by
+    /// [`Logs::advance`] only.
+    pub(crate) fn edit(&mut self, ix: LogIx) -> &mut LogRecord {
+        let log = &mut self.list[ix as usize];
+        log.dirty = true;
+        &mut log.record
+    }
+
+    /// The log now ends with entry `seq`.
+    pub(crate) fn advance(&mut self, ix: LogIx, seq: u64, clock: u64) {
+        let log = &mut self.list[ix as usize];
+        self.digest ^= mix(log.record.id, log.record.head) ^ mix(log.record.id, seq);
+        log.record.head = seq;
+        log.record.clock = clock;
+        log.dirty = true;
+    }
+
+    pub(crate) fn id(&self, ix: LogIx) -> LogId {
+        self.get(ix).id
+    }
+
+    pub(crate) fn head_of(&self, id: LogId) -> u64 {
+        self.ix(id).map_or(0, |ix| self.get(ix).head)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (LogIx, &LogRecord)> {
+        (0..).zip(self.list.iter().map(|log| &log.record))
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    pub(crate) fn heads(&self) -> Vec<Head> {
+        self.iter()
+            .filter(|(_, log)| log.head > 0)
+            .map(|(_, log)| Head { log: log.id, seq: log.head })
+            .collect()
+    }
+
+    /// The records that the store does not have yet; it has them from now on.
+    pub(crate) fn take_dirty(&mut self) -> Vec<(LogIx, LogRecord)> {
+        let mut out = Vec::new();
+        for (ix, log) in (0..).zip(&mut self.list) {
+            if std::mem::take(&mut log.dirty) {
+                out.push((ix, log.record.clone()));
+            }
+        }
+        out
+    }
+
+    /// What `run` means here. `unsealed`: newest entries of this log that have no hash yet (own
+    /// drafts of this turn): runs that reach into them wait for their seal.
+    pub(crate) fn place(&self, room: RoomId, run: &Verified, unsealed: bool) -> Place {
+        let (head, hash, clock, seal) =
+            self.ix(run.run().log).map_or((0, [0; 32], 0, [0; 64]), |ix| {
+                let log = self.get(ix);
+                (log.head, log.hash, log.clock, log.seal)
+            });
+        let (first, last) = (run.run().first, run.run().last());
+        if last < head || unsealed {
+            return if last <= head { Place::Old } else { Place::Gap };
+        }
+        let Some(theirs) = run.hash_at(head) else { return Place::Gap };
+        if theirs != hash {
+            return if head == 0 {
+                Place::Bad
+            } else {
+                Place::Fork(Certificate { room, log: run.run().log, seq: head, hash, seal })
+            };
+        }
+        if last == head {
+            return Place::Old;
+        }
+        let skip = usize::try_from(head + 1 - first).expect("within the run");
+        if clocks_step(clock, head == 0, run, skip) { Place::Next(skip) } else { Place::Bad }
+    }
+}
+
+/// Whether the clocks of the entries from `skip` on rise in allowed steps.
+fn clocks_step(before: u64, first_of_log: bool, run: &Verified, skip: usize) -> bool {
+    let mut before = before;
+    let mut ceiling =
+        if first_of_log { CLOCK_START_MAX } else { before.saturating_add(CLOCK_STEP_MAX) };
+    for entry in &run.run().entries[skip..] {
+        let clock = entry.facts.clock;
+        if clock <= before || clock > ceiling {
+            return false;
+        }
+        before = clock;
+        ceiling = clock.saturating_add(CLOCK_STEP_MAX);
+    }
+    true
+}
+
+/// One log's part in a digest. Nothing for an empty log, so that knowing of it makes no difference.
+fn mix(id: LogId, head: u64) -> u64 {
+    if head == 0 {
+        return 0;
+    }
+    first_8(sha256(&[&id.author.0, &id.incarnation.to_be_bytes(), &head.to_be_bytes()]))
+}
+
+/// The first eight bytes of a hash, for digests.
+pub(crate) fn first_8(hash: Hash) -> u64 {
+    let mut out = [0; 8];
+    out.copy_from_slice(&hash[..8]);
+    u64::from_be_bytes(out)
+}

@@ -1,0 +1,252 @@
+//! Numbers of one room: eras and what was given in them, and the one delivery of each entry.
+//!
+//! The rules are those of `docs/numbering.md`; they are cited here by number.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    batch::{EraRecord, Foretold},
+    entry::{EraClaimed, Facts, Reached, Said},
+    id::{At, LogId},
+    limits::CUT_ERAS_MAX,
+    number::{Era, Number},
+};
+
+/// A visible entry that is held here and not delivered yet.
+#[derive(Debug)]
+pub(crate) struct Undelivered {
+    pub(crate) facts: Facts,
+    pub(crate) numbers: Option<Foretold>,
+    /// Join stamp of whose turn it is after it; only chat moves the turn.
+    pub(crate) turn: Option<u64>,
+    /// The body, while there is memory for it.
+    pub(crate) said: Option<Arc<Said>>,
+    pub(crate) body_bytes: usize,
+    /// When it came, or when this node started.
+    pub(crate) since: Duration,
+    /// When to ask for a number next, and how long to wait after that.
+    pub(crate) ask_at: Duration,
+    pub(crate) ask_step: Duration,
+}
+
+impl Undelivered {
+    /// Rule 3: it has a number, and all its numbers are at or behind the tip.
+    pub(crate) fn is_late(&self, tip: Number) -> bool {
+        self.numbers.is_some_and(|it| it.best <= tip)
+    }
+
+    /// Nobody has given it a number, as far as is known here.
+    pub(crate) fn is_unnumbered(&self) -> bool {
+        self.numbers.is_none()
+    }
+
+    /// The sequencer has to give it one.
+    pub(crate) fn needs_number(&self, tip: Number) -> bool {
+        self.numbers.is_none_or(|it| it.best <= tip)
+    }
+}
+
+/// An era at this node.
+#[derive(Debug)]
+pub(crate) struct EraState {
+    pub(crate) record: EraRecord,
+    /// The entries of numbers `done + 1` … `known`.
+    pub(crate) items: VecDeque<At>,
+    /// How far all claims so far say it had got when they were made.
+    pub(crate) cut_at: u64,
+    /// Since when its next item's content is missing.
+    pub(crate) missing_since: Option<Duration>,
+    dirty: bool,
+}
+
+/// What the next item of an era is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NextItem {
+    /// Under this number, if it is above the tip.
+    Item(Number, At),
+    /// Another era has to get further first, or nothing is left.
+    Nothing,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Numbering {
+    pub(crate) eras: BTreeMap<Era, EraState>,
+    /// Eras with items left.
+    pub(crate) busy: BTreeSet<Era>,
+    pub(crate) undelivered: BTreeMap<At, Undelivered>,
+    /// Numbers of entries that are not held.
+    pub(crate) foretold: BTreeMap<At, Foretold>,
+    /// In the current era, if this node issues it: the highest number it gave to each entry; of
+    /// the home era only second and later ones. Answers rule 3's "highest it has issued".
+    pub(crate) issued: BTreeMap<At, Number>,
+}
+
+impl Numbering {
+    pub(crate) fn new(home: LogId) -> Numbering {
+        let record =
+            EraRecord { sequencer: home, known: 0, done: 0, cut: Vec::new(), handed: false };
+        let mut numbering = Numbering::empty();
+        numbering.eras.insert(Era::HOME, EraState::new(record, true));
+        numbering
+    }
+
+    fn empty() -> Numbering {
+        Numbering {
+            eras: BTreeMap::new(),
+            busy: BTreeSet::new(),
+            undelivered: BTreeMap::new(),
+            foretold: BTreeMap::new(),
+            issued: BTreeMap::new(),
+        }
+    }
+
+    /// As it was stored: `waiting` are the numbers above each era's `done`, ascending.
+    pub(crate) fn restore(
+        eras: Vec<(Era, EraRecord)>,
+        waiting: Vec<(Number, At)>,
+        foretold: Vec<(At, Foretold)>,
+    ) -> Numbering {
+        let mut numbering = Numbering::empty();
+        for (era, record) in eras {
+            numbering.eras.insert(era, EraState::new(record, false));
+        }
+        let cuts: Vec<Reached> =
+            numbering.eras.values().flat_map(|it| it.record.cut.iter().copied()).collect();
+        numbering.note_cut(&cuts);
+        for (number, at) in waiting {
+            if let Some(state) = numbering.eras.get_mut(&number.era()) {
+                state.items.push_back(at);
+                numbering.busy.insert(number.era());
+            }
+        }
+        numbering.foretold.extend(foretold);
+        numbering
+    }
+
+    /// The highest era known is the current one (rule 4).
+    pub(crate) fn current(&self) -> Era {
+        *self.eras.last_key_value().expect("a room has its home era").0
+    }
+
+    /// Who issues the current era.
+    pub(crate) fn sequencer(&self) -> LogId {
+        self.eras.last_key_value().expect("a room has its home era").1.record.sequencer
+    }
+
+    pub(crate) fn known(&self, era: Era) -> u64 {
+        self.eras.get(&era).map_or(0, |it| it.record.known)
+    }
+
+    pub(crate) fn edit(&mut self, era: Era) -> Option<&mut EraState> {
+        let state = self.eras.get_mut(&era)?;
+        state.dirty = true;
+        Some(state)
+    }
+
+    pub(crate) fn take_dirty(&mut self) -> Vec<(Era, EraRecord)> {
+        let mut out = Vec::new();
+        for (era, state) in &mut self.eras {
+            if std::mem::take(&mut state.dirty) {
+                out.push((*era, state.record.clone()));
+            }
+        }
+        out
+    }
+
+    /// `at` gets the next number of `era`. Returns it.
+    pub(crate) fn assign(&mut self, era: Era, at: At) -> Option<Number> {
+        let state = self.edit(era)?;
+        state.record.known += 1;
+        state.items.push_back(at);
+        let number = era.number(state.record.known);
+        self.busy.insert(era);
+        if let Some(entry) = self.undelivered.get_mut(&at) {
+            entry.numbers = Some(merge(entry.numbers, number));
+        }
+        Some(number)
+    }
+
+    /// Another number of an entry that is not held. Returns what is known of it now.
+    pub(crate) fn foretell(&mut self, at: At, number: Number) -> Foretold {
+        let numbers = merge(self.foretold.get(&at).copied(), number);
+        self.foretold.insert(at, numbers);
+        numbers
+    }
+
+    /// Opens a claimed era. `false` if there is one of this name already.
+    pub(crate) fn open(&mut self, claim: &EraClaimed, sequencer: LogId) -> bool {
+        if self.eras.contains_key(&claim.era) {
+            return false;
+        }
+        let record =
+            EraRecord { sequencer, known: 0, done: 0, cut: claim.cut.clone(), handed: false };
+        self.eras.insert(claim.era, EraState::new(record, true));
+        self.note_cut(&claim.cut);
+        self.issued.clear();
+        true
+    }
+
+    fn note_cut(&mut self, cut: &[Reached]) {
+        for reached in cut {
+            if let Some(state) = self.eras.get_mut(&reached.era) {
+                state.cut_at = state.cut_at.max(reached.n);
+            }
+        }
+    }
+
+    /// How far this node has got in the eras that changed since all cuts known. When there are
+    /// more than fit, the highest count: what is left out is late somewhere and asked for.
+    pub(crate) fn cut(&self) -> Vec<Reached> {
+        let changed = self.eras.iter().rev().filter(|(_, it)| it.record.done > it.cut_at);
+        let mut cut: Vec<Reached> = changed
+            .take(CUT_ERAS_MAX)
+            .map(|(era, it)| Reached { era: *era, n: it.record.done })
+            .collect();
+        cut.reverse();
+        cut
+    }
+
+    /// The next item of `era`, once everything its cut names is done (rule 4).
+    pub(crate) fn next_item(&self, era: Era) -> NextItem {
+        let Some(state) = self.eras.get(&era) else { return NextItem::Nothing };
+        let entered =
+            state.record.done > 0
+                || state.record.cut.iter().all(|it| {
+                    self.eras.get(&it.era).is_some_and(|other| other.record.done >= it.n)
+                });
+        match state.items.front() {
+            Some(at) if entered => NextItem::Item(era.number(state.record.done + 1), *at),
+            Some(_) | None => NextItem::Nothing,
+        }
+    }
+
+    /// The next item of `era` is dealt with.
+    pub(crate) fn step(&mut self, era: Era) {
+        let Some(state) = self.edit(era) else { return };
+        state.items.pop_front();
+        state.record.done += 1;
+        state.missing_since = None;
+        if state.items.is_empty() {
+            self.busy.remove(&era);
+        }
+    }
+}
+
+impl EraState {
+    fn new(record: EraRecord, dirty: bool) -> EraState {
+        EraState { record, items: VecDeque::new(), cut_at: 0, missing_since: None, dirty }
+    }
+}
+
+/// Highest and lowest of an entry's numbers, with one more.
+pub(crate) fn merge(numbers: Option<Foretold>, number: Number) -> Foretold {
+    numbers.map_or(Foretold { best: number, canonical: number }, |it| Foretold {
+        best: it.best.max(number),
+        canonical: it.canonical.min(number),
+    })
+}

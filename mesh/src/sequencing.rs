@@ -1,0 +1,371 @@
+//! Who gives numbers in a room, and what a node does that waits for one: asking, taking over, holes.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use crate::{
+    boundary::Alarm,
+    context::Context,
+    entry::{Body, DedupId, EraClaimed, HandedOver},
+    id::{At, LogId, NodeId},
+    limits::{
+        ASK_ENTRIES_MAX, ASK_EVERY_MAX, CLAIM_EVERY, DEDUP_FOR, DEDUP_IDS_MAX, HOLE_AFTER,
+        HOLE_AFTER_SILENCE, NUMBER_WITHIN, ROAM_ERAS_AHEAD_MAX,
+    },
+    liveness::{Liveness, Verdict},
+    message::{Message, Span},
+    number::{C_MAX, Era, Number},
+    numbering::NextItem,
+    room::Room,
+};
+
+/// Sends that may be repeated, and what became of them.
+#[derive(Debug, Default)]
+pub(crate) struct Sent {
+    by_id: BTreeMap<DedupId, At>,
+    entries: BTreeMap<At, (DedupId, Option<Number>)>,
+    /// Oldest first, with their wall time.
+    order: VecDeque<(u64, At)>,
+}
+
+impl Sent {
+    pub(crate) fn insert(&mut self, id: DedupId, at: At, wall_ms: u64) {
+        if self.by_id.contains_key(&id) {
+            return;
+        }
+        self.by_id.insert(id, at);
+        self.entries.insert(at, (id, None));
+        self.order.push_back((wall_ms, at));
+        if self.order.len() > DEDUP_IDS_MAX {
+            self.forget_oldest();
+        }
+    }
+
+    pub(crate) fn delivered(&mut self, at: At, number: Number) {
+        if let Some((_, delivered)) = self.entries.get_mut(&at) {
+            *delivered = Some(number);
+        }
+    }
+
+    /// The entry of an earlier send within the time that repeats are recognised, and its number
+    /// if it has been delivered.
+    pub(crate) fn find(&mut self, wall_ms: u64, id: DedupId) -> Option<(At, Option<Number>)> {
+        let keep = u64::try_from(DEDUP_FOR.as_millis()).unwrap_or(u64::MAX);
+        while self.order.front().is_some_and(|(at, _)| at.saturating_add(keep) < wall_ms) {
+            self.forget_oldest();
+        }
+        let at = *self.by_id.get(&id)?;
+        Some((at, self.entries.get(&at)?.1))
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some((_, at)) = self.order.pop_front()
+            && let Some((id, _)) = self.entries.remove(&at)
+        {
+            self.by_id.remove(&id);
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Sequencing {
+    /// Entries that came without a number since this was last looked at.
+    pub(crate) unnumbered: Vec<At>,
+    pub(crate) sent: Sent,
+    claimed_at: Option<Duration>,
+    exhausted: bool,
+}
+
+/// Who issues a room's numbers, seen from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Post {
+    /// This node.
+    Mine,
+    /// This node would, but it has to hear a peer first.
+    Waiting,
+    /// This node did, and must not go on in that era.
+    Closed,
+    /// Another node, which lives.
+    Other(NodeId),
+    /// Another node, silent since then.
+    Gone(NodeId, Duration),
+}
+
+impl Room {
+    /// Who issues numbers here now.
+    pub(crate) fn post(&self, cx: &Context, live: &Liveness) -> Post {
+        let (era, log) = (self.numbering.current(), self.numbering.sequencer());
+        if log.author != cx.me {
+            let gone = if cx.forked.contains(&log.author) {
+                Some(Duration::ZERO)
+            } else {
+                live.gone_since(cx.now.mono, log)
+            };
+            return gone.map_or(Post::Other(log.author), |at| Post::Gone(log.author, at));
+        }
+        if !live.may_issue() && !self.record.local {
+            return Post::Waiting;
+        }
+        let closed = log != self.mine || self.record.floor.is_some_and(|floor| era <= floor);
+        if closed { Post::Closed } else { Post::Mine }
+    }
+
+    /// Does what is due: numbers what waits, or sees that somebody does.
+    pub(crate) fn advance(&mut self, cx: &mut Context, live: &mut Liveness) {
+        self.drain(cx);
+        self.leave_holes(cx, live);
+        if self.numbering.undelivered.is_empty() {
+            self.sequencing.unnumbered.clear();
+            return;
+        }
+        match self.post(cx, live) {
+            Post::Mine => self.number_what_waits(cx),
+            Post::Waiting => {}
+            Post::Closed => self.claim_for_what_waits(cx),
+            Post::Other(_) => self.ask(cx, live),
+            Post::Gone(node, since) => {
+                if self.has_unnumbered_or_late() {
+                    self.take_over(cx, live, (node, since));
+                }
+                self.claim_if_kept_waiting(cx);
+            }
+        }
+    }
+
+    fn has_unnumbered_or_late(&self) -> bool {
+        let tip = self.tip();
+        self.numbering.undelivered.values().any(|it| it.needs_number(tip))
+    }
+
+    fn what_waits(&self) -> Vec<At> {
+        let tip = self.tip();
+        let waits = self.numbering.undelivered.iter().filter(|(_, it)| it.needs_number(tip));
+        waits.map(|(at, _)| *at).collect()
+    }
+
+    fn number_what_waits(&mut self, cx: &mut Context) {
+        self.sequencing.unnumbered.clear();
+        let waits = self.what_waits();
+        if waits.is_empty() {
+            return;
+        }
+        let era = self.numbering.current();
+        if self.numbering.known(era) >= cx.capacity(era) {
+            // A full era is followed by one that its own sequencer opens.
+            self.claim_for_what_waits(cx);
+        } else {
+            self.issue(cx, waits);
+        }
+    }
+
+    fn claim_for_what_waits(&mut self, cx: &mut Context) {
+        if self.has_unnumbered_or_late() {
+            self.claim(cx);
+        }
+    }
+
+    /// Opens the next era and numbers there what waits; at most once per [`CLAIM_EVERY`]. `false`:
+    /// not now.
+    pub(crate) fn claim(&mut self, cx: &mut Context) -> bool {
+        let now = cx.now.mono;
+        if self.sequencing.claimed_at.is_some_and(|at| now < at + CLAIM_EVERY) {
+            return false;
+        }
+        let before = self.numbering.sequencer().author;
+        let Some(era) = self.open_era(cx) else { return false };
+        cx.alarm(Alarm::EraOpened { room: self.id, era, before });
+        let waits = self.what_waits();
+        self.issue(cx, waits);
+        true
+    }
+
+    /// Writes the claim of the next era. `None`: this node may not write, or numbers are used up.
+    fn open_era(&mut self, cx: &mut Context) -> Option<Era> {
+        let lane = cx.lane().filter(|_| self.is_writable(cx))?;
+        let after = self.numbering.current();
+        // What an ephemeral room forgot of this node's own claims must not be claimed again.
+        let forgotten = self.record.floor.filter(|_| self.record.ephemeral).unwrap_or(after);
+        let c = after.max(forgotten).c() + 1;
+        let Some(era) = Era::new(c, lane).filter(|_| c <= C_MAX) else {
+            if !std::mem::replace(&mut self.sequencing.exhausted, true) {
+                cx.alarm(Alarm::Exhausted { room: self.id });
+            }
+            return None;
+        };
+        let claim = EraClaimed { era, after, cut: self.numbering.cut() };
+        self.append(cx, &Body::EraClaimed(claim))?;
+        self.sequencing.claimed_at = Some(cx.now.mono);
+        if self.record.ephemeral {
+            cx.ephemeral_claims.push((self.id, era));
+        }
+        (self.numbering.current() == era).then_some(era)
+    }
+
+    fn take_over(&mut self, cx: &mut Context, live: &mut Liveness, gone: (NodeId, Duration)) {
+        match live.verdict(cx.now.mono, self.id, gone) {
+            Verdict::Wait => {}
+            Verdict::AskPeers => {
+                for peer in live.probe(cx.now.mono, gone.0) {
+                    cx.send(peer, Message::Probe { node: gone.0 });
+                }
+            }
+            Verdict::Gone => {
+                self.claim(cx);
+            }
+        }
+    }
+
+    /// The author's node claims, whatever its rank, when its entry is kept waiting (rule 1).
+    fn claim_if_kept_waiting(&mut self, cx: &mut Context) {
+        let (now, mine) = (cx.now.mono, self.logs.ix(self.mine));
+        let kept = self.numbering.undelivered.iter().any(|(at, it)| {
+            Some(at.log) == mine && it.is_unnumbered() && now >= it.since + NUMBER_WITHIN
+        });
+        if kept {
+            self.claim(cx);
+        }
+    }
+
+    /// Asks the sequencer for numbers: for own entries that have none, for any that are late.
+    fn ask(&mut self, cx: &mut Context, live: &Liveness) {
+        let (now, tip, mine) = (cx.now.mono, self.tip(), self.logs.ix(self.mine));
+        let mut asked = Vec::new();
+        for (at, it) in &mut self.numbering.undelivered {
+            let concerns = it.is_late(tip) || (it.is_unnumbered() && Some(at.log) == mine);
+            if concerns && now >= it.ask_at && asked.len() < ASK_ENTRIES_MAX {
+                it.ask_step = (it.ask_step * 2).min(ASK_EVERY_MAX);
+                it.ask_at = now + it.ask_step;
+                asked.push(*at);
+            }
+        }
+        if !asked.is_empty() {
+            let spans = self.spans(&asked);
+            let era = self.numbering.current();
+            let message = Message::Ask { room: self.id, era, tip, spans };
+            let sequencer = self.numbering.sequencer().author;
+            if live.up.contains(&sequencer) {
+                cx.send(sequencer, message);
+            } else {
+                cx.broadcast(Some(self.id), message);
+            }
+        }
+        self.claim_if_kept_waiting(cx);
+    }
+
+    fn spans(&self, entries: &[At]) -> Vec<Span> {
+        let mut spans: Vec<Span> = Vec::new();
+        for at in entries {
+            let log = self.logs.id(at.log);
+            match spans.last_mut() {
+                Some(last) if last.log == log && last.upto + 1 == at.seq => last.upto = at.seq,
+                Some(_) | None => spans.push(Span { log, after: at.seq - 1, upto: at.seq }),
+            }
+        }
+        spans
+    }
+
+    /// A node cannot deliver these under any number they have (rule 3).
+    pub(crate) fn on_ask(
+        &mut self,
+        cx: &mut Context,
+        live: &Liveness,
+        (era, tip, spans): (Era, Number, &[Span]),
+    ) {
+        if self.post(cx, live) != Post::Mine || era != self.numbering.current() || tip > self.tip()
+        {
+            return;
+        }
+        let mut give = Vec::new();
+        for span in spans {
+            let Some(log) = self.logs.ix(span.log) else { continue };
+            let upto = span.upto.min(self.logs.get(log).head);
+            for seq in span.after.saturating_add(1)..=upto {
+                let at = At { log, seq };
+                let highest = match self.numbering.undelivered.get(&at) {
+                    Some(it) => it.numbers.map(|numbers| numbers.best),
+                    None => self.numbering.issued.get(&at).copied(),
+                };
+                if highest.is_none_or(|number| number <= tip) && give.len() < ASK_ENTRIES_MAX {
+                    give.push(at);
+                }
+            }
+        }
+        if !give.is_empty() {
+            self.issue(cx, give);
+        }
+    }
+
+    /// A client came with a cursor that this node cannot serve: an era above it is needed, and
+    /// numbers there for `entries` (numbering.md, Roaming). `false`: not now.
+    pub(crate) fn number_above(
+        &mut self,
+        cx: &mut Context,
+        cursor: Number,
+        entries: Vec<At>,
+    ) -> bool {
+        let era = self.numbering.current();
+        let mine = self.numbering.sequencer() == self.mine
+            && self.record.floor.is_none_or(|floor| era > floor)
+            && self.numbering.known(era) < cx.capacity(era);
+        // Numbers of this era that are still to be issued are above the cursor.
+        let above = era > cursor.era() || (era == cursor.era() && self.tip() >= cursor);
+        let open = mine && above;
+        if !open && !self.claim_above(cx, cursor) {
+            return false;
+        }
+        let held = |at: &At| self.logs.iter().any(|(ix, log)| ix == at.log && at.seq <= log.head);
+        let entries: Vec<At> = entries.into_iter().filter(held).collect();
+        self.issue(cx, entries);
+        true
+    }
+
+    /// Claims eras until one is above `cursor`: each builds on the one before, so a cursor from the
+    /// other side of a split may take several. They are few (see [`crate::limits`]).
+    fn claim_above(&mut self, cx: &mut Context, cursor: Number) -> bool {
+        let before = self.numbering.sequencer().author;
+        for _ in 0..=ROAM_ERAS_AHEAD_MAX {
+            let Some(era) = self.open_era(cx) else { return false };
+            if era > cursor.era() {
+                cx.alarm(Alarm::EraOpened { room: self.id, era, before });
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Gives the rest of the current era to `to`. `None`: it is not this node's to give.
+    pub(crate) fn hand_over(&mut self, cx: &mut Context, era: Era, to: LogId) -> Option<u64> {
+        let mine = self.numbering.current() == era && self.numbering.sequencer() == self.mine;
+        if !mine {
+            return None;
+        }
+        let next = self.numbering.known(era) + 1;
+        let at = self.append(cx, &Body::HandedOver(HandedOver { era, next, to }))?;
+        Some(at.seq)
+    }
+
+    /// Numbers whose content nobody has are left as holes, in the end (rule 2).
+    fn leave_holes(&mut self, cx: &mut Context, live: &Liveness) {
+        let now = cx.now.mono;
+        let busy: Vec<Era> = self.numbering.busy.iter().copied().collect();
+        for era in busy {
+            let Some(since) = self.numbering.eras.get(&era).and_then(|it| it.missing_since) else {
+                continue;
+            };
+            let NextItem::Item(_, at) = self.numbering.next_item(era) else { continue };
+            if !self.is_missing(at) {
+                continue;
+            }
+            self.ask_all(cx, live);
+            let log = self.logs.id(at.log);
+            let nobody = self.sync.nobody_has(&live.up, since, (log, at.seq));
+            let waited = now.saturating_sub(since);
+            if (waited >= HOLE_AFTER && nobody) || waited >= HOLE_AFTER_SILENCE {
+                self.leave_hole(cx, era);
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Anti-entropy of one room: who has what, and fetching what is lacking. Converges without gossip.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use crate::{
+    boundary::Effect,
+    context::Context,
+    id::{LogId, NodeId, RoomId},
+    limits::{SPANS_MAX, TICK, WANT_TIMEOUT},
+    liveness::Liveness,
+    message::{Head, Message, Span},
+    room::Room,
+};
+
+/// What a peer said it has.
+#[derive(Debug)]
+struct View {
+    at: Duration,
+    heads: BTreeMap<LogId, u64>,
+}
+
+/// A question that is out.
+#[derive(Debug)]
+struct Want {
+    peer: NodeId,
+    at: Duration,
+}
+
+/// See the module. One view for each connected peer, one want at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Sync {
+    views: BTreeMap<NodeId, View>,
+    want: Option<Want>,
+    /// The peer after which to look for one to ask: so that a silent one is passed over.
+    last_asked: Option<NodeId>,
+    behind: bool,
+    gap_noted: Option<Duration>,
+    all_asked: Option<Duration>,
+}
+
+impl Sync {
+    pub(crate) fn is_behind(&self) -> bool {
+        self.behind
+    }
+
+    /// Some connected peer has said what it has.
+    pub(crate) fn has_heard(&self) -> bool {
+        !self.views.is_empty()
+    }
+
+    /// A run came whose predecessors are missing: ask its sender for what they have.
+    pub(crate) fn note_gap(
+        &mut self,
+        cx: &mut Context,
+        room: RoomId,
+        from: NodeId,
+        heads: Vec<Head>,
+    ) {
+        let now = cx.now.mono;
+        if self.gap_noted.is_none_or(|at| now >= at + TICK) {
+            self.gap_noted = Some(now);
+            cx.send(from, Message::Have { room, heads, answer: true });
+        }
+    }
+
+    pub(crate) fn peer_down(&mut self, peer: NodeId) {
+        self.views.remove(&peer);
+        if self.want.as_ref().is_some_and(|want| want.peer == peer) {
+            self.want = None;
+        }
+    }
+
+    /// Every connected peer has said since then that it lacks this entry.
+    pub(crate) fn nobody_has(
+        &self,
+        up: &BTreeSet<NodeId>,
+        since: Duration,
+        (log, seq): (LogId, u64),
+    ) -> bool {
+        up.iter().all(|peer| {
+            self.views.get(peer).is_some_and(|view| {
+                view.at > since && view.heads.get(&log).is_none_or(|head| *head < seq)
+            })
+        })
+    }
+
+    /// The furthest that any connected peer is known to have got in this log.
+    pub(crate) fn best_known(&self, log: LogId) -> u64 {
+        self.views.values().filter_map(|view| view.heads.get(&log)).max().copied().unwrap_or(0)
+    }
+}
+
+impl Room {
+    /// How many entries connected peers have that are not here.
+    pub(crate) fn entries_behind(&self) -> u64 {
+        let logs: BTreeSet<LogId> =
+            self.sync.views.values().flat_map(|view| view.heads.keys().copied()).collect();
+        logs.into_iter()
+            .map(|log| self.sync.best_known(log).saturating_sub(self.logs.head_of(log)))
+            .sum()
+    }
+
+    /// A peer says what it has. Fetches what is lacking here, and answers if asked to.
+    pub(crate) fn on_have(
+        &mut self,
+        cx: &mut Context,
+        from: NodeId,
+        (heads, answer): (&[Head], bool),
+    ) {
+        let heads = heads.iter().map(|head| (head.log, head.seq)).collect();
+        self.sync.views.insert(from, View { at: cx.now.mono, heads });
+        if answer {
+            let heads = self.logs.heads();
+            cx.send(from, Message::Have { room: self.id, heads, answer: false });
+        }
+        self.pump(cx);
+    }
+
+    /// The answer to a want has ended.
+    pub(crate) fn on_spans_end(&mut self, cx: &mut Context, from: NodeId) {
+        if self.sync.want.as_ref().is_some_and(|want| want.peer == from) {
+            self.sync.want = None;
+        }
+        self.pump(cx);
+    }
+
+    /// Asks every connected peer what it has; at most once per [`WANT_TIMEOUT`].
+    pub(crate) fn ask_all(&mut self, cx: &mut Context, live: &Liveness) {
+        let now = cx.now.mono;
+        if self.sync.all_asked.is_some_and(|at| now < at + WANT_TIMEOUT) {
+            return;
+        }
+        self.sync.all_asked = Some(now);
+        for peer in &live.up {
+            let heads = self.logs.heads();
+            cx.send(*peer, Message::Have { room: self.id, heads, answer: true });
+        }
+    }
+
+    /// Bodies and entries that are known to exist elsewhere are asked for.
+    pub(crate) fn pump(&mut self, cx: &mut Context) {
+        let now = cx.now.mono;
+        let any = self.sync.views.keys().next().copied();
+        for (peer, at) in self.pending.bodies_to_ask(now, any) {
+            for at in at.chunks(SPANS_MAX) {
+                cx.send(peer, Message::WantBodies { room: self.id, at: at.to_vec() });
+            }
+        }
+        if self.sync.want.as_ref().is_some_and(|want| now < want.at + WANT_TIMEOUT) {
+            return;
+        }
+        self.sync.want = None;
+        let after = self.sync.last_asked;
+        let (later, earlier): (Vec<NodeId>, Vec<NodeId>) =
+            self.sync.views.keys().partition(|peer| after.is_none_or(|it| **peer > it));
+        let lacking = later.into_iter().chain(earlier).find_map(|peer| {
+            let spans = self.lacking(cx, peer);
+            (!spans.is_empty()).then_some((peer, spans))
+        });
+        self.sync.behind = lacking.is_some();
+        if let Some((peer, spans)) = lacking {
+            self.sync.want = Some(Want { peer, at: now });
+            self.sync.last_asked = Some(peer);
+            cx.send(peer, Message::Want { room: self.id, spans });
+        }
+    }
+
+    /// What `peer` has and this node neither has nor holds pending.
+    fn lacking(&self, cx: &Context, peer: NodeId) -> Vec<Span> {
+        let Some(view) = self.sync.views.get(&peer) else { return Vec::new() };
+        let spans = view.heads.iter().filter_map(|(log, seq)| {
+            let head = self.logs.head_of(*log);
+            let after = self.pending.reaches(*log, head);
+            (*seq > after && !cx.forked.contains(&log.author)).then_some(Span {
+                log: *log,
+                after,
+                upto: *seq,
+            })
+        });
+        spans.take(SPANS_MAX).collect()
+    }
+
+    /// A peer wants entries.
+    pub(crate) fn on_want(&self, cx: &mut Context, from: NodeId, spans: Vec<Span>) {
+        cx.effects.push(Effect::SendSpans { to: from, room: self.id, spans });
+    }
+}
