@@ -1,5 +1,5 @@
 //! The libp2p stack: TCP, pre-shared key, noise, yamux; gossipsub, frame streams, identify, ping.
-//! The settings of gossipsub are measured: see `docs` on libp2p's traps, and `limits.rs`.
+//! Where a setting differs from libp2p's default, the default was measured to fail: reasons here and in `limits.rs`.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -99,11 +99,13 @@ fn gossip(topics: u16) -> Result<gossipsub::Behaviour<IdentityTransform, Filter>
         .connection_handler_queue_len(GOSSIP_QUEUE_MAX)
         .publish_queue_duration(GOSSIP_QUEUE_TIME)
         .forward_queue_duration(GOSSIP_QUEUE_TIME)
+        // The default is 5 s without a mesh.
         .heartbeat_initial_delay(Duration::from_millis(100))
         .mesh_n(6)
         .mesh_n_low(4)
         .mesh_n_high(10)
         .mesh_outbound_min(2)
+        // To all subscribers at once: one hop in a full mesh, which is the usual case.
         .flood_publish(true)
         .history_length(12)
         .build()
