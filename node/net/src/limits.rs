@@ -3,7 +3,7 @@
 //!
 //! Worst case in memory: [`INBOX_BYTES_MAX`] + [`PUBLISH_BYTES_MAX`] + per connected peer
 //! ([`OUTBOX_BYTES_MAX`] + two frames in the hands of its link + the gossip queue of
-//! [`GOSSIP_QUEUE_MAX`] payloads).
+//! [GOSSIP_QUEUE_MAX] payloads).
 
 use std::time::Duration;
 
