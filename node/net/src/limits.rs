@@ -1,9 +1,8 @@
 //! Every bound and every clock of this crate, with its reason. Nothing a peer or the owner can grow
 //! is unbounded; what does not fit is refused or dropped, never queued.
 //!
-//! Worst case in memory: [`INBOX_BYTES_MAX`] + [`PUBLISH_BYTES_MAX`] + per connected peer
-//! ([`OUTBOX_BYTES_MAX`] + two frames in the hands of its link + the gossip queue of
-//! [GOSSIP_QUEUE_MAX] payloads).
+//! Worst case in memory: [`INBOX_BYTES_MAX`] + [`PUBLISH_BYTES_MAX`] + per connected peer [`OUTBOX_BYTES_MAX`], two frames
+//! in the hands of its link, and 1,024 payloads in its gossip queue (they wait there for at most 5 s).
 
 use std::time::Duration;
 
