@@ -1,1 +1,46 @@
-//! bridge
+//! From a client's bytes to the mesh and back: transport (bytes and frames) × dialect (frames and
+//! requests) × session (meaning).
+//!
+//! It never sees libp2p or redb: what it asks of a node is in [`backend`]. Its one contract: a client
+//! that has the reply to its join gets every message of the room that is delivered from then on, once,
+//! in rising order of number, however slowly it reads; and memory stays within [`limits`].
+//!
+//! The driver makes a [`Hub`], tells it what happens ([`Hub::notify`], [`Hub::tell`]) and answers calls
+//! ([`Reply::send`]), all on one thread and in the order of the engine's effects. [`Bridge`] serves the
+//! listeners that it is given.
+//!
+//! In reading order: [`backend`] (the seam), [`config`], `reply`, `hub` (who gets what), `outbox` and
+//! `link` (what waits for one reader), `session` and `job` (what requests mean), `dialect`,
+//! `transport`, `connection`, `serve` and `http` (listeners), `convert` (core types to wire types),
+//! `refusal` (codes), `ids`, [`limits`].
+
+#![warn(missing_docs)]
+
+pub mod backend;
+pub mod config;
+mod connection;
+mod convert;
+mod dialect;
+mod http;
+mod hub;
+mod ids;
+mod job;
+pub mod limits;
+mod link;
+mod outbox;
+mod refusal;
+mod reply;
+mod serve;
+mod session;
+mod transport;
+
+pub use backend::{Mesh, Reads};
+pub use config::Config;
+pub use hub::Hub;
+pub use reply::Reply;
+pub use serve::Bridge;
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! The seam to the rest of a node: what the bridge asks of the mesh and reads of the store.
+
+use mesh::{
+    command::Command,
+    entry::{Facts, Said},
+    id::{At, LogId, MessageId, RoomId},
+    number::Number,
+};
+
+use crate::reply::Reply;
+
+/// The way to a node's engine.
+pub trait Mesh: Send + Sync + 'static {
+    /// Asks. Never blocks. `reply` is answered with [`Reply::send`] on the thread that calls
+    /// [`crate::Hub::notify`], in the order of the engine's effects; dropping it (the engine's queue is
+    /// full, the node is going down) tells the client `internal_error`.
+    fn call(&self, command: Command, reply: Reply);
+}
+
+/// Reads of what is durable and of ephemeral rooms alike. What was committed before a read began is
+/// seen by it. Called from async code and from blocking threads, by many at once.
+#[expect(clippy::missing_errors_doc, reason = "one error, documented at its type")]
+pub trait Reads: Send + Sync + 'static {
+    /// The oldest `limit` rows of the delivery log above `after`, ascending.
+    fn page_since(&self, room: RoomId, after: Number, limit: usize) -> Result<Vec<Row>, ReadError>;
+
+    /// The newest `limit` rows of the delivery log, ascending; with `before_ms` of those written
+    /// before that time (unix milliseconds).
+    fn page_newest(
+        &self,
+        room: RoomId,
+        limit: usize,
+        before_ms: Option<u64>,
+    ) -> Result<Vec<Row>, ReadError>;
+
+    /// The message of this id, under the number it was delivered with here.
+    fn by_message(&self, room: RoomId, message: MessageId) -> Result<Option<Row>, ReadError>;
+
+    /// The message that was ever given this number, under the number it was delivered with here.
+    fn by_number(&self, room: RoomId, number: Number) -> Result<Option<Row>, ReadError>;
+
+    /// The entry at a place, if it was delivered here.
+    fn row_at(&self, room: RoomId, at: At) -> Result<Option<Row>, ReadError>;
+
+    /// The highest number delivered here; [`Number::ZERO`] in an empty room.
+    fn tip(&self, room: RoomId) -> Result<Number, ReadError>;
+
+    /// What a cursor of another node has not proven seen, ascending by numbers above the cursor.
+    fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError>;
+
+    /// Whether a cursor is in this node's delivery log.
+    fn serves(&self, room: RoomId, cursor: Number) -> Result<Serves, ReadError>;
+}
+
+/// Where a cursor is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serves {
+    /// In this node's delivery log: [`Reads::page_since`] goes on from it.
+    Here,
+    /// Not in it: [`Reads::roam`].
+    Foreign,
+}
+
+/// A message as it was delivered here.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Its number here (in [`Reads::roam`]: its first number above the cursor).
+    pub number: Number,
+    /// Its lowest number anywhere.
+    pub canonical: Number,
+    /// Where it is.
+    pub at: At,
+    /// Whose log it is in.
+    pub log: LogId,
+    /// Its id.
+    pub message: MessageId,
+    /// Clock, wall time, kind.
+    pub facts: Facts,
+    /// What was said. `None`: no longer kept, or of a kind that this version does not know.
+    pub said: Option<Said>,
+}
+
+/// What a client that came from another node has to be given.
+#[derive(Clone, Debug, Default)]
+pub struct Roam {
+    /// What can be served now.
+    pub rows: Vec<Row>,
+    /// What has no number above the cursor.
+    pub unproven: Vec<At>,
+    /// `unproven` has to be numbered, or the cursor is above everything here: ask with
+    /// [`Command::Roam`], then read again.
+    pub needs_claim: bool,
+}
+
+/// The store cannot be read. The client is told `internal_error`.
+#[derive(Debug, thiserror::Error)]
+#[error("read the store")]
+pub struct ReadError(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+impl ReadError {
+    /// From what the store says.
+    pub fn new(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ReadError {
+        ReadError(source.into())
+    }
+}

@@ -1,0 +1,288 @@
+//! One connection: its session, its timers, its writer. One task, whatever goes on.
+
+use std::{collections::VecDeque, pin::pin, sync::Arc};
+
+use mesh::{command::Command, id::RoomId, number::Number};
+use protocol::event::{Event, Heartbeat};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+use crate::{
+    backend::{Mesh, ReadError},
+    config::Config,
+    hub::Hub,
+    job::{Found, Job},
+    limits,
+    link::{Life, Link},
+    outbox::{Page, Work},
+    reply::{Failure, Hook, Reply, Ticket},
+    session::{Session, Step, Steps},
+    transport::{Sink, Source},
+};
+
+/// What all connections share.
+pub(crate) struct Shared {
+    pub(crate) config: Arc<Config>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) mesh: Arc<dyn Mesh>,
+    /// See [`limits::READS_AT_ONCE`].
+    pub(crate) reads: Semaphore,
+}
+
+/// Serves a connection until it ends, and detaches its agent.
+pub(crate) async fn serve<R: Source, W: Sink>(shared: Arc<Shared>, source: R, sink: W) {
+    let link = shared.hub.connect();
+    let session = Session::new(shared.config.clone(), shared.hub.clone());
+    let now = Instant::now();
+    let mut connection = Connection {
+        shared: shared.clone(),
+        link: link.clone(),
+        session,
+        source,
+        opened: now,
+        beat: now,
+        unread_until: now,
+    };
+    {
+        let mut writing = pin!(write(&shared, &link, sink));
+        tokio::select! {
+            () = connection.read() => {
+                link.drain();
+                // A reader too slow for its last frames does not keep the connection.
+                drop(timeout(limits::FLUSH_WITHIN, &mut writing).await);
+            }
+            () = &mut writing => {}
+        }
+    }
+    connection.end().await;
+}
+
+struct Connection<R> {
+    shared: Arc<Shared>,
+    link: Arc<Link>,
+    session: Session,
+    source: R,
+    opened: Instant,
+    /// When the last heartbeat was sent.
+    beat: Instant,
+    /// Until then nothing was read, for the client's replies were not taken.
+    unread_until: Instant,
+}
+
+impl<R: Source> Connection<R> {
+    /// Until the connection is to end.
+    async fn read(&mut self) {
+        let mut timer = pin!(sleep_until(self.due()));
+        loop {
+            for (ticket, answer) in self.link.take_answers() {
+                let steps = self.session.on_answer(ticket, answer);
+                self.perform(steps).await;
+            }
+            if self.link.life() != Life::Open {
+                return;
+            }
+            let reads = self.session.takes_requests() && self.link.takes_replies();
+            if !reads {
+                self.unread_until = Instant::now();
+            }
+            tokio::select! {
+                received = self.source.next(), if reads => match received {
+                    Ok(request) => {
+                        let steps = self.session.on_request(request);
+                        self.perform(steps).await;
+                    }
+                    Err(gone) => {
+                        tracing::debug!(error = &gone as &dyn std::error::Error, "a client left");
+                        return;
+                    }
+                },
+                () = self.link.session_woken() => {}
+                () = &mut timer => {
+                    if !self.tick(reads) {
+                        return;
+                    }
+                    timer.as_mut().reset(self.due());
+                }
+            }
+        }
+    }
+
+    /// When the next of the timers may have run out.
+    fn due(&self) -> Instant {
+        let timeouts = &self.shared.config.timeouts;
+        let silent = self.heard() + timeouts.silence;
+        let due = silent.min(self.beat + timeouts.heartbeat);
+        if self.session.is_fresh() { due.min(self.opened + timeouts.register) } else { due }
+    }
+
+    fn heard(&self) -> Instant {
+        self.source.heard().max(self.unread_until)
+    }
+
+    /// Looks at the timers. `false`: the connection is to end.
+    fn tick(&mut self, reads: bool) -> bool {
+        let timeouts = &self.shared.config.timeouts;
+        let now = Instant::now();
+        if self.session.is_fresh() && now >= self.opened + timeouts.register {
+            return false;
+        }
+        if reads && now >= self.heard() + timeouts.silence {
+            return false;
+        }
+        if now >= self.beat + timeouts.heartbeat {
+            self.beat = now;
+            let ping = self.shared.hub.encode(&Event::Ping(Heartbeat { heartbeat: true }));
+            self.link.event(ping);
+        }
+        true
+    }
+
+    /// Does what the session wants, and what it wants then.
+    async fn perform(&mut self, steps: Steps) {
+        let mut steps = VecDeque::from(steps);
+        while let Some(step) = steps.pop_front() {
+            match step {
+                Step::Reply(bytes) => self.link.reply(bytes),
+                Step::Replay { room, number, bytes } => self.link.replay(room, number, bytes),
+                Step::Call { ticket, command, hook } => self.call(ticket, command, hook),
+                Step::Read { ticket, job } => {
+                    let found = find(&self.shared, job).await;
+                    for step in self.session.on_found(ticket, found).into_iter().rev() {
+                        steps.push_front(step);
+                    }
+                }
+                Step::Hold(room) => self.link.hold(room),
+                Step::Release(room, seen) => self.link.release(room, seen),
+                Step::Open => self.link.open(),
+                Step::Close => self.link.drain(),
+            }
+        }
+    }
+
+    fn call(&self, ticket: Ticket, command: Command, hook: Hook) {
+        let hub = &self.shared.hub;
+        let hook = match hook {
+            // Seated now: no event that follows the join may be missed.
+            Hook::Join { room, .. } => Hook::Join { room, fresh: hub.seat(&self.link, room) },
+            Hook::None | Hook::Attach { .. } | Hook::Leave { .. } => hook,
+        };
+        let reply = Reply::to_link(hub.clone(), self.link.clone(), ticket, hook);
+        self.shared.mesh.call(command, reply);
+    }
+
+    /// Takes the agent out of the mesh, unless a newer connection has it.
+    async fn end(mut self) {
+        self.link.end();
+        // An agent that is being attached has to be detached, too.
+        while self.session.is_attaching() {
+            for (ticket, answer) in self.link.take_answers() {
+                // Nobody is left to be told.
+                drop(self.session.on_answer(ticket, answer));
+            }
+            if self.session.is_attaching() {
+                self.link.session_woken().await;
+            }
+        }
+        self.shared.hub.disconnect(&self.link);
+        let Some(caller) = self.session.caller() else { return };
+        let seen = self.link.seen();
+        for _ in 0..limits::DETACH_TRIES_MAX {
+            let (reply, answer) = Reply::once();
+            let detach = Command::Detach { caller: caller.clone(), seen: seen.clone() };
+            self.shared.mesh.call(detach, reply);
+            match answer.await {
+                Ok(Ok(_) | Err(Failure::Refused(_))) => return,
+                Ok(Err(Failure::Unanswered)) | Err(_) => sleep(limits::DETACH_RETRY).await,
+            }
+        }
+        tracing::warn!("an agent could not be detached: the node does not take commands");
+    }
+}
+
+/// Reads, on a blocking thread where it may take long.
+pub(crate) async fn find(shared: &Arc<Shared>, job: Job) -> Result<Found, ReadError> {
+    if !job.is_long() {
+        return job.run(&**shared.hub.reads());
+    }
+    let hub = shared.hub.clone();
+    blocking(shared, move || job.run(&**hub.reads())).await
+}
+
+async fn blocking<T: Send + 'static>(
+    shared: &Shared,
+    read: impl FnOnce() -> Result<T, ReadError> + Send + 'static,
+) -> Result<T, ReadError> {
+    let permit = shared.reads.acquire().await.map_err(ReadError::new)?;
+    let found = tokio::task::spawn_blocking(read).await.map_err(ReadError::new)?;
+    drop(permit);
+    found
+}
+
+/// Writes what is queued, until the connection ends.
+async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, mut sink: W) {
+    let mut batch = Vec::new();
+    while let Some(work) = link.next(&mut batch) {
+        match work {
+            Work::Wait => {
+                batch = Vec::new();
+                link.writer_woken().await;
+            }
+            Work::Write => {
+                if sink.write(&batch).await.is_err() {
+                    link.end();
+                    return;
+                }
+            }
+            Work::CatchUp { room, after, rows } => {
+                if !catch_up(shared, link, room, after, rows).await {
+                    link.drain();
+                }
+            }
+        }
+    }
+    if link.life() == Life::Draining {
+        sink.close().await;
+    }
+}
+
+/// Reads a page of a room that lags. `false`: the store cannot be read.
+async fn catch_up(
+    shared: &Arc<Shared>,
+    link: &Arc<Link>,
+    room: RoomId,
+    after: Number,
+    rows: usize,
+) -> bool {
+    let (hub, reader) = (shared.hub.clone(), link.clone());
+    match blocking(shared, move || hub.page(&reader, room, after, rows)).await {
+        Ok(page) => {
+            if !link.caught_up(room, page) {
+                tracing::warn!(%room, "the delivery log lacks what was announced");
+            }
+            true
+        }
+        Err(error) => {
+            tracing::error!(error = &error as &dyn std::error::Error, "a reader is given up");
+            false
+        }
+    }
+}
+
+impl Hub {
+    /// Reads and encodes a page of the delivery log for one member.
+    fn page(
+        &self,
+        link: &Link,
+        room: RoomId,
+        after: Number,
+        rows: usize,
+    ) -> Result<Page, ReadError> {
+        let rows = self.reads().page_since(room, after, rows)?;
+        let last = rows.last().map(|row| row.number);
+        let me = link.me();
+        let frames = rows.iter().filter_map(|row| self.encode_row(me, room, row)).collect();
+        Ok(Page { after, last, frames })
+    }
+}

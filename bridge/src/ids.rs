@@ -1,0 +1,66 @@
+//! Ids that the bridge makes.
+
+use std::{
+    fmt::Write as _,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// Ids of frames: unique, cheap, and not to be guessed from outside. UUIDs of version 8.
+#[derive(Debug)]
+pub(crate) struct FrameIds {
+    start: [u8; 8],
+    next: AtomicU64,
+}
+
+impl FrameIds {
+    pub(crate) fn new() -> FrameIds {
+        FrameIds { start: random(), next: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn fresh(&self) -> String {
+        let next = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&self.start);
+        id[8..].copy_from_slice(&next.to_be_bytes());
+        uuid(id, 8)
+    }
+}
+
+/// An id for an agent that gave none: a UUID of version 4.
+pub(crate) fn agent() -> String {
+    uuid(random(), 4)
+}
+
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("a system without randomness cannot run a node");
+    bytes
+}
+
+fn uuid(mut bytes: [u8; 16], version: u8) -> String {
+    bytes[6] = bytes[6] & 0x0f | version << 4;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let mut text = String::with_capacity(36);
+    for (i, byte) in bytes.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        write!(text, "{byte:02x}").expect("writing to a String cannot fail");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_uuids_and_differ() {
+        let ids = FrameIds::new();
+        let (a, b) = (ids.fresh(), ids.fresh());
+        assert_ne!(a, b);
+        assert_eq!((a.len(), a.as_bytes()[14]), (36, b'8'));
+        assert_eq!(agent().as_bytes()[14], b'4');
+        assert!(b"89ab".contains(&agent().as_bytes()[19]));
+    }
+}

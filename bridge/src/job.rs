@@ -1,0 +1,205 @@
+//! Reads that a session wants done: decided without I/O, done by the connection, on a blocking
+//! thread where they may be long.
+
+use mesh::{
+    id::{At, MessageId, RoomId},
+    number::Number,
+};
+
+use crate::{
+    backend::{ReadError, Reads, Row, Serves},
+    limits,
+};
+
+/// What is to be read.
+#[derive(Clone, Debug)]
+pub(crate) enum Job {
+    Tip(RoomId),
+    Message(RoomId, MessageId),
+    History(History),
+    /// What an agent that comes back missed, for each room above its cursor.
+    Missed(Vec<(RoomId, Cursor)>),
+}
+
+/// A page of history.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    pub(crate) room: RoomId,
+    pub(crate) from: From,
+    pub(crate) limit: usize,
+    pub(crate) before_ms: Option<u64>,
+}
+
+/// Where a page begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum From {
+    /// The newest.
+    Newest,
+    /// The oldest after a number.
+    After(Cursor),
+    /// The oldest after a message.
+    AfterMessage(MessageId),
+}
+
+/// A client's place in a room.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cursor {
+    pub(crate) number: Number,
+    /// The mesh was asked already to number what this cursor has not proven seen.
+    pub(crate) claimed: bool,
+}
+
+/// What was read.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Tip(Number),
+    Message(Option<Row>),
+    Rows(Vec<Row>),
+    NoSuchMessage,
+    /// Nothing yet: the mesh must be asked to number these first.
+    Claim(Claim),
+    Missed(Missed),
+}
+
+/// What a cursor has not proven seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Claim {
+    pub(crate) room: RoomId,
+    pub(crate) cursor: Number,
+    pub(crate) entries: Vec<At>,
+}
+
+/// What an agent that comes back missed.
+#[derive(Debug, Default)]
+pub(crate) struct Missed {
+    /// The newest [`limits::MISSED_MAX`], oldest first, rising within each room.
+    pub(crate) rows: Vec<(RoomId, Row)>,
+    /// How far each room was read.
+    pub(crate) seen: Vec<(RoomId, Number)>,
+    /// Rooms to be read once the mesh has numbered what is missing.
+    pub(crate) claims: Vec<Claim>,
+}
+
+impl Job {
+    /// Whether it may take so long that others would notice.
+    pub(crate) fn is_long(&self) -> bool {
+        match self {
+            Job::Tip(_) | Job::Message(..) => false,
+            Job::History(_) | Job::Missed(_) => true,
+        }
+    }
+
+    pub(crate) fn run(self, reads: &dyn Reads) -> Result<Found, ReadError> {
+        match self {
+            Job::Tip(room) => reads.tip(room).map(Found::Tip),
+            Job::Message(room, message) => reads.by_message(room, message).map(Found::Message),
+            Job::History(history) => history.run(reads),
+            Job::Missed(rooms) => missed(reads, rooms).map(Found::Missed),
+        }
+    }
+}
+
+impl History {
+    fn run(self, reads: &dyn Reads) -> Result<Found, ReadError> {
+        let cursor = match self.from {
+            From::Newest => {
+                return reads.page_newest(self.room, self.limit, self.before_ms).map(Found::Rows);
+            }
+            From::After(cursor) => cursor,
+            From::AfterMessage(message) => match reads.by_message(self.room, message)? {
+                Some(row) => Cursor { number: row.number, claimed: false },
+                None => return Ok(Found::NoSuchMessage),
+            },
+        };
+        let mut found = since(reads, self.room, cursor, self.limit)?;
+        if let (Found::Rows(rows), Some(before)) = (&mut found, self.before_ms) {
+            rows.retain(|row| row.facts.wall_ms < before);
+        }
+        Ok(found)
+    }
+}
+
+/// The oldest `limit` messages that a cursor has not proven seen.
+fn since(
+    reads: &dyn Reads,
+    room: RoomId,
+    cursor: Cursor,
+    limit: usize,
+) -> Result<Found, ReadError> {
+    let Cursor { number, claimed } = cursor;
+    if number == Number::ZERO || reads.serves(room, number)? == Serves::Here {
+        return reads.page_since(room, number, limit).map(Found::Rows);
+    }
+    let roam = reads.roam(room, number, limit)?;
+    if roam.needs_claim && !claimed {
+        return Ok(Found::Claim(Claim { room, cursor: number, entries: roam.unproven }));
+    }
+    Ok(Found::Rows(roam.rows))
+}
+
+fn missed(reads: &dyn Reads, rooms: Vec<(RoomId, Cursor)>) -> Result<Missed, ReadError> {
+    let mut missed = Missed::default();
+    for (room, cursor) in rooms {
+        let number = cursor.number;
+        let rows = if number == Number::ZERO || reads.serves(room, number)? == Serves::Here {
+            let newest = reads.page_newest(room, limits::MISSED_MAX, None)?;
+            newest.into_iter().filter(|row| row.number > number).collect()
+        } else {
+            match since(reads, room, cursor, limits::HISTORY_ROWS_MAX)? {
+                Found::Claim(claim) => {
+                    missed.claims.push(claim);
+                    continue;
+                }
+                Found::Rows(rows) => rest(reads, room, rows)?,
+                Found::Tip(_) | Found::Message(_) | Found::NoSuchMessage | Found::Missed(_) => {
+                    unreachable!("since() gives rows or a claim")
+                }
+            }
+        };
+        if let Some(last) = rows.last() {
+            missed.seen.push((room, last.number));
+        }
+        missed.rows.extend(rows.into_iter().map(|row| (room, row)));
+        missed.trim();
+    }
+    Ok(missed)
+}
+
+/// A full page of what a roaming cursor has not seen is followed by what came after it.
+fn rest(reads: &dyn Reads, room: RoomId, mut rows: Vec<Row>) -> Result<Vec<Row>, ReadError> {
+    if rows.len() >= limits::HISTORY_ROWS_MAX
+        && let Some(last) = rows.last().map(|row| row.number)
+    {
+        let newest = reads.page_newest(room, limits::MISSED_MAX, None)?;
+        rows.extend(newest.into_iter().filter(|row| row.number > last));
+    }
+    Ok(rows)
+}
+
+impl Missed {
+    /// Adds what another job found.
+    pub(crate) fn merge(&mut self, other: Missed) {
+        self.rows.extend(other.rows);
+        self.seen.extend(other.seen);
+        self.claims.extend(other.claims);
+        self.trim();
+    }
+
+    /// Rows of different rooms by time; of one room they stay in the order of their numbers, so that
+    /// the oldest number is dropped first even where clocks disagree.
+    fn trim(&mut self) {
+        let mut latest = std::collections::HashMap::new();
+        let rows = std::mem::take(&mut self.rows);
+        let mut timed: Vec<_> = rows
+            .into_iter()
+            .map(|(room, row)| {
+                let time = latest.entry(room).or_insert(0);
+                *time = row.facts.wall_ms.max(*time);
+                (*time, room, row)
+            })
+            .collect();
+        timed.sort_by_key(|(time, room, row)| (*time, *room, row.number));
+        let surplus = timed.len().saturating_sub(limits::MISSED_MAX);
+        self.rows = timed.into_iter().skip(surplus).map(|(_, room, row)| (room, row)).collect();
+    }
+}

@@ -1,0 +1,358 @@
+//! What waits for one reader, bounded.
+//!
+//! Three kinds of frames, three ways to be bounded. *Replies* are held back at their origin: nothing
+//! more is read from a client that does not take them. *Messages* have numbers: when the queue is
+//! full the room lags, its messages are not queued but read again from the delivery log once the
+//! queue has drained, page by page until nothing newer was announced. *Events* without numbers go to
+//! a spill ring of their own when the queue is full, where the oldest is dropped.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Bound,
+};
+
+use bytes::Bytes;
+use mesh::{id::RoomId, number::Number};
+
+use crate::limits;
+
+/// A line that waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) bytes: Bytes,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Reply,
+    Event,
+    Message { room: RoomId, number: Number },
+}
+
+/// Delivery of one room's messages to one connection.
+#[derive(Debug, Default)]
+struct Seat {
+    /// Everything up to here was queued, or was never to be. Zero: nothing was announced yet.
+    queued: Number,
+    /// What came before the first that was announced.
+    first: Number,
+    /// The last one that was written.
+    written: Number,
+    /// The newest that was announced while it was not queued.
+    latest: Number,
+    /// Messages above `queued` are to be read from the delivery log.
+    lags: bool,
+    /// Reasons not to deliver at the moment.
+    holds: usize,
+}
+
+/// What the writer is to do next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Write the frames it was given.
+    Write,
+    /// Read `rows` rows of a room that lags.
+    CatchUp { room: RoomId, after: Number, rows: usize },
+    /// Nothing for now.
+    Wait,
+}
+
+/// A page of a room that lags.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// What was asked for.
+    pub(crate) after: Number,
+    /// The last row that was read; `None` if there was none.
+    pub(crate) last: Option<Number>,
+    /// What the connection is to get of it, ascending, each with its mention of the agent, if any.
+    pub(crate) frames: Vec<(Number, Bytes, Option<Bytes>)>,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    queue: VecDeque<Frame>,
+    queue_bytes: usize,
+    reply_bytes: usize,
+    spill: VecDeque<Frame>,
+    spill_bytes: usize,
+    seats: BTreeMap<RoomId, Seat>,
+    lagging: usize,
+    /// The room that was caught up with last.
+    turn: Option<RoomId>,
+    page_rows: usize,
+    writes: u32,
+    /// Only replies: the agent has not been told yet that it is registered.
+    quiet: bool,
+}
+
+impl Outbox {
+    pub(crate) fn new() -> Outbox {
+        Outbox {
+            queue: VecDeque::new(),
+            queue_bytes: 0,
+            reply_bytes: 0,
+            spill: VecDeque::new(),
+            spill_bytes: 0,
+            seats: BTreeMap::new(),
+            lagging: 0,
+            turn: None,
+            page_rows: limits::CATCH_UP_ROWS_FIRST,
+            writes: 0,
+            quiet: true,
+        }
+    }
+
+    /// Events may go out.
+    pub(crate) fn open(&mut self) {
+        self.quiet = false;
+    }
+
+    /// Whether the client has taken its replies so far that it may ask for more.
+    pub(crate) fn takes_replies(&self) -> bool {
+        self.reply_bytes <= limits::REPLY_BYTES_MAX
+    }
+
+    pub(crate) fn reply(&mut self, bytes: Bytes) {
+        self.reply_bytes += bytes.len();
+        self.push(Frame { bytes, kind: Kind::Reply });
+    }
+
+    /// Queues a missed message behind the reply that announced it.
+    pub(crate) fn replay(&mut self, room: RoomId, number: Number, bytes: Bytes) {
+        self.push(Frame { bytes, kind: Kind::Message { room, number } });
+    }
+
+    /// Queues an event that has no number.
+    pub(crate) fn event(&mut self, bytes: Bytes) {
+        let frame = Frame { bytes, kind: Kind::Event };
+        if !self.quiet && self.spill.is_empty() && self.fits(frame.bytes.len()) {
+            return self.push(frame);
+        }
+        self.spill_bytes += frame.bytes.len();
+        self.spill.push_back(frame);
+        while self.spill.len() > limits::SPILL_FRAMES_MAX
+            || (self.spill_bytes > limits::SPILL_BYTES_MAX && self.spill.len() > 1)
+        {
+            let oldest = self.spill.pop_front();
+            self.spill_bytes -= oldest.map_or(0, |frame| frame.bytes.len());
+        }
+    }
+
+    /// Queues a message for a seated connection, or leaves it to the delivery log. `bytes` is `None`
+    /// when its content was not at hand.
+    pub(crate) fn message(
+        &mut self,
+        room: RoomId,
+        number: Number,
+        bytes: Option<&Bytes>,
+        mention: Option<&Bytes>,
+    ) {
+        let fits = bytes.is_some_and(|bytes| self.fits(bytes.len())) && !self.quiet;
+        let Some(seat) = self.seats.get_mut(&room) else { return };
+        if number <= seat.queued {
+            return;
+        }
+        if seat.latest == Number::ZERO {
+            seat.first = Number(number.0.saturating_sub(1));
+        }
+        seat.latest = number;
+        match bytes {
+            Some(bytes) if fits && seat.holds == 0 && !seat.lags => {
+                seat.queued = number;
+                self.push(Frame { bytes: bytes.clone(), kind: Kind::Message { room, number } });
+                if let Some(mention) = mention {
+                    self.event(mention.clone());
+                }
+            }
+            Some(_) | None => {
+                if seat.queued == Number::ZERO {
+                    // It wants everything from here on.
+                    seat.queued = seat.first;
+                }
+                if !seat.lags {
+                    seat.lags = true;
+                    self.lagging += 1;
+                }
+            }
+        }
+    }
+
+    /// Seats it; `false` if it was seated. `held`: until [`Outbox::release`].
+    pub(crate) fn seat(&mut self, room: RoomId, held: bool) -> bool {
+        if self.seats.contains_key(&room) {
+            return false;
+        }
+        self.seats.insert(room, Seat { holds: usize::from(held), ..Seat::default() });
+        true
+    }
+
+    pub(crate) fn unseat(&mut self, room: RoomId) {
+        if self.seats.remove(&room).is_some_and(|seat| seat.lags) {
+            self.lagging -= 1;
+        }
+    }
+
+    pub(crate) fn rooms(&self) -> Vec<RoomId> {
+        self.seats.keys().copied().collect()
+    }
+
+    /// Messages of the room stay out of the queue until [`Outbox::release`].
+    pub(crate) fn hold(&mut self, room: RoomId) {
+        if let Some(seat) = self.seats.get_mut(&room) {
+            seat.holds += 1;
+        }
+    }
+
+    /// Ends a hold. Everything up to `seen` was given to the client in the meantime.
+    pub(crate) fn release(&mut self, room: RoomId, seen: Number) {
+        let Some(seat) = self.seats.get_mut(&room) else { return };
+        seat.holds = seat.holds.saturating_sub(1);
+        seat.queued = seat.queued.max(seen);
+        self.settle(room);
+    }
+
+    /// The last number written per room, where there is one.
+    pub(crate) fn seen(&self) -> Vec<(RoomId, Number)> {
+        let written = self.seats.iter().map(|(room, seat)| (*room, seat.written));
+        written.filter(|(_, number)| *number > Number::ZERO).collect()
+    }
+
+    /// Where another connection of the agent goes on, for rooms where anything was announced.
+    pub(crate) fn resume_points(&self) -> Vec<(RoomId, Number)> {
+        let announced = self.seats.iter().filter(|(_, seat)| seat.latest > Number::ZERO);
+        announced.map(|(room, seat)| (*room, seat.written.max(seat.first))).collect()
+    }
+
+    /// Takes the answer to [`Work::CatchUp`]. Returns `false` if the delivery log does not have what
+    /// was announced: then live delivery goes on without it.
+    pub(crate) fn caught_up(&mut self, room: RoomId, page: Page) -> bool {
+        let Some(seat) = self.seats.get_mut(&room) else { return true };
+        if seat.queued != page.after {
+            return true; // Seated anew, or released, in the meantime.
+        }
+        let complete = match page.last {
+            Some(last) => {
+                seat.queued = last;
+                true
+            }
+            None => {
+                let complete = seat.latest <= seat.queued;
+                seat.queued = seat.queued.max(seat.latest);
+                complete
+            }
+        };
+        let size: usize = page.frames.iter().map(|(_, bytes, _)| bytes.len()).sum();
+        for (number, bytes, mention) in page.frames {
+            self.push(Frame { bytes, kind: Kind::Message { room, number } });
+            if let Some(mention) = mention {
+                self.event(mention);
+            }
+        }
+        self.page_rows = (self.page_rows * limits::CATCH_UP_BYTES / size.max(1))
+            .clamp(self.page_rows / 4, self.page_rows * 2)
+            .clamp(1, limits::CATCH_UP_ROWS_MAX);
+        self.settle(room);
+        complete
+    }
+
+    /// Says what is to be done next. `batch` comes with what has been written since, and leaves with
+    /// what is to be written.
+    pub(crate) fn next(&mut self, batch: &mut Vec<Frame>) -> Work {
+        self.wrote(batch);
+        let drained = self.queue.is_empty() && (self.spill.is_empty() || self.quiet);
+        if (drained || self.writes >= limits::WRITES_PER_CATCH_UP)
+            && let Some((room, after)) = self.next_lagging()
+        {
+            self.writes = 0;
+            self.turn = Some(room);
+            return Work::CatchUp { room, after, rows: self.page_rows };
+        }
+        if self.queue.is_empty() && !self.quiet {
+            self.queue.append(&mut self.spill);
+            self.queue_bytes += std::mem::take(&mut self.spill_bytes);
+        }
+        let mut size = 0;
+        while let Some(frame) = self.queue.front() {
+            size += frame.bytes.len();
+            if size > limits::WRITE_BYTES && !batch.is_empty() {
+                break;
+            }
+            self.queue_bytes -= frame.bytes.len();
+            batch.extend(self.queue.pop_front());
+        }
+        if batch.is_empty() {
+            self.shrink();
+            return Work::Wait;
+        }
+        self.writes += 1;
+        Work::Write
+    }
+
+    fn wrote(&mut self, batch: &mut Vec<Frame>) {
+        for frame in batch.drain(..) {
+            match frame.kind {
+                Kind::Reply => self.reply_bytes -= frame.bytes.len(),
+                Kind::Event => {}
+                Kind::Message { room, number } => {
+                    if let Some(seat) = self.seats.get_mut(&room) {
+                        seat.written = seat.written.max(number);
+                    }
+                }
+            }
+        }
+    }
+
+    fn fits(&self, len: usize) -> bool {
+        self.queue.is_empty()
+            || (self.queue.len() < limits::QUEUE_FRAMES_MAX
+                && self.queue_bytes + len <= limits::QUEUE_BYTES_MAX)
+    }
+
+    fn push(&mut self, frame: Frame) {
+        self.queue_bytes += frame.bytes.len();
+        self.queue.push_back(frame);
+    }
+
+    /// A room that has nothing left to catch up with is live again.
+    fn settle(&mut self, room: RoomId) {
+        let Some(seat) = self.seats.get_mut(&room) else { return };
+        if seat.lags && seat.latest <= seat.queued {
+            seat.lags = false;
+            self.lagging -= 1;
+        }
+    }
+
+    /// The rooms that lag take turns.
+    fn next_lagging(&self) -> Option<(RoomId, Number)> {
+        if self.lagging == 0 || self.quiet {
+            return None;
+        }
+        let start = self.turn.map_or(Bound::Unbounded, Bound::Excluded);
+        let later = self.seats.range((start, Bound::Unbounded));
+        let mut rooms = later.chain(self.seats.iter());
+        let (room, seat) = rooms.find(|(_, seat)| seat.lags && seat.holds == 0)?;
+        Some((*room, seat.queued))
+    }
+
+    /// What a burst has grown is given back.
+    fn shrink(&mut self) {
+        if self.queue.capacity() > limits::QUEUE_FRAMES_MAX / 16 {
+            self.queue = VecDeque::new();
+        }
+        if self.spill.capacity() > limits::SPILL_FRAMES_MAX / 16 && self.spill.is_empty() {
+            self.spill = VecDeque::new();
+        }
+    }
+
+    /// Frames and bytes that wait, for tests of the bounds.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> (usize, usize) {
+        (self.queue.len() + self.spill.len(), self.queue_bytes + self.spill_bytes)
+    }
+}
+
+#[cfg(test)]
+#[path = "outbox_tests.rs"]
+mod tests;

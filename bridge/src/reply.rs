@@ -1,0 +1,89 @@
+//! The way back of a call's answer.
+
+use std::sync::Arc;
+
+use mesh::{
+    command::{Outcome, Refused},
+    id::{AgentId, KeyPrint, RoomId},
+};
+use tokio::sync::oneshot;
+
+use crate::{hub::Hub, link::Link};
+
+/// Names a call of one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket(pub(crate) u64);
+
+/// How a call ended.
+pub(crate) type Answer = Result<Outcome, Failure>;
+
+/// Why a call came to nothing.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The mesh says no.
+    Refused(Refused),
+    /// The mesh said nothing: its queue was full, or the node is going down.
+    Unanswered,
+}
+
+/// What routing has to know of an answer. It is told on the engine's thread, so that it is in force
+/// for the very next event.
+#[derive(Debug)]
+pub(crate) enum Hook {
+    /// Nothing.
+    None,
+    /// The connection is this agent's.
+    Attach { agent: AgentId, key: KeyPrint },
+    /// It was seated when it asked (`fresh`: not before): events that the join causes may come
+    /// before its answer.
+    Join { room: RoomId, fresh: bool },
+    /// Its seat is to be taken away.
+    Leave { room: RoomId },
+}
+
+/// Where the answer to a [`crate::Mesh::call`] goes.
+#[derive(Debug)]
+pub struct Reply {
+    to: Option<To>,
+}
+
+#[derive(Debug)]
+enum To {
+    Link { hub: Arc<Hub>, link: Arc<Link>, ticket: Ticket, hook: Hook },
+    Once(oneshot::Sender<Answer>),
+}
+
+impl Reply {
+    pub(crate) fn to_link(hub: Arc<Hub>, link: Arc<Link>, ticket: Ticket, hook: Hook) -> Reply {
+        Reply { to: Some(To::Link { hub, link, ticket, hook }) }
+    }
+
+    pub(crate) fn once() -> (Reply, oneshot::Receiver<Answer>) {
+        let (sender, receiver) = oneshot::channel();
+        (Reply { to: Some(To::Once(sender)) }, receiver)
+    }
+
+    /// Hands the answer over. Never blocks. To be called on the thread that calls
+    /// [`Hub::notify`], in the order of the effects.
+    pub fn send(mut self, result: Result<Outcome, Refused>) {
+        self.finish(result.map_err(Failure::Refused));
+    }
+
+    fn finish(&mut self, mut answer: Answer) {
+        match self.to.take() {
+            Some(To::Link { hub, link, ticket, hook }) => {
+                hub.answered(&link, hook, &mut answer);
+                link.answer(ticket, answer);
+            }
+            // Nobody waits any more: the connection has ended.
+            Some(To::Once(sender)) => drop(sender.send(answer)),
+            None => {}
+        }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.finish(Err(Failure::Unanswered));
+    }
+}

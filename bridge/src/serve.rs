@@ -1,0 +1,173 @@
+//! Listeners: the caller binds them and says when to stop.
+
+use std::{future::Future, io, pin::pin, sync::Arc};
+
+use mesh::id::RoomId;
+use protocol::{code::Code, frame::encode_reply};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+
+use crate::{
+    backend::Mesh,
+    config::Config,
+    connection::{self, Shared},
+    http,
+    hub::Hub,
+    limits,
+    transport::{LineSink, Lines},
+};
+
+/// Serves clients. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Bridge {
+    shared: Arc<Shared>,
+    connections: Arc<Semaphore>,
+    connections_max: u32,
+    ready: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl std::fmt::Debug for Bridge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bridge").field("connections_max", &self.connections_max).finish()
+    }
+}
+
+impl Bridge {
+    /// Over a hub that the engine's driver feeds, and the way to that engine.
+    #[must_use]
+    pub fn new(config: Config, hub: Arc<Hub>, mesh: Arc<dyn Mesh>) -> Bridge {
+        let max = u32::try_from(config.connections_max).unwrap_or(u32::MAX);
+        let max = max.min(u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX));
+        Bridge {
+            connections: Arc::new(Semaphore::new(max as usize)),
+            connections_max: max,
+            shared: Arc::new(Shared {
+                config: Arc::new(config),
+                hub,
+                mesh,
+                reads: Semaphore::new(limits::READS_AT_ONCE),
+            }),
+            ready: Arc::default(),
+        }
+    }
+
+    /// The settings; the key in them may be rotated.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.shared.config
+    }
+
+    /// What `/readyz` says. Not ready until told so.
+    pub fn set_ready(&self, ready: bool) {
+        self.ready.store(ready, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Serves NDJSON over TCP until `shutdown`; then connections write what is queued, and end.
+    pub async fn serve_tcp(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+        self.accept(shutdown, async || {
+            let (socket, _) = listener.accept().await?;
+            // Without it frames wait for acknowledgements; it works all the same.
+            drop(socket.set_nodelay(true));
+            Ok(Socket::Tcp(socket))
+        })
+        .await;
+    }
+
+    /// Serves NDJSON over a Unix socket until `shutdown`; then connections write what is queued, and
+    /// end. The socket's file is the caller's.
+    pub async fn serve_unix(&self, listener: UnixListener, shutdown: impl Future<Output = ()>) {
+        self.accept(shutdown, async || Ok(Socket::Unix(listener.accept().await?.0))).await;
+    }
+
+    /// Serves HTTP and `/ws` until `shutdown`; then connections write what is queued, and end.
+    ///
+    /// # Errors
+    /// If the listener has no address.
+    pub async fn serve_http(
+        &self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        listener.local_addr()?;
+        let ready = self.ready.clone();
+        let listener = http::Listener::new(listener, self.connections.clone());
+        let bridge = self.clone();
+        let shutdown = async move {
+            shutdown.await;
+            bridge.shared.hub.drain();
+        };
+        let serving = http::serve(listener, self.shared.clone(), ready, shutdown);
+        serving.await?;
+        self.drained().await;
+        Ok(())
+    }
+
+    async fn accept(
+        &self,
+        shutdown: impl Future<Output = ()>,
+        mut next: impl AsyncFnMut() -> io::Result<Socket>,
+    ) {
+        let mut shutdown = pin!(shutdown);
+        loop {
+            let socket = tokio::select! {
+                () = &mut shutdown => break,
+                socket = next() => socket,
+            };
+            match (socket, self.connections.clone().try_acquire_owned()) {
+                (Ok(Socket::Tcp(socket)), Ok(permit)) => self.start(socket.into_split(), permit),
+                (Ok(Socket::Unix(socket)), Ok(permit)) => self.start(socket.into_split(), permit),
+                (Ok(Socket::Tcp(socket)), Err(_)) => self.turn_away(socket).await,
+                (Ok(Socket::Unix(socket)), Err(_)) => self.turn_away(socket).await,
+                (Err(error), _) => {
+                    tracing::warn!(%error, "cannot accept connections; trying again");
+                    sleep(limits::ACCEPT_RETRY).await;
+                }
+            }
+        }
+        self.shared.hub.drain();
+        self.drained().await;
+    }
+
+    fn start<R, W>(&self, (read, write): (R, W), permit: OwnedSemaphorePermit)
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let shared = self.shared.clone();
+        tokio::spawn(async move {
+            connection::serve(shared, Lines::new(read), LineSink(write)).await;
+            drop(permit);
+        });
+    }
+
+    /// One line that says why, if the client takes it at once.
+    async fn turn_away(&self, mut socket: impl AsyncWrite + Unpin) {
+        let text = "the node has as many connections as it may; try again later or at another node";
+        let reply = protocol::reply::Reply::error(Code::InternalError, text);
+        let line = encode_reply(&reply, None, &self.shared.hub.frame_id());
+        // A fresh socket has room for a line; one that has not is dropped without it.
+        drop(timeout(limits::ACCEPT_RETRY, socket.write_all(line.as_bytes())).await);
+    }
+
+    /// Until all connections have ended, or have had their time.
+    async fn drained(&self) {
+        let all = self.connections.acquire_many(self.connections_max);
+        // Those that are left are cut off with the process.
+        drop(timeout(limits::FLUSH_WITHIN * 2, all).await);
+    }
+
+    /// The room that clients know as `lobby`.
+    #[must_use]
+    pub fn lobby(&self) -> RoomId {
+        self.shared.config.lobby
+    }
+}
+
+enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}

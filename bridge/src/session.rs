@@ -1,0 +1,325 @@
+//! What a connection's requests mean, without I/O: requests and answers in, steps out.
+//!
+//! A step is done in its order by the connection, which comes back with what it found. Handlers
+//! return `Result<Steps, Refusal>`; one place makes frames of both.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bytes::Bytes;
+use mesh::{
+    command::{Caller, Command},
+    id::{KeyPrint, RoomId},
+    number::Number,
+};
+use protocol::{
+    code::Code,
+    frame::{Incoming, RequestError, encode_reply},
+    reply::{Empty, Reply as Frame},
+    request::Request,
+    value::Metadata,
+};
+
+use crate::{
+    backend::ReadError,
+    config::Config,
+    hub::Hub,
+    job::{Cursor, Found, From, History, Job},
+    limits,
+    refusal::Refusal,
+    reply::{Answer, Hook, Ticket},
+};
+
+mod answers;
+mod commands;
+mod register;
+
+use register::Resuming;
+
+/// What the connection is to do.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Write a reply.
+    Reply(Bytes),
+    /// Write a missed message.
+    Replay { room: RoomId, number: Number, bytes: Bytes },
+    /// Ask the mesh; the answer comes to [`Session::on_answer`].
+    Call { ticket: Ticket, command: Command, hook: Hook },
+    /// Read; what was found comes to [`Session::on_found`].
+    Read { ticket: Ticket, job: Job },
+    /// Keep live messages of a room back.
+    Hold(RoomId),
+    /// No longer; everything up to the number was given to the client.
+    Release(RoomId, Number),
+    /// Events may go out.
+    Open,
+    /// Write what is queued, then end.
+    Close,
+}
+
+pub(crate) type Steps = Vec<Step>;
+
+/// See the module's text.
+#[derive(Debug)]
+pub(crate) struct Session {
+    config: Arc<Config>,
+    hub: Arc<Hub>,
+    state: State,
+    waiting: BTreeMap<Ticket, Waiting>,
+    /// Contents of calls without an answer, in bytes.
+    waiting_bytes: usize,
+    tickets: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    Fresh,
+    /// The mesh has been asked; later requests wait.
+    Attaching,
+    /// It is read what the agent missed; later requests wait.
+    Resuming(Box<Resuming>),
+    Registered(Me),
+}
+
+/// A registered agent.
+#[derive(Clone, Debug)]
+struct Me {
+    caller: Caller,
+    name: String,
+}
+
+/// A call or a read without an answer.
+#[derive(Debug)]
+struct Waiting {
+    reply_to: Option<String>,
+    bytes: usize,
+    pending: Pending,
+}
+
+/// What the answer is needed for.
+#[derive(Debug)]
+enum Pending {
+    Attach {
+        name: String,
+        caller: (mesh::id::AgentId, KeyPrint),
+    },
+    /// Rooms of an agent that comes back: read, and claimed.
+    Missed,
+    MissedClaim {
+        room: RoomId,
+        cursor: Number,
+    },
+    CreateRoom,
+    /// `join_room`, `leave_room`, `set_typing`.
+    InRoom(RoomId),
+    Say(Box<Saying>),
+    /// A repeated send: the first one is the answer.
+    Repeated(RoomId),
+    Presence(protocol::value::Status),
+    Tip(RoomId),
+    History(History),
+    HistoryClaim(History),
+    ListRooms,
+    ListAgents,
+    RoomInfo,
+}
+
+/// A message on its way, as the reply will show it.
+#[derive(Debug)]
+struct Saying {
+    room: RoomId,
+    content: String,
+    reply_to: Option<String>,
+    metadata: Option<Metadata>,
+}
+
+impl Session {
+    pub(crate) fn new(config: Arc<Config>, hub: Arc<Hub>) -> Session {
+        Session {
+            config,
+            hub,
+            state: State::Fresh,
+            waiting: BTreeMap::new(),
+            waiting_bytes: 0,
+            tickets: 0,
+        }
+    }
+
+    /// Whether it can take another request now.
+    pub(crate) fn takes_requests(&self) -> bool {
+        match &self.state {
+            State::Attaching | State::Resuming(_) => false,
+            State::Fresh | State::Registered(_) => {
+                self.waiting.len() < limits::CALLS_IN_FLIGHT_MAX
+                    && self.waiting_bytes < limits::CALL_BYTES_MAX
+            }
+        }
+    }
+
+    /// Whether it is an agent, or is about to be one.
+    pub(crate) fn is_fresh(&self) -> bool {
+        match &self.state {
+            State::Fresh => true,
+            State::Attaching | State::Resuming(_) | State::Registered(_) => false,
+        }
+    }
+
+    /// Whether the mesh has been asked to attach it and has not answered.
+    pub(crate) fn is_attaching(&self) -> bool {
+        match &self.state {
+            State::Attaching => true,
+            State::Fresh | State::Resuming(_) | State::Registered(_) => false,
+        }
+    }
+
+    /// Who has to be detached when the connection ends.
+    pub(crate) fn caller(&self) -> Option<&Caller> {
+        match &self.state {
+            State::Fresh | State::Attaching => None,
+            State::Resuming(resuming) => Some(&resuming.me.caller),
+            State::Registered(me) => Some(&me.caller),
+        }
+    }
+
+    pub(crate) fn on_request(&mut self, request: Result<Incoming, RequestError>) -> Steps {
+        let (reply_to, steps) = match request {
+            Ok(Incoming { id, request }) => {
+                let steps = self.request(request, id.clone());
+                (id, steps)
+            }
+            Err(RequestError { reply_to, message }) => (reply_to, Err(Refusal::invalid(message))),
+        };
+        steps.unwrap_or_else(|refusal| self.refuse(refusal, reply_to.as_deref()))
+    }
+
+    /// The mesh has answered.
+    pub(crate) fn on_answer(&mut self, ticket: Ticket, answer: Answer) -> Steps {
+        let Some(Waiting { reply_to, pending, .. }) = self.take(ticket) else { return Vec::new() };
+        let steps = self.answered(pending, answer, reply_to.clone());
+        steps.unwrap_or_else(|refusal| self.refuse(refusal, reply_to.as_deref()))
+    }
+
+    /// A read is done.
+    pub(crate) fn on_found(&mut self, ticket: Ticket, found: Result<Found, ReadError>) -> Steps {
+        let Some(Waiting { reply_to, pending, .. }) = self.take(ticket) else { return Vec::new() };
+        let claimed = pending.claimed_room();
+        let found = match found {
+            Err(error) if matches!(pending, Pending::Missed) => return self.give_up(error.into()),
+            found => found.map_err(Refusal::from),
+        };
+        let steps = found.and_then(|found| self.found(pending, found, reply_to.clone()));
+        let mut steps = steps.unwrap_or_else(|refusal| self.refuse(refusal, reply_to.as_deref()));
+        steps.extend(claimed.map(|room| Step::Release(room, Number::ZERO)));
+        steps
+    }
+
+    fn request(&mut self, request: Request, reply_to: Option<String>) -> Result<Steps, Refusal> {
+        match (&self.state, request) {
+            (_, Request::Ping(_)) => Ok(self.reply(&Frame::Pong(Empty {}), reply_to.as_deref())),
+            (_, Request::Pong(_)) => Ok(Vec::new()),
+            (State::Fresh, Request::Register(it)) => self.register(it, reply_to),
+            (State::Registered(_), Request::Register(_)) => {
+                Err(Refusal::invalid("this connection is registered; open another one"))
+            }
+            (State::Registered(me), request) => {
+                let me = me.clone();
+                self.command(&me, request, reply_to)
+            }
+            (State::Fresh | State::Attaching | State::Resuming(_), _) => {
+                Err(Refusal::new(Code::NotRegistered, "register first"))
+            }
+        }
+    }
+
+    fn call(
+        &mut self,
+        command: Command,
+        hook: Hook,
+        pending: Pending,
+        reply_to: Option<String>,
+    ) -> Step {
+        Step::Call { ticket: self.wait(pending, reply_to), command, hook }
+    }
+
+    fn read(&mut self, job: Job, pending: Pending, reply_to: Option<String>) -> Step {
+        Step::Read { ticket: self.wait(pending, reply_to), job }
+    }
+
+    fn wait(&mut self, pending: Pending, reply_to: Option<String>) -> Ticket {
+        let bytes = pending.bytes() + reply_to.as_ref().map_or(0, String::len);
+        self.tickets += 1;
+        self.waiting_bytes += bytes;
+        let ticket = Ticket(self.tickets);
+        self.waiting.insert(ticket, Waiting { reply_to, bytes, pending });
+        ticket
+    }
+
+    fn take(&mut self, ticket: Ticket) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&ticket)?;
+        self.waiting_bytes -= waiting.bytes;
+        Some(waiting)
+    }
+
+    fn reply(&self, reply: &Frame, reply_to: Option<&str>) -> Steps {
+        vec![self.frame(reply, reply_to)]
+    }
+
+    fn frame(&self, reply: &Frame, reply_to: Option<&str>) -> Step {
+        Step::Reply(Bytes::from(encode_reply(reply, reply_to, &self.hub.frame_id())))
+    }
+
+    fn refuse(&self, refusal: Refusal, reply_to: Option<&str>) -> Steps {
+        let close = self.is_fresh()
+            && matches!(
+                refusal.code,
+                Code::UnsupportedProtocol | Code::Unauthorized | Code::RateLimitAgents
+            );
+        let mut steps = self.reply(&refusal.into_reply(), reply_to);
+        if close {
+            steps.push(Step::Close);
+        }
+        steps
+    }
+
+    fn room_name(&self, room: RoomId) -> String {
+        crate::convert::room_text(self.config.lobby, room)
+    }
+}
+
+impl Pending {
+    /// The room whose live messages are held for a page of history, if they are.
+    fn claimed_room(&self) -> Option<RoomId> {
+        if let Pending::History(history) = self
+            && let From::After(Cursor { claimed: true, .. }) = history.from
+        {
+            return Some(history.room);
+        }
+        None
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Pending::Say(saying) => {
+                let metadata = saying.metadata.as_ref().map_or(0, |it| it.get().len());
+                // The command holds them a second time.
+                2 * (saying.content.len() + metadata)
+            }
+            Pending::Attach { .. }
+            | Pending::Missed
+            | Pending::MissedClaim { .. }
+            | Pending::CreateRoom
+            | Pending::InRoom(_)
+            | Pending::Repeated(_)
+            | Pending::Presence(_)
+            | Pending::Tip(_)
+            | Pending::History(_)
+            | Pending::HistoryClaim(_)
+            | Pending::ListRooms
+            | Pending::ListAgents
+            | Pending::RoomInfo => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

@@ -1,0 +1,201 @@
+//! From what the mesh answered, or the store had, to a reply.
+
+use mesh::command::{Command, Outcome, RoomInfo, RoomView, SaidOk};
+use protocol::{
+    code::Code,
+    object::{Message, Room},
+    reply::{
+        AgentList, HistoryResult, InRoom, PresenceSet, Reply as Frame, RoomInfoResult, RoomList,
+        RoomTipResult,
+    },
+};
+
+use super::{Pending, Saying, Session, State, Step, Steps, commands::no_such_message};
+use crate::{
+    backend::Row,
+    convert::{self, Told},
+    job::{Claim, Cursor, Found, From, History, Job},
+    refusal::Refusal,
+    reply::{Answer, Hook},
+};
+
+impl Session {
+    pub(super) fn answered(
+        &mut self,
+        pending: Pending,
+        answer: Answer,
+        reply_to: Option<String>,
+    ) -> Result<Steps, Refusal> {
+        let pending = match pending {
+            Pending::Attach { name, caller } => {
+                return self.attached(name, caller, answer, reply_to);
+            }
+            Pending::MissedClaim { room, cursor } => {
+                return Ok(self.missed_claim(room, cursor, answer));
+            }
+            Pending::HistoryClaim(history) => {
+                return Ok(self.history_claimed(history, answer, reply_to));
+            }
+            pending => pending,
+        };
+        let outcome = answer.map_err(|failure| Refusal::of(failure, pending.full()))?;
+        let reply = match (pending, outcome) {
+            (Pending::CreateRoom, Outcome::Room(view)) => Frame::Room(Box::new(self.room(&view))),
+            (Pending::InRoom(room), Outcome::Joined(_) | Outcome::Done) => {
+                Frame::InRoom(InRoom { room_id: self.room_name(room) })
+            }
+            (Pending::Say(saying), Outcome::Said(said)) if said.repeated => {
+                let job = Job::Message(saying.room, said.message);
+                return Ok(vec![self.read(job, Pending::Repeated(saying.room), reply_to)]);
+            }
+            (Pending::Say(saying), Outcome::Said(said)) => {
+                Frame::Message(Box::new(self.said(*saying, said)))
+            }
+            (Pending::Presence(status), Outcome::Done) => {
+                Frame::PresenceSet(PresenceSet { status })
+            }
+            (Pending::ListRooms, Outcome::Rooms(views)) => {
+                Frame::RoomList(RoomList { rooms: self.rooms(&views) })
+            }
+            (Pending::ListAgents, Outcome::Agents(views)) => {
+                Frame::AgentList(AgentList { agents: views.iter().map(convert::agent).collect() })
+            }
+            (Pending::RoomInfo, Outcome::RoomInfo(info)) => {
+                Frame::RoomInfo(Box::new(self.room_info(&info)))
+            }
+            (_, _) => {
+                tracing::error!("the mesh answered something else than it was asked");
+                return Err(Refusal::new(Code::InternalError, "the node answered something else"));
+            }
+        };
+        Ok(self.reply(&reply, reply_to.as_deref()))
+    }
+
+    pub(super) fn found(
+        &mut self,
+        pending: Pending,
+        found: Found,
+        reply_to: Option<String>,
+    ) -> Result<Steps, Refusal> {
+        let reply = match (pending, found) {
+            (Pending::Missed, Found::Missed(missed)) => return Ok(self.missed(missed)),
+            (Pending::Tip(room), Found::Tip(tip)) => {
+                Frame::RoomTip(RoomTipResult { room_id: self.room_name(room), seq: tip.0 })
+            }
+            (Pending::Repeated(room), Found::Message(row)) => {
+                let message = row.as_ref().and_then(|row| self.message(room, row));
+                let message = message.ok_or_else(|| {
+                    Refusal::new(Code::InternalError, "the first message is no longer kept")
+                })?;
+                Frame::Message(Box::new(message))
+            }
+            (Pending::History(_), Found::NoSuchMessage) => return Err(no_such_message()),
+            (Pending::History(history), Found::Rows(rows)) => self.page(&history, &rows),
+            (Pending::History(history), Found::Claim(Claim { room, cursor, entries })) => {
+                let command = Command::Roam { room, cursor, entries };
+                let hold = Step::Hold(room);
+                let history = History {
+                    from: From::After(Cursor { number: cursor, claimed: true }),
+                    ..history
+                };
+                let pending = Pending::HistoryClaim(history);
+                return Ok(vec![hold, self.call(command, Hook::None, pending, reply_to)]);
+            }
+            (_, _) => {
+                tracing::error!("the store answered something else than it was asked");
+                return Err(Refusal::new(Code::InternalError, "the node answered something else"));
+            }
+        };
+        Ok(self.reply(&reply, reply_to.as_deref()))
+    }
+
+    /// The mesh has numbered what a roaming cursor had not proven seen, or has not: then the cursor
+    /// counts as the tip. The room is held; it is released when the page has been given.
+    fn history_claimed(
+        &mut self,
+        history: History,
+        answer: Answer,
+        reply_to: Option<String>,
+    ) -> Steps {
+        let reply = match answer {
+            Ok(Outcome::Roamed(true)) => {
+                let job = Job::History(history.clone());
+                return vec![self.read(job, Pending::History(history), reply_to)];
+            }
+            Ok(_) => self.page(&history, &[]),
+            Err(failure) => Refusal::of(failure, Code::InternalError).into_reply(),
+        };
+        let mut steps = self.reply(&reply, reply_to.as_deref());
+        steps.push(Step::Release(history.room, mesh::number::Number::ZERO));
+        steps
+    }
+
+    fn page(&self, history: &History, rows: &[Row]) -> Frame {
+        let messages = rows.iter().filter_map(|row| self.message(history.room, row)).collect();
+        Frame::History(HistoryResult { room_id: self.room_name(history.room), messages })
+    }
+
+    fn message(&self, room: mesh::id::RoomId, row: &Row) -> Option<Message> {
+        Told::of_row(row)?.into_message(self.room_name(room))
+    }
+
+    fn said(&self, saying: Saying, said: SaidOk) -> Message {
+        let agent = self.caller().map(|caller| caller.agent.to_string());
+        Message {
+            message_id: said.message.to_uuid(),
+            room_id: self.room_name(saying.room),
+            agent_id: agent.unwrap_or_default(),
+            agent_name: said.name,
+            content: saying.content,
+            reply_to_message: saying.reply_to,
+            metadata: saying.metadata,
+            timestamp: convert::timestamp(said.wall_ms),
+            seq: said.number.0,
+            mesh: None,
+        }
+    }
+
+    fn room(&self, view: &RoomView) -> Room {
+        let key = match &self.state {
+            State::Registered(me) => Some(me.caller.key),
+            State::Fresh | State::Attaching | State::Resuming(_) => None,
+        };
+        convert::room(self.config.lobby, view, key)
+    }
+
+    fn rooms(&self, views: &[RoomView]) -> Vec<Room> {
+        views.iter().map(|view| self.room(view)).collect()
+    }
+
+    fn room_info(&self, info: &RoomInfo) -> RoomInfoResult {
+        RoomInfoResult {
+            room: self.room(&info.room),
+            agents: info.agents.iter().map(convert::agent).collect(),
+            sub_rooms: self.rooms(&info.sub_rooms),
+            current_turn_holder: info.turn.as_deref().map(String::from),
+            turn_order: info.agents.iter().map(|it| it.agent.to_string()).collect(),
+        }
+    }
+}
+
+impl Pending {
+    /// What it means for this call that a bound of the node was reached.
+    fn full(&self) -> Code {
+        match self {
+            Pending::Attach { .. } => Code::RateLimitAgents,
+            Pending::CreateRoom => Code::RateLimitRooms,
+            Pending::Say(_) => Code::RateLimitMessages,
+            Pending::Missed
+            | Pending::MissedClaim { .. }
+            | Pending::InRoom(_)
+            | Pending::Repeated(_)
+            | Pending::Presence(_)
+            | Pending::Tip(_)
+            | Pending::History(_)
+            | Pending::HistoryClaim(_)
+            | Pending::ListRooms
+            | Pending::ListAgents
+            | Pending::RoomInfo => Code::InternalError,
+        }
+    }
+}

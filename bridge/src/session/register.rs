@@ -1,0 +1,210 @@
+//! Registration (spec §2): checks, attachment, and what an agent that comes back missed.
+
+use mesh::{
+    command::{Attach, Attached, Caller, Command, Outcome},
+    id::{AgentId, KeyPrint, RoomId},
+    number::Number,
+};
+use protocol::{
+    code::Code,
+    limits::PROTOCOL_VERSION,
+    reply::{Registered, Reply as Frame, Resumed},
+    request::Register,
+};
+
+use super::{Me, Pending, Session, State, Step, Steps};
+use crate::{
+    backend::Row,
+    ids,
+    job::{Claim, Cursor, Job, Missed},
+    limits, link,
+    refusal::Refusal,
+    reply::{Answer, Hook},
+};
+
+/// An agent that comes back, until it has been told what it missed.
+#[derive(Debug)]
+pub(super) struct Resuming {
+    pub(super) me: Me,
+    reply_to: Option<String>,
+    rooms: Vec<RoomId>,
+    missed: Missed,
+    /// Claims without an answer.
+    claims: usize,
+    /// Rooms to be read again, when all claims are answered.
+    again: Vec<(RoomId, Cursor)>,
+}
+
+impl Session {
+    pub(super) fn register(
+        &mut self,
+        it: Register,
+        reply_to: Option<String>,
+    ) -> Result<Steps, Refusal> {
+        if it.protocol_version != PROTOCOL_VERSION {
+            let text = format!("this node speaks protocol version {PROTOCOL_VERSION} only");
+            return Err(Refusal::new(Code::UnsupportedProtocol, text));
+        }
+        let key = self.config.auth.check(&it.key);
+        let key =
+            key.ok_or_else(|| Refusal::new(Code::Unauthorized, "the key is not valid here"))?;
+        check(&it)?;
+        let stable = it.agent_id.is_some();
+        let agent: AgentId = it.agent_id.unwrap_or_else(ids::agent).into();
+        let attach = Attach {
+            agent: agent.clone(),
+            stable,
+            reconnect: it.reconnect,
+            key,
+            name: it.name.clone(),
+            capabilities: it.capabilities,
+        };
+        let hook = Hook::Attach { agent: agent.clone(), key };
+        let pending = Pending::Attach { name: it.name, caller: (agent, key) };
+        self.state = State::Attaching;
+        Ok(vec![self.call(Command::Attach(attach), hook, pending, reply_to)])
+    }
+
+    pub(super) fn attached(
+        &mut self,
+        name: String,
+        (agent, key): (AgentId, KeyPrint),
+        answer: Answer,
+        reply_to: Option<String>,
+    ) -> Result<Steps, Refusal> {
+        // Refused: it may try again on the same connection.
+        self.state = State::Fresh;
+        let outcome = answer.map_err(|failure| Refusal::of(failure, Code::RateLimitAgents))?;
+        let Outcome::Attached(Attached { registration, restored, .. }) = outcome else {
+            return Err(Refusal::new(Code::InternalError, "the node answered something else"));
+        };
+        let me = Me { caller: Caller { agent, key, registration }, name };
+        let Some(restored) = restored else {
+            let reply = Frame::Registered(self.welcome(&me, None));
+            self.state = State::Registered(me);
+            let mut steps = self.reply(&reply, reply_to.as_deref());
+            steps.push(Step::Open);
+            return Ok(steps);
+        };
+        let rooms = restored.iter().map(|(room, _)| *room).collect();
+        let cursors = restored
+            .into_iter()
+            .map(|(room, number)| (room, Cursor { number, claimed: false }))
+            .collect();
+        self.state = State::Resuming(Box::new(Resuming {
+            me,
+            reply_to,
+            rooms,
+            missed: Missed::default(),
+            claims: 0,
+            again: Vec::new(),
+        }));
+        Ok(vec![self.read(Job::Missed(cursors), Pending::Missed, None)])
+    }
+
+    /// A part of what was missed has been read.
+    pub(super) fn missed(&mut self, mut found: Missed) -> Steps {
+        let State::Resuming(resuming) = &mut self.state else { return Vec::new() };
+        let claims = std::mem::take(&mut found.claims);
+        resuming.missed.merge(found);
+        resuming.claims = claims.len();
+        if claims.is_empty() {
+            return self.resume();
+        }
+        let claim = |Claim { room, cursor, entries }: Claim| {
+            let command = Command::Roam { room, cursor, entries };
+            self.call(command, Hook::None, Pending::MissedClaim { room, cursor }, None)
+        };
+        claims.into_iter().map(claim).collect()
+    }
+
+    /// The mesh has numbered what was missing in a room, or has not.
+    pub(super) fn missed_claim(&mut self, room: RoomId, cursor: Number, answer: Answer) -> Steps {
+        let State::Resuming(resuming) = &mut self.state else { return Vec::new() };
+        resuming.claims -= 1;
+        // Without a number the cursor counts as the tip: nothing was missed that could be told.
+        if matches!(answer, Ok(Outcome::Roamed(true))) {
+            resuming.again.push((room, Cursor { number: cursor, claimed: true }));
+        }
+        if resuming.claims > 0 {
+            return Vec::new();
+        }
+        let again = std::mem::take(&mut resuming.again);
+        if again.is_empty() {
+            return self.resume();
+        }
+        vec![self.read(Job::Missed(again), Pending::Missed, None)]
+    }
+
+    /// Reply first, then what was missed, then live.
+    fn resume(&mut self) -> Steps {
+        let State::Resuming(resuming) = std::mem::replace(&mut self.state, State::Fresh) else {
+            return Vec::new();
+        };
+        let Resuming { me, reply_to, rooms, missed, .. } = *resuming;
+        let replays: Vec<Step> =
+            missed.rows.iter().filter_map(|(room, row)| self.replay(&me, *room, row)).collect();
+        let resumed = Resumed {
+            reconnected: true,
+            rooms: rooms.iter().map(|room| self.room_name(*room)).collect(),
+            missed_messages: replays.len() as u64,
+        };
+        let reply = Frame::Registered(self.welcome(&me, Some(resumed)));
+        let mut steps = self.reply(&reply, reply_to.as_deref());
+        steps.extend(replays);
+        for room in rooms {
+            let seen = missed.seen.iter().filter(|(seen, _)| *seen == room);
+            let seen = seen.map(|(_, number)| *number).max().unwrap_or(Number::ZERO);
+            steps.push(Step::Release(room, seen));
+        }
+        steps.push(Step::Open);
+        self.state = State::Registered(me);
+        steps
+    }
+
+    /// What was missed cannot be read. It is not told that nothing was: it may come back.
+    pub(super) fn give_up(&mut self, refusal: Refusal) -> Steps {
+        let State::Resuming(resuming) = &self.state else { return Vec::new() };
+        let mut steps = self.reply(&refusal.into_reply(), resuming.reply_to.as_deref());
+        steps.push(Step::Close);
+        steps
+    }
+
+    /// `None` for the agent's own messages, and for what can no longer be shown.
+    fn replay(&self, me: &Me, room: RoomId, row: &Row) -> Option<Step> {
+        let me = link::Me { agent: me.caller.agent.clone(), key: me.caller.key };
+        let (number, bytes, _mention) = self.hub.encode_row(Some(&me), room, row)?;
+        Some(Step::Replay { room, number, bytes })
+    }
+
+    fn welcome(&self, me: &Me, resumed: Option<Resumed>) -> Registered {
+        Registered {
+            agent_id: me.caller.agent.to_string(),
+            name: me.name.clone(),
+            protocol_version: PROTOCOL_VERSION,
+            resumed,
+        }
+    }
+}
+
+fn check(it: &Register) -> Result<(), Refusal> {
+    let invalid = |text: String| Err(Refusal::invalid(text));
+    if it.name.trim().is_empty() {
+        return invalid(String::from("`name` must not be empty"));
+    }
+    let max = mesh::limits::NAME_BYTES_MAX;
+    if it.name.len() > max {
+        return invalid(format!("`name` must have at most {max} bytes"));
+    }
+    let max = mesh::limits::AGENT_ID_BYTES_MAX;
+    if it.agent_id.as_ref().is_some_and(|id| id.is_empty() || id.len() > max) {
+        return invalid(format!("`agent_id` must have 1 to {max} bytes"));
+    }
+    let (count, bytes) = (mesh::limits::CAPABILITIES_MAX, limits::CAPABILITY_BYTES_MAX);
+    if it.capabilities.len() > count || it.capabilities.iter().any(|it| it.len() > bytes) {
+        return invalid(format!(
+            "`capabilities` must have at most {count} entries of at most {bytes} bytes"
+        ));
+    }
+    Ok(())
+}

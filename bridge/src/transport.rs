@@ -1,0 +1,48 @@
+//! Bytes to frames and back, for sockets and for WebSockets.
+
+use std::{future::Future, io};
+
+use protocol::frame::{Incoming, RequestError};
+use tokio::time::Instant;
+
+use crate::outbox::Frame;
+
+mod lines;
+mod websocket;
+
+pub(crate) use lines::{LineSink, Lines};
+pub(crate) use websocket::Texts;
+
+/// A request, or what is wrong with it.
+pub(crate) type Received = Result<Incoming, RequestError>;
+
+/// Where requests come from.
+pub(crate) trait Source: Send {
+    /// The next one. May be dropped and called again without loss.
+    fn next(&mut self) -> impl Future<Output = Result<Received, Gone>> + Send;
+
+    /// When the last byte came.
+    fn heard(&self) -> Instant;
+}
+
+/// Where frames go.
+pub(crate) trait Sink: Send {
+    /// Writes them all, in one write if the system takes them.
+    fn write(&mut self, frames: &[Frame]) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Says that nothing follows.
+    fn close(&mut self) -> impl Future<Output = ()> + Send;
+}
+
+/// Why nothing more comes from a client.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Gone {
+    #[error("the client has hung up")]
+    HungUp,
+    #[error("a frame is larger than {} bytes", protocol::limits::LINE_BYTES_MAX)]
+    TooLong,
+    #[error("a frame is not UTF-8")]
+    NotText,
+    #[error("read the connection")]
+    Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
+}

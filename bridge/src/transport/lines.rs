@@ -1,0 +1,215 @@
+//! NDJSON over a byte stream.
+
+use std::io;
+
+use protocol::limits::LINE_BYTES_MAX;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    time::Instant,
+};
+
+use super::{Gone, Received, Sink, Source};
+use crate::{dialect::Dialect, limits, outbox::Frame};
+
+/// Lines of a client.
+#[derive(Debug)]
+pub(crate) struct Lines<R> {
+    io: R,
+    buffer: Vec<u8>,
+    /// Where the first line that was not taken begins.
+    start: usize,
+    /// Up to here there is no newline after `start`.
+    searched: usize,
+    dialect: Option<Dialect>,
+    heard: Instant,
+}
+
+impl<R: AsyncRead + Unpin + Send> Lines<R> {
+    pub(crate) fn new(io: R) -> Lines<R> {
+        Lines {
+            io,
+            buffer: Vec::new(),
+            start: 0,
+            searched: 0,
+            dialect: None,
+            heard: Instant::now(),
+        }
+    }
+
+    /// Takes a line that is complete in the buffer, without its newline.
+    fn line(&mut self) -> Result<Option<Received>, Gone> {
+        let rest = self.buffer.get(self.searched..).unwrap_or_default();
+        let Some(newline) = rest.iter().position(|byte| *byte == b'\n') else {
+            self.searched = self.buffer.len();
+            // A newline to come would be one byte more.
+            let too_long = self.buffer.len() - self.start >= LINE_BYTES_MAX;
+            return if too_long { Err(Gone::TooLong) } else { Ok(None) };
+        };
+        let end = self.searched + newline;
+        if end - self.start >= LINE_BYTES_MAX {
+            return Err(Gone::TooLong);
+        }
+        let line = self.buffer.get(self.start..end).unwrap_or_default();
+        let line = std::str::from_utf8(line).map_err(|_| Gone::NotText)?;
+        let dialect = *self.dialect.get_or_insert_with(|| Dialect::of(line));
+        let received = dialect.parse(line);
+        self.start = end + 1;
+        self.searched = self.start;
+        Ok(Some(received))
+    }
+
+    /// Makes room for more; gives back what a long line has grown.
+    fn make_room(&mut self) {
+        self.buffer.drain(..self.start);
+        self.searched -= self.start;
+        self.start = 0;
+        if self.buffer.capacity() > limits::READ_BYTES_KEPT
+            && self.buffer.len() < limits::READ_BYTES_MIN
+        {
+            self.buffer.shrink_to(limits::READ_BYTES_MIN);
+        }
+        let free = self.buffer.capacity() - self.buffer.len();
+        if free < limits::READ_BYTES_MIN / 2 {
+            let more = self.buffer.len().max(limits::READ_BYTES_MIN);
+            // Never much above the longest line.
+            self.buffer.reserve_exact(more.min(LINE_BYTES_MAX / 4));
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin + Send> Source for Lines<R> {
+    async fn next(&mut self) -> Result<Received, Gone> {
+        loop {
+            if let Some(received) = self.line()? {
+                return Ok(received);
+            }
+            self.make_room();
+            let read = self.io.read_buf(&mut self.buffer).await;
+            if read.map_err(|error| Gone::Broken(error.into()))? == 0 {
+                return Err(Gone::HungUp);
+            }
+            self.heard = Instant::now();
+        }
+    }
+
+    fn heard(&self) -> Instant {
+        self.heard
+    }
+}
+
+/// Lines to a client.
+#[derive(Debug)]
+pub(crate) struct LineSink<W>(pub(crate) W);
+
+impl<W: AsyncWrite + Unpin + Send> Sink for LineSink<W> {
+    async fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
+        if let [frame] = frames {
+            return self.0.write_all(&frame.bytes).await;
+        }
+        let mut all = Vec::with_capacity(frames.iter().map(|frame| frame.bytes.len()).sum());
+        for frame in frames {
+            all.extend_from_slice(&frame.bytes);
+        }
+        self.0.write_all(&all).await
+    }
+
+    async fn close(&mut self) {
+        // The client is gone already, or will see the end of the stream either way.
+        drop(self.0.shutdown().await);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes out when `parts` are read one by one.
+    async fn lines(parts: &[&[u8]]) -> (Vec<Received>, Gone) {
+        let mut io = tokio_test_io(parts);
+        let mut got = Vec::new();
+        let mut lines = Lines::new(&mut io);
+        loop {
+            match lines.next().await {
+                Ok(received) => got.push(received),
+                Err(gone) => return (got, gone),
+            }
+        }
+    }
+
+    /// A reader that gives one part per read.
+    fn tokio_test_io(parts: &[&[u8]]) -> Parts {
+        Parts(parts.iter().map(|part| part.to_vec()).collect())
+    }
+
+    struct Parts(std::collections::VecDeque<Vec<u8>>);
+
+    impl AsyncRead for Parts {
+        fn poll_read(
+            mut self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+            into: &mut tokio::io::ReadBuf<'_>,
+        ) -> std::task::Poll<io::Result<()>> {
+            if let Some(mut part) = self.0.pop_front() {
+                let rest = part.split_off(part.len().min(into.remaining()));
+                into.put_slice(&part);
+                if !rest.is_empty() {
+                    self.0.push_front(rest);
+                }
+            }
+            std::task::Poll::Ready(Ok(()))
+        }
+    }
+
+    const PING: &[u8] = b"{\"type\":\"ping\"}\n";
+
+    #[tokio::test]
+    async fn frames_may_come_in_any_pieces() {
+        let (got, gone) = lines(&[PING, &PING[..3], &PING[3..], PING]).await;
+        assert!(matches!(gone, Gone::HungUp));
+        assert_eq!(got.len(), 3);
+        assert!(got.iter().all(Result::is_ok));
+        let all = [PING, PING, b"nonsense\n", PING].concat();
+        let bytes: Vec<&[u8]> = all.chunks(1).collect();
+        let (got, _) = lines(&bytes).await;
+        assert_eq!(got.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false, true]);
+    }
+
+    #[tokio::test]
+    async fn a_line_may_have_one_mebibyte_with_its_newline_and_no_byte_more() {
+        let line = |len: usize| {
+            let mut line = PING[..PING.len() - 1].to_vec();
+            line.resize(len - 1, b' ');
+            line.push(b'\n');
+            line
+        };
+        let (got, gone) = lines(&[&line(LINE_BYTES_MAX), PING]).await;
+        assert_eq!(got.len(), 2);
+        assert!(matches!(gone, Gone::HungUp));
+        let (got, gone) = lines(&[PING, &line(LINE_BYTES_MAX + 1), PING]).await;
+        assert_eq!(got.len(), 1);
+        assert!(matches!(gone, Gone::TooLong));
+        let endless = vec![b'x'; LINE_BYTES_MAX];
+        let (got, gone) = lines(&[&endless]).await;
+        assert!(got.is_empty());
+        assert!(matches!(gone, Gone::TooLong));
+    }
+
+    #[tokio::test]
+    async fn what_is_not_utf_8_is_the_end() {
+        let (got, gone) = lines(&[PING, b"\xff\xfe\n", PING]).await;
+        assert_eq!(got.len(), 1);
+        assert!(matches!(gone, Gone::NotText));
+    }
+
+    #[tokio::test]
+    async fn a_long_line_leaves_no_large_buffer_behind() {
+        let mut long = vec![b' '; LINE_BYTES_MAX - 1];
+        long.push(b'\n');
+        let mut io = tokio_test_io(&[&long, PING]);
+        let mut lines = Lines::new(&mut io);
+        assert!(lines.next().await.unwrap().is_err());
+        assert!(lines.next().await.unwrap().is_ok());
+        assert!(lines.next().await.is_err());
+        assert!(lines.buffer.capacity() <= limits::READ_BYTES_KEPT, "{}", lines.buffer.capacity());
+    }
+}

@@ -1,0 +1,76 @@
+//! One frame per WebSocket text message.
+
+use std::io;
+
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
+use futures::{
+    SinkExt, StreamExt,
+    stream::{SplitSink, SplitStream},
+};
+use protocol::frame::RequestError;
+use tokio::time::Instant;
+
+use super::{Gone, Received, Sink, Source};
+use crate::{dialect::Dialect, outbox::Frame};
+
+/// Messages of a client.
+#[derive(Debug)]
+pub(crate) struct Texts {
+    io: SplitStream<WebSocket>,
+    dialect: Option<Dialect>,
+    heard: Instant,
+}
+
+/// Messages to a client.
+#[derive(Debug)]
+pub(crate) struct TextSink(SplitSink<WebSocket, Message>);
+
+impl Texts {
+    pub(crate) fn split(socket: WebSocket) -> (Texts, TextSink) {
+        let (sink, io) = socket.split();
+        (Texts { io, dialect: None, heard: Instant::now() }, TextSink(sink))
+    }
+}
+
+impl Source for Texts {
+    async fn next(&mut self) -> Result<Received, Gone> {
+        loop {
+            let message = self.io.next().await.ok_or(Gone::HungUp)?;
+            let message = message.map_err(|error| Gone::Broken(error.into()))?;
+            self.heard = Instant::now();
+            match message {
+                Message::Text(text) => {
+                    let dialect = *self.dialect.get_or_insert_with(|| Dialect::of(&text));
+                    return Ok(dialect.parse(text.trim_end_matches(['\r', '\n'])));
+                }
+                Message::Binary(_) => {
+                    let message = String::from("frames are text messages, not binary ones");
+                    return Ok(Err(RequestError { reply_to: None, message }));
+                }
+                // The library answers pings.
+                Message::Ping(_) | Message::Pong(_) => {}
+                Message::Close(_) => return Err(Gone::HungUp),
+            }
+        }
+    }
+
+    fn heard(&self) -> Instant {
+        self.heard
+    }
+}
+
+impl Sink for TextSink {
+    async fn write(&mut self, frames: &[Frame]) -> io::Result<()> {
+        for frame in frames {
+            let text = frame.bytes.slice(..frame.bytes.len().saturating_sub(1));
+            let text = Utf8Bytes::try_from(text).map_err(io::Error::other)?;
+            self.0.feed(Message::Text(text)).await.map_err(io::Error::other)?;
+        }
+        self.0.flush().await.map_err(io::Error::other)
+    }
+
+    async fn close(&mut self) {
+        // The client is gone already, or will see the end of the stream either way.
+        drop(self.0.close().await);
+    }
+}
