@@ -6,7 +6,7 @@ use std::{
     io,
     ops::Bound,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -33,8 +33,9 @@ struct Inner<B> {
     /// Whether the journal still counts. Never true again once false.
     holding: AtomicBool,
     journal: Mutex<Vec<Held>>,
-    /// There was nothing yet, or only what an interrupted making left.
-    new: bool,
+    /// There was nothing yet, or only what an interrupted making left. Looked at when redb first
+    /// asks for the length: it has locked the file by then, so nobody else is making it.
+    new: OnceLock<bool>,
     /// The length as redb sees it.
     len: Arc<AtomicU64>,
 }
@@ -50,27 +51,36 @@ impl<B> Clone for HoldBack<B> {
 }
 
 impl<B: StorageBackend> HoldBack<B> {
-    pub(crate) fn new(backend: B) -> io::Result<HoldBack<B>> {
-        let new = is_new(&backend)?;
-        let len = if new { 0 } else { backend.len()? };
-        Ok(HoldBack(Arc::new(Inner {
+    pub(crate) fn new(backend: B) -> HoldBack<B> {
+        HoldBack(Arc::new(Inner {
             backend,
             holding: AtomicBool::new(true),
             journal: Mutex::default(),
-            new,
-            len: Arc::new(AtomicU64::new(len)),
-        })))
+            new: OnceLock::new(),
+            len: Arc::new(AtomicU64::new(0)),
+        }))
     }
 
     /// Whether there was nothing yet.
     pub(crate) fn is_new(&self) -> bool {
-        self.0.new
+        self.0.new.get().is_some_and(|new| *new)
+    }
+
+    /// The length as redb sees it, while held.
+    fn len_held(&self) -> io::Result<u64> {
+        if self.0.new.get().is_none() {
+            let new = is_new(&self.0.backend)?;
+            let len = if new { 0 } else { self.0.backend.len()? };
+            self.0.len.store(len, Ordering::Release);
+            self.0.new.get_or_init(|| new);
+        }
+        Ok(self.0.len.load(Ordering::Acquire))
     }
 
     /// Does what was held back, and from now on everything at once. Nothing else may be using the
     /// backend meanwhile.
     pub(crate) fn release(&self) -> io::Result<()> {
-        if self.0.new {
+        if self.is_new() {
             self.make()?;
         }
         for held in self.journal().drain(..) {
@@ -119,11 +129,11 @@ impl<B: StorageBackend> HoldBack<B> {
     /// What is there, with what was held back on top of it.
     fn read_held(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let end = offset.checked_add(out.len() as u64).ok_or(io::ErrorKind::InvalidInput)?;
-        if end > self.0.len.load(Ordering::Acquire) {
+        if end > self.len_held()? {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         out.fill(0);
-        let base = if self.0.new { 0 } else { self.0.backend.len()? };
+        let base = if self.is_new() { 0 } else { self.0.backend.len()? };
         let there = base.saturating_sub(offset).min(out.len() as u64);
         if there > 0 {
             self.0.backend.read(offset, &mut out[..index(there)])?;
@@ -164,7 +174,7 @@ fn index(offset: u64) -> usize {
 
 impl<B: StorageBackend> StorageBackend for HoldBack<B> {
     fn len(&self) -> io::Result<u64> {
-        if self.holding() { Ok(self.0.len.load(Ordering::Acquire)) } else { self.0.backend.len() }
+        if self.holding() { self.len_held() } else { self.0.backend.len() }
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {

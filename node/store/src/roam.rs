@@ -47,7 +47,8 @@ pub struct Roam {
 
 impl Reader {
     /// Whether a cursor can be served as it is: it is zero, in the delivery log, or ahead of the tip
-    /// in the tip's own era.
+    /// in the tip's own era. Right for a client that has read here all along; one that comes from
+    /// another node may have been given less below the same cursor: [`Reader::serves_roamer`].
     ///
     /// # Errors
     ///
@@ -60,6 +61,31 @@ impl Reader {
         let tip = view.record()?.tip;
         let ahead = cursor > tip && cursor.era() == tip.era();
         Ok(if ahead { Cursor::Here } else { Cursor::Foreign })
+    }
+
+    /// As [`Reader::serves`], for a client that may have its cursor from any node: `Here` only if
+    /// nothing was delivered here below the cursor that the other node may have had to deliver above
+    /// it. Until a split has healed everywhere, that is not so of every cursor in the delivery log.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn serves_roamer(&self, room: RoomId, cursor: Number) -> Result<Cursor, ReadError> {
+        if self.serves(room, cursor)? == Cursor::Foreign {
+            return Ok(Cursor::Foreign);
+        }
+        let Some(view) = self.view(room)? else { return Ok(Cursor::Here) };
+        for numbered in view.numbers(Number(cursor.0.saturating_add(1)), Number(u64::MAX))? {
+            let (_, at, fate) = numbered?;
+            if fate != Fate::Delivered
+                && view.numbers_of(at)?.delivered().is_some_and(|it| it <= cursor)
+            {
+                return Ok(Cursor::Foreign);
+            }
+        }
+        let eras: BTreeMap<Era, EraRecord> = view.eras()?.into_iter().collect();
+        let unproven = unproven(&view, &eras, &Seen::new(&eras, cursor))?;
+        Ok(if unproven.is_empty() { Cursor::Here } else { Cursor::Foreign })
     }
 
     /// The oldest `limit` (at most [`PAGE_ROWS_MAX`]) rows that a client with a cursor of another
@@ -149,44 +175,55 @@ impl Seen {
     }
 }
 
-/// How far, in each lower era, everybody is who has entered `era`.
+/// How far in each lower era everything was *delivered* to a client whose cursor is in `era`, and
+/// not merely passed over.
 ///
-/// A cut names only what changed since the cut before. So an era that it does not name counts with
-/// the highest of what was reached by those who entered an era that it does name (they had to get
-/// there first), and of what all eras agree on that can be the one before. Not simply with the
-/// highest cut of any lower era: an era of the other side of a split is lower too, and its cut says
-/// nothing of this side.
+/// A node that goes on in a lower era after it has entered a higher one passes its numbers over:
+/// their entries are late there and get fresh numbers. So a number counts only if it lies within the
+/// cuts of all eras between its own and the client's: whichever of them the client's node entered
+/// first, it had got so far by then. (An entry that was late has a fresh number in a higher era, and
+/// is proven by that one.)
 fn cut(eras: &BTreeMap<Era, EraRecord>, era: Era) -> BTreeMap<Era, u64> {
+    if !eras.contains_key(&era) {
+        return BTreeMap::new();
+    }
     let mut cuts: BTreeMap<Era, BTreeMap<Era, u64>> = BTreeMap::new();
+    let mut lowest: BTreeMap<Era, u64> = BTreeMap::new();
     for (&at, record) in eras.range(..=era) {
-        let mut cut: BTreeMap<Era, u64> = BTreeMap::new();
-        // The era before is the highest its claimer knew, one `c` below: it is among these.
-        let named = record.cut.iter().filter(|it| it.era.c() + 1 == at.c()).map(|it| it.era).max();
-        let mut before = eras
-            .range(named.unwrap_or(Era::HOME)..at)
-            .filter(|(it, _)| it.c() + 1 == at.c())
-            .filter_map(|(it, _)| cuts.get(it));
-        if let Some(first) = before.next() {
-            cut.clone_from(first);
-            for other in before {
-                cut.retain(|era, _| other.contains_key(era));
-                for (era, n) in &mut cut {
-                    *n = (*n).min(other[era]);
-                }
-            }
+        let cut = whole_cut(&cuts, at, record);
+        for (lower, n) in &mut lowest {
+            *n = (*n).min(cut.get(lower).copied().unwrap_or(0));
         }
-        for reached in record.cut.iter().filter(|it| it.n > 0) {
-            for (era, n) in cuts.get(&reached.era).into_iter().flatten() {
-                let highest = cut.entry(*era).or_default();
-                *highest = (*highest).max(*n);
-            }
-        }
-        for reached in &record.cut {
-            cut.insert(reached.era, reached.n);
-        }
+        lowest.insert(at, u64::MAX);
         cuts.insert(at, cut);
     }
-    cuts.remove(&era).unwrap_or_default()
+    lowest.remove(&era);
+    lowest
+}
+
+/// An era's cut, with what it leaves unsaid: it names only what changed since the cut of the era
+/// before, the highest that its claimer knew. `cuts`: of all lower eras.
+fn whole_cut(
+    cuts: &BTreeMap<Era, BTreeMap<Era, u64>>,
+    era: Era,
+    record: &EraRecord,
+) -> BTreeMap<Era, u64> {
+    // The era before is one `c` below, and not below another such that the cut names. If several
+    // can be meant, what they all grant counts.
+    let named = record.cut.iter().filter(|it| it.era.c() + 1 == era.c()).map(|it| it.era).max();
+    let mut before = cuts
+        .range(named.unwrap_or(Era::HOME)..)
+        .filter(|(it, _)| it.c() + 1 == era.c())
+        .map(|(_, cut)| cut);
+    let mut whole = before.next().cloned().unwrap_or_default();
+    for other in before {
+        whole.retain(|era, _| other.contains_key(era));
+        for (era, n) in &mut whole {
+            *n = (*n).min(other[era]);
+        }
+    }
+    whole.extend(record.cut.iter().map(|it| (it.era, it.n)));
+    whole
 }
 
 /// Entries held here that the client may not have seen and that no number above its cursor names.

@@ -48,7 +48,9 @@ pub(crate) const NODE: TableDefinition<'_, u8, &[u8]> = TableDefinition::new("no
 
 /// Steps from one layout to the next: `MIGRATIONS[i]` makes layout `i + 2` of layout `i + 1`, in the
 /// one transaction that also writes the new layout's number. Empty while there is one layout.
-const MIGRATIONS: &[fn(&WriteTransaction) -> Result<(), redb::Error>] = &[];
+const MIGRATIONS: &[Step] = &[];
+
+type Step = fn(&WriteTransaction) -> Result<(), redb::Error>;
 
 /// What a database turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -72,7 +72,7 @@ impl Store {
 
     fn with(backend: impl StorageBackend, dir: &Path, file: PathBuf) -> Result<Store, OpenError> {
         let failed = |source| OpenError::Io { file: file.clone(), source };
-        let backend = HoldBack::new(backend).map_err(failed)?;
+        let backend = HoldBack::new(backend);
         // redb answers some damage with a panic. Nothing that it has in hand is used afterwards.
         let look = AssertUnwindSafe(|| inspect(backend.clone(), dir, &file));
         let (disk, seats) = catch_unwind(look).unwrap_or_else(|_| {
@@ -231,14 +231,18 @@ fn inspect<B: StorageBackend>(
 fn unusable(file: &Path, error: redb::Error) -> OpenError {
     use io::ErrorKind::{InvalidData, UnexpectedEof};
     let file = file.to_owned();
-    match error {
-        redb::Error::Corrupted(why) => OpenError::Damaged { file, why },
-        redb::Error::RepairAborted => OpenError::Damaged { file, why: "not repairable".to_owned() },
-        redb::Error::Io(source) if matches!(source.kind(), InvalidData | UnexpectedEof) => {
-            OpenError::Damaged { file, why: source.to_string() }
+    let damaged = |why| OpenError::Damaged { file: file.clone(), why };
+    if let redb::Error::Corrupted(why) = error {
+        damaged(why)
+    } else if let redb::Error::RepairAborted = error {
+        damaged("it cannot be repaired".to_owned())
+    } else if let redb::Error::Io(source) = error {
+        if matches!(source.kind(), InvalidData | UnexpectedEof) {
+            return damaged(source.to_string());
         }
-        redb::Error::Io(source) => OpenError::Io { file, source },
-        error => OpenError::Storage { file, source: Box::new(error) },
+        OpenError::Io { file, source }
+    } else {
+        OpenError::Storage { file, source: Box::new(error) }
     }
 }
 

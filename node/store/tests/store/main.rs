@@ -2,6 +2,8 @@
 
 mod crash;
 mod keep;
+mod model;
 mod open;
+mod roam;
 mod rows;
 mod spans;

@@ -1,0 +1,200 @@
+//! Clients that come from another node: they may be told twice, they must not miss anything.
+
+use std::collections::BTreeSet;
+
+use mesh::{
+    batch::{Change, Fate},
+    id::At,
+    number::{Era, Number},
+};
+use store::{Cursor, Reader, Roam, Store, testing::CrashingBackend};
+
+use crate::{model::*, rows::*};
+
+fn reader(batch: &[Change]) -> Reader {
+    let mut store = Store::on(CrashingBackend::new(0)).unwrap();
+    store.commit(batch).unwrap();
+    store.reader()
+}
+
+fn served(roam: &Roam) -> Vec<(Number, At)> {
+    roam.rows.iter().map(|row| (row.number, row.at)).collect()
+}
+
+/// Home 1 to 4 delivered here. On the other side of a split somebody got only to 2, and opened an
+/// era in which the third message was numbered again: known here, passed over.
+fn healed() -> (Vec<Change>, Era) {
+    let new = Era::new(1, 7).unwrap();
+    let mut batch: Vec<Change> = (1..=4).flat_map(|seq| message(ROOM, seq)).collect();
+    batch.extend([
+        log(ROOM, 1, 1),
+        entry(ROOM, at(1, 1), stored(9, "from over there")),
+        era(ROOM, new, 2, 2, &[(Era::HOME, 2)]),
+        number(ROOM, new.number(1), at(1, 1), Fate::Delivered),
+        number(ROOM, new.number(2), at(0, 3), Fate::Assigned),
+        tip(ROOM, new.number(1)),
+    ]);
+    (batch, new)
+}
+
+#[test]
+fn in_calm_weather_roaming_is_paging() {
+    let reader = reader(&(1..=9).flat_map(|seq| message(ROOM, seq)).collect::<Vec<_>>());
+    for cursor in 0..12 {
+        let cursor = Number(cursor);
+        assert_eq!(reader.serves(ROOM, cursor).unwrap(), Cursor::Here, "{cursor}");
+        assert_eq!(reader.serves_roamer(ROOM, cursor).unwrap(), Cursor::Here, "{cursor}");
+        let roam = reader.roam(ROOM, cursor, 100).unwrap();
+        assert_eq!(roam.rows, reader.page_since(ROOM, cursor, 100).unwrap());
+        assert!(roam.unproven.is_empty() && !roam.needs_claim && !roam.more);
+        assert_eq!(roam.later, None);
+    }
+    let page = reader.roam(ROOM, Number(2), 3).unwrap();
+    assert_eq!((page.rows.last().unwrap().number, page.more), (Number(5), true));
+}
+
+#[test]
+fn a_client_from_the_other_side_gets_what_that_side_had_not() {
+    let (batch, new) = healed();
+    let reader = reader(&batch);
+    // It has seen home 1 and 2, then the first of the new era.
+    let roam = reader.roam(ROOM, new.number(1), 100).unwrap();
+    assert_eq!(served(&roam), [(new.number(2), at(0, 3))]);
+    assert_eq!((roam.unproven, roam.needs_claim), (vec![at(0, 4)], true));
+    // Once it has a number there, nothing is in the way.
+    let newer = Era::new(2, 1).unwrap();
+    let mut batch = batch;
+    batch.extend([
+        era(ROOM, newer, 1, 1, &[(new, 2), (Era::HOME, 4)]),
+        number(ROOM, newer.number(1), at(0, 4), Fate::Assigned),
+    ]);
+    let reader = self::reader(&batch);
+    let roam = reader.roam(ROOM, new.number(1), 100).unwrap();
+    assert_eq!(served(&roam), [(new.number(2), at(0, 3)), (newer.number(1), at(0, 4))]);
+    assert!(!roam.needs_claim);
+    // One whose cursor the newer era's cut covers has seen it all.
+    let roam = reader.roam(ROOM, newer.number(1), 100).unwrap();
+    assert!(roam.rows.is_empty() && !roam.needs_claim, "{roam:?}");
+}
+
+#[test]
+fn a_cursor_of_an_unknown_era_proves_nothing() {
+    let (batch, new) = healed();
+    let reader = reader(&batch);
+    let far = Era::new(3, 9).unwrap().number(5);
+    assert_eq!(reader.serves(ROOM, far).unwrap(), Cursor::Foreign);
+    let roam = reader.roam(ROOM, far, 100).unwrap();
+    let unproven: BTreeSet<At> = roam.unproven.into_iter().collect();
+    let all = [at(0, 1), at(0, 2), at(0, 3), at(0, 4), at(1, 1)];
+    assert_eq!(unproven, BTreeSet::from(all));
+    assert!(roam.needs_claim && roam.rows.is_empty());
+    assert_eq!(reader.serves(ROOM, new.number(1)).unwrap(), Cursor::Here, "delivered here");
+    let roamer = reader.serves_roamer(ROOM, new.number(1)).unwrap();
+    assert_eq!(roamer, Cursor::Foreign, "home 3 and 4 were not, over there");
+    assert_eq!(reader.serves(ROOM, new.number(2)).unwrap(), Cursor::Here, "ahead of the tip");
+    assert_eq!(reader.serves(ROOM, Number(9)).unwrap(), Cursor::Foreign, "behind it, unknown");
+}
+
+#[test]
+fn a_hole_is_never_taken_for_seen() {
+    let mut batch: Vec<Change> = (1..=2).flat_map(|seq| message(ROOM, seq)).collect();
+    let new = Era::new(1, 7).unwrap();
+    batch.extend([
+        log(ROOM, 1, 1),
+        entry(ROOM, at(1, 1), stored(9, "turned up late")),
+        era(ROOM, Era::HOME, 3, 3, &[]),
+        number(ROOM, Number(3), at(1, 1), Fate::Hole),
+        era(ROOM, new, 1, 1, &[(Era::HOME, 3)]),
+        number(ROOM, new.number(1), at(0, 2), Fate::Assigned),
+    ]);
+    let roam = reader(&batch).roam(ROOM, new.number(1), 9).unwrap();
+    assert_eq!(roam.unproven, [], "home 3 is within the cut, and not looked at");
+    batch.pop();
+    batch.extend([
+        era(ROOM, new, 1, 1, &[(Era::HOME, 2)]),
+        number(ROOM, new.number(1), at(0, 2), Fate::Assigned),
+    ]);
+    let roam = reader(&batch).roam(ROOM, new.number(1), 9).unwrap();
+    assert_eq!(roam.unproven, [at(1, 1)]);
+}
+
+#[test]
+fn a_cut_of_the_other_side_proves_nothing() {
+    // 1.5 was opened by one who had home 1 to 4, 1.7 by one who had home 1 to 2.
+    let (mut batch, new) = healed();
+    let other = Era::new(1, 5).unwrap();
+    batch.push(era(ROOM, other, 0, 0, &[(Era::HOME, 4)]));
+    let roam = reader(&batch).roam(ROOM, new.number(1), 9).unwrap();
+    assert_eq!(roam.unproven, [at(0, 4)]);
+}
+
+#[test]
+fn what_is_passed_over_later_is_told() {
+    let (mut batch, new) = healed();
+    batch.extend([
+        era(ROOM, new, 3, 1, &[(Era::HOME, 2)]),
+        // Content that is still on its way, then one that was delivered here as home 4.
+        number(ROOM, new.number(2), at(1, 2), Fate::Assigned),
+        number(ROOM, new.number(3), at(0, 4), Fate::Assigned),
+        number(ROOM, Number(3), at(0, 3), Fate::Delivered),
+    ]);
+    let roam = reader(&batch).roam(ROOM, new.number(1), 9).unwrap();
+    assert_eq!(roam.rows, [], "not past what is still to be delivered");
+    assert_eq!(roam.later, Some(new.number(3)));
+}
+
+/// What a client misses that has seen `seen` up to `cursor` elsewhere and now reads here, to the end.
+fn missed(here: &Node, reader: &Reader, seen: &BTreeSet<At>, cursor: Number) -> Vec<At> {
+    let roam = reader.roam(ROOM, cursor, 1_000).unwrap();
+    let numbers: Vec<Number> = roam.rows.iter().map(|row| row.number).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "rising");
+    let rows: BTreeSet<At> = roam.rows.iter().map(|row| row.at).collect();
+    assert_eq!(rows.len(), numbers.len(), "once");
+    let told = |place: &At| {
+        rows.contains(place)
+            || roam.unproven.contains(place)
+            || seen.contains(place)
+            // Comes live, or must be asked for again.
+            || here.brings(*place)
+            || roam.later.is_some_and(|later| {
+                let numbers = reader.numbers_of(ROOM, *place).unwrap();
+                numbers.iter().any(|(number, _)| *number > cursor && *number <= later)
+            })
+    };
+    here.log.iter().map(|(_, place)| *place).filter(|place| !told(place)).collect()
+}
+
+/// Any number of worlds by `ROAM_SEEDS=3000 cargo test -p store roam`.
+#[test]
+fn nobody_who_roams_misses_anything() {
+    let seeds = std::env::var("ROAM_SEEDS").map_or(150, |it| it.parse().unwrap());
+    let (mut checked, mut here_at_once, mut unheard) = (0, 0, 0);
+    for seed in 0..seeds {
+        let mut random = Random(seed);
+        let nodes = world(&mut random, seed % 2 == 0);
+        for here in &nodes {
+            let reader = reader(&here.rows());
+            for there in &nodes {
+                let length = usize::try_from(random.below(there.log.len() as u64 + 1)).unwrap();
+                let seen: BTreeSet<At> = there.log[..length].iter().map(|it| it.1).collect();
+                let cursor = there.log[..length].last().map_or(Number::ZERO, |it| it.0);
+                // A node that was in an era that nobody here has heard of may have passed over
+                // anything: see `docs/store.md`, "What roaming cannot know".
+                if !here.knows_eras_of(there, cursor.era()) {
+                    unheard += 1;
+                    continue;
+                }
+                let missed = missed(here, &reader, &seen, cursor);
+                assert!(missed.is_empty(), "seed {seed}, cursor {cursor:?}: {missed:?}");
+                if reader.serves_roamer(ROOM, cursor).unwrap() == Cursor::Here {
+                    let mut below = here.log.iter().filter(|(number, _)| *number <= cursor);
+                    assert!(below.all(|it| seen.contains(&it.1)), "seed {seed}, {cursor:?}");
+                    here_at_once += 1;
+                }
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 1_000 && here_at_once > checked / 2, "{here_at_once} of {checked}");
+    assert!(checked - here_at_once > 50 && unheard < checked / 50, "{unheard} of {checked}");
+}
