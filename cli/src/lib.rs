@@ -3,7 +3,7 @@
 //! It speaks the ClawChat protocol through `client` and knows nothing of the mesh behind the node.
 //! One file per command in [`commands`]; commands return an [`outcome::Outcome`] or a
 //! [`outcome::Failure`], and only [`output`] writes. In reading order: [`args`], [`context`],
-//! [`commands`], [`format`], [`cursor`], [`output`], [`outcome`].
+//! [`commands`], [`mod@format`], [`cursor`], [`output`], [`outcome`].
 
 pub mod args;
 pub mod commands;
