@@ -1,5 +1,7 @@
 //! The promises of the store, on files, on disks that crash, and for clients that roam.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
 mod crash;
 mod keep;
 mod model;
