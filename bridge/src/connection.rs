@@ -272,7 +272,7 @@ async fn catch_up(
 
 impl Hub {
     /// Reads and encodes a page of the delivery log for one member.
-    fn page(
+    pub(crate) fn page(
         &self,
         link: &Link,
         room: RoomId,
