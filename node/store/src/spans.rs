@@ -3,7 +3,10 @@
 use mesh::{
     entry::Stored,
     id::{At, LogId, RoomId},
-    limits::{BODY_INLINE_BYTES_MAX, FRAME_BYTES_MAX, RUN_ENTRIES_MAX, WANT_REPLY_BYTES},
+    limits::{
+        BODY_BYTES_MAX, BODY_INLINE_BYTES_MAX, FRAME_BYTES_MAX, RUN_BYTES_MAX, RUN_ENTRIES_MAX,
+        WANT_REPLY_BYTES,
+    },
     message::{ApartBody, Head, Message, Span},
     run::{Carried, Run, RunEntry},
 };
@@ -15,6 +18,13 @@ use crate::{
     reader::Reader,
     view::View,
 };
+
+// Whatever comes first fits the budget, and the budget fits a frame: an answer is one message.
+const _: () = assert!(
+    RUN_BYTES_MAX + RUN_ENTRIES_MAX * ENTRY_OVERHEAD_BYTES + RUN_OVERHEAD_BYTES < WANT_REPLY_BYTES
+        && BODY_BYTES_MAX + ENTRY_OVERHEAD_BYTES < WANT_REPLY_BYTES
+        && WANT_REPLY_BYTES < FRAME_BYTES_MAX
+);
 
 /// Part of a log, as it travels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,13 +83,13 @@ impl Reader {
         Ok(bodies)
     }
 
-    /// The answer to a `Want`, ready to be sent in this order: at least one message, each within
-    /// [`FRAME_BYTES_MAX`], the last one marked so, together about [`WANT_REPLY_BYTES`].
+    /// The answer to a `Want` (`Effect::SendSpans`), ready to be sent: one message of at most
+    /// [`WANT_REPLY_BYTES`]. What did not fit is asked for again. Empty, if nothing is held here.
     ///
     /// # Errors
     ///
     /// See [`ReadError`].
-    pub fn answer_spans(&self, room: RoomId, spans: &[Span]) -> Result<Vec<Message>, ReadError> {
+    pub fn answer_spans(&self, room: RoomId, spans: &[Span]) -> Result<Message, ReadError> {
         let mut all = Spans { complete: true, ..Spans::default() };
         if let Some(view) = self.view(room)? {
             let mut budget = Budget::new(WANT_REPLY_BYTES);
@@ -90,16 +100,17 @@ impl Reader {
                 collect(&view, *span, &mut budget, &mut all)?;
             }
         }
-        Ok(messages(room, all.runs, all.bodies))
+        Ok(Message::Spans { room, runs: all.runs, bodies: all.bodies, last: true })
     }
 
-    /// The answer to a `WantBodies`; otherwise as [`Reader::answer_spans`].
+    /// The answer to a `WantBodies` (`Effect::SendBodies`); otherwise as [`Reader::answer_spans`].
     ///
     /// # Errors
     ///
     /// See [`ReadError`].
-    pub fn answer_bodies(&self, room: RoomId, at: &[Head]) -> Result<Vec<Message>, ReadError> {
-        Ok(messages(room, Vec::new(), self.bodies(room, at, WANT_REPLY_BYTES)?))
+    pub fn answer_bodies(&self, room: RoomId, at: &[Head]) -> Result<Message, ReadError> {
+        let bodies = self.bodies(room, at, WANT_REPLY_BYTES)?;
+        Ok(Message::Spans { room, runs: Vec::new(), bodies, last: true })
     }
 }
 
@@ -205,31 +216,4 @@ fn run_bytes(run: &Run) -> usize {
         Carried::Apart { .. } => ENTRY_OVERHEAD_BYTES,
     };
     run.entries.iter().map(entry).sum::<usize>() + RUN_OVERHEAD_BYTES
-}
-
-/// Packs runs, then bodies, into messages that fit a frame. Runs go first: a body is of use only to
-/// one who has its hash.
-fn messages(room: RoomId, runs: Vec<Run>, bodies: Vec<ApartBody>) -> Vec<Message> {
-    let mut messages = Vec::new();
-    let mut packed = (Vec::new(), Vec::new());
-    let mut room_left = FRAME_BYTES_MAX - RUN_OVERHEAD_BYTES;
-    let mut fit = |bytes: usize, packed: &mut (Vec<Run>, Vec<ApartBody>)| {
-        if bytes > room_left {
-            let (runs, bodies) = std::mem::take(packed);
-            messages.push(Message::Spans { room, runs, bodies, last: false });
-            room_left = FRAME_BYTES_MAX - RUN_OVERHEAD_BYTES;
-        }
-        room_left -= bytes;
-    };
-    for run in runs {
-        fit(run_bytes(&run), &mut packed);
-        packed.0.push(run);
-    }
-    for body in bodies {
-        fit(body.body.len() + ENTRY_OVERHEAD_BYTES, &mut packed);
-        packed.1.push(body);
-    }
-    let (runs, bodies) = packed;
-    messages.push(Message::Spans { room, runs, bodies, last: true });
-    messages
 }

@@ -260,3 +260,90 @@ fn seats(disk: &Database) -> Result<Seats, ReadError> {
     }
     Ok(seats)
 }
+
+#[cfg(test)]
+mod tests {
+    use mesh::{
+        batch::{EraRecord, Fate, Foretold, LogRecord, RoomRecord},
+        entry::{DedupId, Facts, Stored},
+        id::{At, LogId},
+        number::{Era, Number},
+        run::{Certificate, Run},
+    };
+    use redb::{ReadableDatabase, ReadableTableMetadata};
+
+    use super::*;
+
+    const ROOM: RoomId = RoomId([2; 16]);
+    const LOG: LogId = LogId { author: NodeId([3; 32]), incarnation: 9 };
+    const AT: At = At { log: 0, seq: 1 };
+
+    fn something_in_every_table() -> Vec<Change> {
+        let room = ROOM;
+        let record = RoomRecord {
+            mesh: MeshId([1; 16]),
+            home: LOG,
+            tip: Number(1),
+            delivered: 1,
+            last_activity_ms: None,
+            turn: None,
+            floor: None,
+            ephemeral: true,
+            local: false,
+        };
+        let head = LogRecord {
+            id: LOG,
+            head: 1,
+            hash: [0; 32],
+            clock: 1,
+            settled: 0,
+            fork: None,
+            seal: [0; 64],
+        };
+        let entry = Stored {
+            facts: Facts { clock: 1, wall_ms: 1, kind: 1, visible: true },
+            body: Vec::new().into(),
+            backlink: None,
+            seal: None,
+        };
+        let era = EraRecord { sequencer: LOG, known: 1, done: 1, cut: Vec::new(), handed: false };
+        let numbers = Some(Foretold { best: Number(1), canonical: Number(1) });
+        let certificate = Certificate { room, log: LOG, seq: 1, hash: [0; 32], seal: [0; 64] };
+        let run =
+            Run { room, log: LOG, first: 1, backlink: [0; 32], entries: Vec::new(), seal: [0; 64] };
+        vec![
+            Change::Room { room, record },
+            Change::Log { room, log: 0, record: head },
+            Change::Entry { room, at: AT, entry: Arc::new(entry) },
+            Change::Era { room, era: Era::HOME, record: era },
+            Change::Number { room, number: Number(1), at: AT, fate: Fate::Delivered },
+            Change::Foretold { room, at: AT, numbers },
+            Change::Dedup { room, id: DedupId([1; 16]), at: AT, wall_ms: 1 },
+            Change::Evidence { certificate, run: Box::new(run) },
+        ]
+    }
+
+    /// Rows of ephemeral rooms, by table; `node` and `meta` are not about rooms.
+    fn rows(store: &Store) -> Vec<u64> {
+        let read = store.databases.memory().unwrap().begin_read().unwrap();
+        let tables = read.list_tables().unwrap();
+        tables
+            .filter(|it| !matches!(redb::TableHandle::name(it), "meta" | "node/1"))
+            .map(|it| read.open_untyped_table(it).unwrap().len().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_dropped_room_leaves_nothing_in_memory() {
+        let mut store = Store::on(InMemoryBackend::new()).unwrap();
+        store.commit(&something_in_every_table()).unwrap();
+        assert_eq!(rows(&store), [1; 10]);
+        store.commit(&[Change::Drop { room: ROOM }]).unwrap();
+        assert_eq!(rows(&store), [0; 10]);
+        // And within one batch.
+        store
+            .commit(&[something_in_every_table(), vec![Change::Drop { room: ROOM }]].concat())
+            .unwrap();
+        assert_eq!(rows(&store), [0; 10]);
+    }
+}

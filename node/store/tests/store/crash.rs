@@ -10,7 +10,7 @@ use crate::rows::*;
 
 fn batch(seq: u64) -> Vec<Change> {
     let mut batch = message(ROOM, seq);
-    batch.extend(message(RoomId([u8::try_from(seq).unwrap(); 16]), 1));
+    batch.extend(message(RoomId(u128::from(seq).to_be_bytes()), 1));
     batch.push(Change::Node(node(seq)));
     batch
 }

@@ -275,6 +275,15 @@ fn a_summary_is_what_an_engine_starts_from() {
 }
 
 #[test]
+fn what_is_settled_is_not_looked_at_again() {
+    let (mut store, _) = full();
+    store.commit(&[log_settled(ROOM, 0, 4, 2)]).unwrap();
+    let summary = store.summary(ME, None).unwrap();
+    let room = summary.rooms.iter().find(|it| it.room == ROOM).unwrap();
+    assert_eq!(room.unsettled.iter().map(|it| it.at).collect::<Vec<_>>(), [at(0, 4)]);
+}
+
+#[test]
 fn reopening_gives_the_same_summary() {
     let (store, disk) = full();
     let before = format!("{:?}", store.summary(ME, None).unwrap());

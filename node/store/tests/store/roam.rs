@@ -97,25 +97,22 @@ fn a_cursor_of_an_unknown_era_proves_nothing() {
 
 #[test]
 fn a_hole_is_never_taken_for_seen() {
-    let mut batch: Vec<Change> = (1..=2).flat_map(|seq| message(ROOM, seq)).collect();
-    let new = Era::new(1, 7).unwrap();
+    // Turned up when both of its numbers had been left as holes here.
+    let (mut batch, new) = healed();
     batch.extend([
-        log(ROOM, 1, 1),
-        entry(ROOM, at(1, 1), stored(9, "turned up late")),
-        era(ROOM, Era::HOME, 3, 3, &[]),
-        number(ROOM, Number(3), at(1, 1), Fate::Hole),
-        era(ROOM, new, 1, 1, &[(Era::HOME, 3)]),
-        number(ROOM, new.number(1), at(0, 2), Fate::Assigned),
+        log(ROOM, 1, 2),
+        entry(ROOM, at(1, 2), stored(9, "turned up late")),
+        era(ROOM, Era::HOME, 5, 5, &[]),
+        number(ROOM, Number(5), at(1, 2), Fate::Hole),
+        era(ROOM, new, 3, 3, &[(Era::HOME, 2)]),
+        number(ROOM, new.number(3), at(1, 2), Fate::Hole),
+        tip(ROOM, new.number(3)),
     ]);
-    let roam = reader(&batch).roam(ROOM, new.number(1), 9).unwrap();
-    assert_eq!(roam.unproven, [], "home 3 is within the cut, and not looked at");
-    batch.pop();
-    batch.extend([
-        era(ROOM, new, 1, 1, &[(Era::HOME, 2)]),
-        number(ROOM, new.number(1), at(0, 2), Fate::Assigned),
-    ]);
-    let roam = reader(&batch).roam(ROOM, new.number(1), 9).unwrap();
-    assert_eq!(roam.unproven, [at(1, 1)]);
+    let roam = reader(&batch).roam(ROOM, new.number(3), 9).unwrap();
+    assert_eq!(roam.unproven, [at(0, 4), at(1, 2)]);
+    batch.push(number(ROOM, new.number(3), at(1, 2), Fate::Assigned));
+    let roam = reader(&batch).roam(ROOM, new.number(3), 9).unwrap();
+    assert_eq!(roam.unproven, [at(0, 4)]);
 }
 
 #[test]
