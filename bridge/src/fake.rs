@@ -121,6 +121,11 @@ impl Fake {
         state.rooms[&room].members.iter().map(|agent| agent.to_string()).collect()
     }
 
+    pub(crate) fn attached(&self) -> usize {
+        let state = self.state.lock().unwrap();
+        state.agents.values().filter(|agent| agent.registration.is_some()).count()
+    }
+
     pub(crate) fn displace(&self, agent: &str) {
         let agent = AgentId::from(agent);
         let registration = self.state.lock().unwrap().agents[&agent].registration.unwrap();

@@ -421,6 +421,13 @@ impl Hub {
         }
     }
 
+    /// Frames and bytes that wait for all connections together.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> (usize, usize) {
+        let held = self.read().links.values().map(|link| link.held()).collect::<Vec<_>>();
+        held.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+    }
+
     fn name(&self, room: RoomId) -> String {
         convert::room_text(self.lobby, room)
     }

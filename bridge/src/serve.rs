@@ -2,7 +2,6 @@
 
 use std::{future::Future, io, pin::pin, sync::Arc};
 
-use mesh::id::RoomId;
 use protocol::{code::Code, frame::encode_reply};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
@@ -68,19 +67,13 @@ impl Bridge {
 
     /// Serves NDJSON over TCP until `shutdown`; then connections write what is queued, and end.
     pub async fn serve_tcp(&self, listener: TcpListener, shutdown: impl Future<Output = ()>) {
-        self.accept(shutdown, async || {
-            let (socket, _) = listener.accept().await?;
-            // Without it frames wait for acknowledgements; it works all the same.
-            drop(socket.set_nodelay(true));
-            Ok(Socket::Tcp(socket))
-        })
-        .await;
+        self.accept(Door::Tcp(listener), shutdown).await;
     }
 
     /// Serves NDJSON over a Unix socket until `shutdown`; then connections write what is queued, and
     /// end. The socket's file is the caller's.
     pub async fn serve_unix(&self, listener: UnixListener, shutdown: impl Future<Output = ()>) {
-        self.accept(shutdown, async || Ok(Socket::Unix(listener.accept().await?.0))).await;
+        self.accept(Door::Unix(listener), shutdown).await;
     }
 
     /// Serves HTTP and `/ws` until `shutdown`; then connections write what is queued, and end.
@@ -106,16 +99,12 @@ impl Bridge {
         Ok(())
     }
 
-    async fn accept(
-        &self,
-        shutdown: impl Future<Output = ()>,
-        mut next: impl AsyncFnMut() -> io::Result<Socket>,
-    ) {
+    async fn accept(&self, door: Door, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         loop {
             let socket = tokio::select! {
                 () = &mut shutdown => break,
-                socket = next() => socket,
+                socket = door.next() => socket,
             };
             match (socket, self.connections.clone().try_acquire_owned()) {
                 (Ok(Socket::Tcp(socket)), Ok(permit)) => self.start(socket.into_split(), permit),
@@ -160,10 +149,28 @@ impl Bridge {
         drop(timeout(limits::FLUSH_WITHIN * 2, all).await);
     }
 
-    /// The room that clients know as `lobby`.
-    #[must_use]
-    pub fn lobby(&self) -> RoomId {
-        self.shared.config.lobby
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+enum Door {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Door {
+    async fn next(&self) -> io::Result<Socket> {
+        match self {
+            Door::Tcp(listener) => {
+                let (socket, _) = listener.accept().await?;
+                // Without it frames wait for acknowledgements; it works all the same.
+                drop(socket.set_nodelay(true));
+                Ok(Socket::Tcp(socket))
+            }
+            Door::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
+        }
     }
 }
 

@@ -96,7 +96,7 @@ fn without_keys_everybody_may_register() {
 
 #[test]
 fn a_taken_id_keeps_the_connection_and_a_reconnection_takes_it_over() {
-    let (fake, mut a, mut b, room) = pair();
+    let (fake, a, mut b, room) = pair();
     let mut late = Local::fresh(&fake, keyed());
     let taken = json!({"key": "key", "name": "a", "agent_id": "a"});
     assert_eq!(late.code("register", taken), "agent_id_taken");

@@ -1,1 +1,496 @@
+//! Over real sockets, with a mesh in memory.
 
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use axum::http::StatusCode;
+use futures::{SinkExt, StreamExt};
+use mesh::{
+    command::{Say, Speech},
+    id::RoomId,
+    number::Number,
+};
+use protocol::limits::LINE_BYTES_MAX;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    sync::watch,
+    task::JoinHandle,
+    time::timeout,
+};
+use tokio_tungstenite::tungstenite::{self, Message, client::IntoClientRequest};
+
+use crate::{
+    Bridge, Config,
+    fake::{Fake, LOBBY, keyed},
+    limits,
+};
+
+/// Nothing in these tests takes this long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Node {
+    fake: Arc<Fake>,
+    bridge: Bridge,
+    tcp: std::net::SocketAddr,
+    http: std::net::SocketAddr,
+    unix: PathBuf,
+    stop: watch::Sender<bool>,
+    serving: Vec<JoinHandle<()>>,
+}
+
+impl Node {
+    async fn start(config: Config) -> Node {
+        static SOCKETS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let (fake, hub) = Fake::new();
+        let bridge = Bridge::new(config, hub, fake.clone());
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let http = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let nth = SOCKETS.fetch_add(1, Ordering::Relaxed);
+        let unix =
+            std::env::temp_dir().join(format!("bridge-test-{}-{nth}.sock", std::process::id()));
+        drop(std::fs::remove_file(&unix));
+        let socket = UnixListener::bind(&unix).unwrap();
+        let (tcp_address, http_address) = (tcp.local_addr().unwrap(), http.local_addr().unwrap());
+        let (stop, stopped) = watch::channel(false);
+        let until = |mut stopped: watch::Receiver<bool>| async move {
+            drop(stopped.wait_for(|stop| *stop).await);
+        };
+        let [one, two, three] = [stopped.clone(), stopped.clone(), stopped].map(until);
+        let [a, b, c] = [bridge.clone(), bridge.clone(), bridge.clone()];
+        let serving = vec![
+            tokio::spawn(async move { a.serve_tcp(tcp, one).await }),
+            tokio::spawn(async move { b.serve_unix(socket, two).await }),
+            tokio::spawn(async move { c.serve_http(http, three).await.unwrap() }),
+        ];
+        Node { fake, bridge, tcp: tcp_address, http: http_address, unix, stop, serving }
+    }
+
+    async fn stop(self) {
+        self.stop.send(true).unwrap();
+        for serving in self.serving {
+            timeout(PATIENCE, serving).await.expect("stops").unwrap();
+        }
+        drop(std::fs::remove_file(&self.unix));
+    }
+
+    async fn tcp(&self) -> Client<TcpStream> {
+        Client::new(TcpStream::connect(self.tcp).await.unwrap())
+    }
+
+    async fn agent(&self, name: &str) -> Client<TcpStream> {
+        let mut client = self.tcp().await;
+        client.register(name).await;
+        client
+    }
+
+    async fn until(&self, what: &str, holds: impl Fn(&Node) -> bool) {
+        let wait = async {
+            while !holds(self) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{what}"));
+    }
+
+    /// Somebody without a connection says something in the lobby.
+    fn say(&self, content: &str) {
+        let say = Say {
+            room: LOBBY,
+            speech: Speech::Chat,
+            content: content.into(),
+            reply_to: None,
+            mentions: Vec::new(),
+            metadata: None,
+            dedup: None,
+        };
+        self.fake.tell(LOBBY, "z", say);
+    }
+
+    async fn get(&self, path: &str) -> (StatusCode, Value) {
+        let mut io = TcpStream::connect(self.http).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n");
+        io.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        timeout(PATIENCE, io.read_to_string(&mut answer)).await.unwrap().unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, serde_json::from_str(body).unwrap_or(Value::Null))
+    }
+}
+
+struct Client<S> {
+    io: BufReader<S>,
+    /// Lines that were read while waiting for others.
+    lines: Vec<Value>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
+    fn new(io: S) -> Client<S> {
+        Client { io: BufReader::with_capacity(64 * 1024, io), lines: Vec::new() }
+    }
+
+    async fn raw(&mut self, bytes: &[u8]) {
+        // The node may have closed the connection half-way.
+        drop(self.io.get_mut().write_all(bytes).await);
+    }
+
+    async fn post(&mut self, id: &str, kind: &str, payload: Value) {
+        let mut line = json!({"id": id, "type": kind, "payload": payload}).to_string();
+        line.push('\n');
+        self.raw(line.as_bytes()).await;
+    }
+
+    /// The next line; `None` at the end.
+    async fn line(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        let read = timeout(PATIENCE, self.io.read_line(&mut line)).await.expect("a line comes");
+        (read.ok()? > 0).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    async fn find(&mut self, what: impl Fn(&Value) -> bool) -> Value {
+        if let Some(place) = self.lines.iter().position(&what) {
+            return self.lines.remove(place);
+        }
+        loop {
+            let line = self.line().await.expect("the connection is open");
+            if what(&line) {
+                return line;
+            }
+            self.lines.push(line);
+        }
+    }
+
+    async fn event(&mut self, kind: &str) -> Value {
+        self.find(|line| line["type"] == kind && line.get("reply_to").is_none()).await
+    }
+
+    async fn call(&mut self, kind: &str, payload: Value) -> Value {
+        self.post(kind, kind, payload).await;
+        let mut reply = self.find(|line| line["reply_to"] == kind).await;
+        assert_ne!(reply["type"], "error", "{reply}");
+        reply["payload"].take()
+    }
+
+    async fn register(&mut self, name: &str) {
+        let payload = json!({"key": "key", "name": name, "agent_id": name, "reconnect": true});
+        self.call("register", payload).await;
+    }
+
+    async fn join_lobby(&mut self) {
+        self.call("join_room", json!({"room_id": "lobby"})).await;
+    }
+
+    async fn is_closed(&mut self) -> bool {
+        while let Some(line) = self.line().await {
+            assert_eq!(line["type"], "ping", "{line}");
+        }
+        true
+    }
+}
+
+async fn talk<A, B>(a: &mut Client<A>, b: &mut Client<B>)
+where
+    A: AsyncRead + AsyncWrite + Unpin,
+    B: AsyncRead + AsyncWrite + Unpin,
+{
+    a.join_lobby().await;
+    b.join_lobby().await;
+    let sent = a.call("send_message", json!({"room_id": "lobby", "content": "hi"})).await;
+    assert_eq!(b.event("message_received").await["payload"], sent);
+}
+
+#[tokio::test]
+async fn agents_talk_over_tcp_and_unix_sockets() {
+    let node = Node::start(keyed()).await;
+    let mut a = node.agent("a").await;
+    let mut b = Client::new(UnixStream::connect(&node.unix).await.unwrap());
+    b.register("b").await;
+    talk(&mut a, &mut b).await;
+    drop(b);
+    assert_eq!(a.event("agent_left").await["payload"]["agent_id"], "b");
+    node.until("b is gone", |node| node.bridge.shared().hub.agents() == 1).await;
+    node.stop().await;
+    assert!(a.find(|_| true).await.is_object(), "what was queued was written");
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_worked_off_in_order() {
+    let node = Node::start(keyed()).await;
+    let mut a = node.tcp().await;
+    let mut lines = Vec::new();
+    for (id, kind, payload) in [
+        ("1", "register", json!({"key": "key", "name": "a"})),
+        ("2", "join_room", json!({"room_id": "lobby"})),
+        ("3", "send_message", json!({"room_id": "lobby", "content": "x"})),
+        ("4", "get_history", json!({"room_id": "lobby"})),
+    ] {
+        lines.extend(json!({"id": id, "type": kind, "payload": payload}).to_string().bytes());
+        lines.push(b'\n');
+    }
+    a.raw(&lines).await;
+    let reply = a.find(|line| line["reply_to"] == "4").await;
+    assert_eq!(reply["payload"]["messages"][0]["content"], "x");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn what_breaks_the_framing_ends_one_connection_only() {
+    let node = Node::start(keyed()).await;
+    let mut b = node.agent("b").await;
+    let mut long = vec![b'x'; LINE_BYTES_MAX];
+    long.push(b'\n');
+    for bad in [&long[..], b"\xff\xfe\n"] {
+        let mut a = node.agent("a").await;
+        a.raw(bad).await;
+        assert!(a.is_closed().await);
+    }
+    b.call("ping", json!({})).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_slow_reader_gets_everything_later_and_holds_up_nobody() {
+    const MESSAGES: u64 = 20_000;
+    let node = Node::start(keyed()).await;
+    let mut slow = node.agent("slow").await;
+    let mut quick = node.agent("quick").await;
+    slow.join_lobby().await;
+    quick.join_lobby().await;
+    let text = "x".repeat(500);
+    let seqs = async |client: &mut Client<TcpStream>, expect: std::ops::RangeInclusive<u64>| {
+        for seq in expect {
+            assert_eq!(client.event("message_received").await["payload"]["seq"], seq);
+        }
+    };
+    for chunk in 0..MESSAGES / 100 {
+        for _ in 0..100 {
+            node.say(&text);
+        }
+        let (frames, bytes) = node.bridge.shared().hub.held();
+        let max = limits::QUEUE_FRAMES_MAX + limits::SPILL_FRAMES_MAX;
+        assert!(frames <= 2 * max, "{frames}");
+        assert!(bytes <= 2 * (limits::QUEUE_BYTES_MAX + limits::SPILL_BYTES_MAX), "{bytes}");
+        seqs(&mut quick, chunk * 100 + 1..=chunk * 100 + 100).await;
+    }
+    seqs(&mut slow, 1..=MESSAGES).await;
+    node.say("live");
+    seqs(&mut slow, MESSAGES + 1..=MESSAGES + 1).await;
+    assert!(slow.lines.iter().all(|line| line["type"] != "message_received"), "none twice");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn who_takes_no_replies_is_not_read_and_not_forgotten() {
+    let node = Node::start(keyed()).await;
+    let mut a = node.agent("a").await;
+    a.join_lobby().await;
+    for _ in 0..500 {
+        node.say(&"x".repeat(1_000));
+    }
+    // Some 30 MB of replies, more than sockets hold; the requests fit.
+    const ASKS: usize = 60;
+    for _ in 0..ASKS {
+        a.post("h", "get_history", json!({"room_id": "lobby", "limit": 500})).await;
+    }
+    let mut replies = 0;
+    while replies < ASKS {
+        let (_, bytes) = node.bridge.shared().hub.held();
+        assert!(bytes <= limits::REPLY_BYTES_MAX + 2_000_000, "{bytes}");
+        replies += usize::from(a.line().await.unwrap()["type"] == "history_result");
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_does_not_register_is_closed() {
+    let mut config = keyed();
+    config.timeouts.register = Duration::from_millis(50);
+    let node = Node::start(config).await;
+    let mut registered = node.agent("a").await;
+    assert!(node.tcp().await.is_closed().await);
+    registered.call("ping", json!({})).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn heartbeats_come_and_silence_is_the_end() {
+    let mut config = keyed();
+    config.timeouts.heartbeat = Duration::from_millis(30);
+    config.timeouts.silence = Duration::from_millis(300);
+    let node = Node::start(config).await;
+    let (mut lively, mut silent) = (node.agent("lively").await, node.agent("silent").await);
+    let ended = tokio::spawn(async move { silent.is_closed().await });
+    while !ended.is_finished() {
+        let ping = lively.event("ping").await;
+        assert_eq!(ping["payload"], json!({"heartbeat": true}));
+        let pong = json!({"type": "pong", "reply_to": ping["id"], "payload": {}});
+        lively.raw(format!("{pong}\n").as_bytes()).await;
+    }
+    assert!(ended.await.unwrap());
+    lively.call("ping", json!({})).await;
+    node.until("silent is gone", |node| node.bridge.shared().hub.agents() == 1).await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_refused_registration_is_answered_before_the_end() {
+    let node = Node::start(keyed()).await;
+    for (payload, code) in [
+        (json!({"key": "wrong", "name": "x"}), "unauthorized"),
+        (json!({"key": "key", "name": "x", "protocol_version": 9}), "unsupported_protocol"),
+    ] {
+        let mut a = node.tcp().await;
+        a.post("r", "register", payload).await;
+        assert_eq!(a.find(|_| true).await["payload"]["code"], code);
+        assert!(a.is_closed().await);
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_newer_connection_of_the_agent_closes_the_older() {
+    let node = Node::start(keyed()).await;
+    let mut old = node.agent("a").await;
+    old.join_lobby().await;
+    let mut new = node.agent("a").await;
+    while old.line().await.is_some() {}
+    drop(old);
+    new.call("send_message", json!({"room_id": "lobby", "content": "still here"})).await;
+    assert_eq!(node.fake.members(LOBBY), ["a"]);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn more_connections_than_allowed_are_told_so() {
+    let mut config = keyed();
+    config.connections_max = 1;
+    let node = Node::start(config).await;
+    let a = node.agent("a").await;
+    let mut b = node.tcp().await;
+    assert_eq!(b.find(|_| true).await["payload"]["code"], "internal_error");
+    assert!(b.is_closed().await);
+    let mut web = TcpStream::connect(node.http).await.unwrap();
+    let mut answer = String::new();
+    timeout(PATIENCE, web.read_to_string(&mut answer)).await.unwrap().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    drop(a);
+    node.until("a is gone", |node| node.bridge.shared().hub.agents() == 0).await;
+    node.stop().await;
+}
+
+type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<TcpStream>>;
+
+async fn websocket(node: &Node) -> Socket {
+    tokio_tungstenite::connect_async(format!("ws://{}/ws", node.http)).await.unwrap().0
+}
+
+async fn heard(socket: &mut Socket) -> Value {
+    let message = timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap();
+    let text = message.into_text().unwrap();
+    assert!(!text.ends_with('\n'));
+    serde_json::from_str(&text).unwrap()
+}
+
+#[tokio::test]
+async fn a_websocket_speaks_the_same() {
+    let node = Node::start(keyed()).await;
+    let mut b = node.agent("b").await;
+    b.join_lobby().await;
+    let mut a = websocket(&node).await;
+    for (line, kind) in [
+        ("{\"type\":\"ping\",\"id\":\"1\"}\n", "pong"),
+        (r#"{"type":"register","id":"2","payload":{"key":"key","name":"a"}}"#, "ok"),
+        (r#"{"type":"join_room","id":"3","payload":{"room_id":"lobby"}}"#, "ok"),
+        ("junk", "error"),
+    ] {
+        a.send(Message::text(line)).await.unwrap();
+        assert_eq!(heard(&mut a).await["type"], kind);
+    }
+    a.send(Message::binary(vec![1, 2])).await.unwrap();
+    assert_eq!(heard(&mut a).await["type"], "error");
+    let long = "x".repeat(60_000);
+    b.call("send_message", json!({"room_id": "lobby", "content": long})).await;
+    assert_eq!(heard(&mut a).await["payload"]["content"], long);
+    a.send(Message::text("x".repeat(LINE_BYTES_MAX + 1))).await.unwrap();
+    while let Some(Ok(_)) = timeout(PATIENCE, a.next()).await.unwrap() {}
+    assert_eq!(b.event("agent_joined").await["payload"]["agent"]["name"], "a");
+    b.event("agent_left").await;
+    let mut c = websocket(&node).await;
+    c.send(Message::text(r#"{"type":"ping"}"#)).await.unwrap();
+    heard(&mut c).await;
+    node.stop().await;
+    let end = timeout(PATIENCE, c.next()).await.unwrap().unwrap().unwrap();
+    assert!(end.is_close(), "a node that stops says so");
+}
+
+#[tokio::test]
+async fn a_web_page_connects_only_from_an_allowed_origin() {
+    let mut config = keyed();
+    config.origins.push("https://good.example".into());
+    let node = Node::start(config).await;
+    let connect = async |origin: &str| {
+        let mut request = format!("ws://{}/ws", node.http).into_client_request().unwrap();
+        request.headers_mut().insert("origin", origin.parse().unwrap());
+        tokio_tungstenite::connect_async(request).await
+    };
+    assert!(connect("https://good.example").await.is_ok());
+    for bad in ["https://evil.example", "null", "https://good.example.evil.example"] {
+        let Err(tungstenite::Error::Http(answer)) = connect(bad).await else {
+            panic!("{bad} was let in")
+        };
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN);
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn http_shows_health_status_and_public_rooms() {
+    let node = Node::start(keyed()).await;
+    assert_eq!(node.get("/healthz").await.0, StatusCode::OK);
+    assert_eq!(node.get("/readyz").await.0, StatusCode::SERVICE_UNAVAILABLE);
+    node.bridge.set_ready(true);
+    assert_eq!(node.get("/readyz").await.0, StatusCode::OK);
+    let mut a = node.agent("a").await;
+    a.join_lobby().await;
+    let sent = a.call("send_message", json!({"room_id": "lobby", "content": "x"})).await;
+    let private = a.call("create_room", json!({"name": "p"})).await["room_id"].clone();
+    let private = private.as_str().unwrap();
+    let status = json!({"status": "ok", "agents_connected": 1, "rooms": 2});
+    assert_eq!(node.get("/api/status").await, (StatusCode::OK, status));
+    let (_, rooms) = node.get("/api/rooms").await;
+    assert_eq!(rooms["rooms"].as_array().unwrap().len(), 1);
+    let (_, page) = node.get("/api/rooms/lobby/history").await;
+    assert_eq!(page["messages"], json!([sent]));
+    assert_eq!(node.get("/api/rooms/lobby/messages/1").await, (StatusCode::OK, sent));
+    let nowhere = RoomId([77; 16]);
+    for (path, status) in [
+        ("lobby/messages/2".into(), StatusCode::NOT_FOUND),
+        ("lobby/messages/x".into(), StatusCode::BAD_REQUEST),
+        ("nonsense/history".into(), StatusCode::NOT_FOUND),
+        (format!("{nowhere}/messages/1"), StatusCode::NOT_FOUND),
+        (format!("{private}/history"), StatusCode::FORBIDDEN),
+        (format!("{private}/messages/1"), StatusCode::FORBIDDEN),
+    ] {
+        assert_eq!(node.get(&format!("/api/rooms/{path}")).await.0, status, "{path}");
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_leaves_while_it_is_attached_does_not_stay() {
+    let node = Node::start(keyed()).await;
+    for nth in 0..50 {
+        let mut a = node.tcp().await;
+        let payload = json!({"key": "key", "name": "a", "agent_id": format!("a{nth}")});
+        a.post("r", "register", payload).await;
+    }
+    node.until("all are gone", |node| node.bridge.shared().hub.agents() == 0).await;
+    node.until("all are detached", |node| node.fake.attached() == 0).await;
+    assert_eq!(node.fake.say(LOBBY, "z", "x"), Number(1));
+    node.stop().await;
+}
