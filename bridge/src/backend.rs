@@ -45,19 +45,21 @@ pub trait Reads: Send + Sync + 'static {
     /// The highest number delivered here; [`Number::ZERO`] in an empty room.
     fn tip(&self, room: RoomId) -> Result<Number, ReadError>;
 
-    /// What a cursor of another node has not proven seen, ascending by numbers above the cursor.
+    /// What a cursor of another node has not proven seen, ascending, each under its first number
+    /// above the cursor.
     fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError>;
 
-    /// Whether a cursor is in this node's delivery log.
+    /// Whether a client that may have its cursor from any node can go on from it in this node's
+    /// delivery log.
     fn serves(&self, room: RoomId, cursor: Number) -> Result<Serves, ReadError>;
 }
 
 /// Where a cursor is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Serves {
-    /// In this node's delivery log: [`Reads::page_since`] goes on from it.
+    /// [`Reads::page_since`] goes on from it.
     Here,
-    /// Not in it: [`Reads::roam`].
+    /// It would skip something: [`Reads::roam`].
     Foreign,
 }
 
@@ -85,6 +87,12 @@ pub struct Row {
 pub struct Roam {
     /// What can be served now.
     pub rows: Vec<Row>,
+    /// There is more than the limit allowed: it is asked for from the last row's number.
+    pub more: bool,
+    /// There is also an entry whose first number above the cursor is not passed here yet, and that live
+    /// delivery will not bring, for it was delivered here before. To be read again, from the same
+    /// cursor, before live delivery goes on.
+    pub later: bool,
     /// What has no number above the cursor.
     pub unproven: Vec<At>,
     /// `unproven` has to be numbered, or the cursor is above everything here: ask with

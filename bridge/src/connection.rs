@@ -203,6 +203,9 @@ impl<R: Source> Connection<R> {
 
 /// Reads, on a blocking thread where it may take long.
 pub(crate) async fn find(shared: &Arc<Shared>, job: Job) -> Result<Found, ReadError> {
+    if job.waits() {
+        sleep(limits::LATER_RETRY).await;
+    }
     if !job.is_long() {
         return job.run(&**shared.hub.reads());
     }

@@ -399,119 +399,116 @@ impl Fake {
     }
 }
 
+impl Fake {
+    fn attach_and_tell(&self, attach: Attach, reply: Reply) {
+        let agent = attach.agent.clone();
+        let result = self.attach(attach);
+        let back = match &result {
+            Ok(Outcome::Attached(it)) if it.displaced.is_none() => it.restored.clone(),
+            _ => None,
+        };
+        reply.send(result);
+        for (room, _) in back.into_iter().flatten() {
+            let (agent, name) = (agent.clone(), "x".into());
+            self.hub().notify(room, RoomEvent::Joined { agent, name, reconnected: true });
+        }
+    }
+
+    fn create(&self, caller: &Caller, room: NewRoom) -> Ended {
+        if self.views(caller.key, None).iter().any(|it| *it.name == room.name) {
+            return Err(Refused::NameTaken(room.name));
+        }
+        let id = RoomId([u8::try_from(100 + self.tick()).unwrap(); 16]);
+        Ok(Outcome::Room(self.open(id, room, Some(caller), true)))
+    }
+
+    fn join_and_tell(&self, caller: Caller, room: RoomId, reply: Reply) {
+        let joined = self.join(&caller, room);
+        let tells = joined == Ok(true);
+        reply.send(joined.map(Outcome::Joined));
+        if tells {
+            let name = self.state.lock().unwrap().agents[&caller.agent].view.name.clone();
+            let (agent, reconnected) = (caller.agent, false);
+            self.hub().notify(room, RoomEvent::Joined { agent, name, reconnected });
+            self.turn(room, None, TurnReason::Joined);
+        }
+    }
+
+    fn set_typing(&self, caller: Caller, room: RoomId, typing: bool) -> Ended {
+        if !self.rooms_of(&caller.agent).contains(&room) {
+            return Err(Refused::NotMember);
+        }
+        let (agent, name) = (caller.agent, "x".into());
+        self.hub().notify(room, RoomEvent::Typing { agent, name, typing });
+        Ok(Outcome::Done)
+    }
+
+    fn set_presence(&self, caller: &Caller, presence: Presence) -> Ended {
+        let view = {
+            let mut state = self.state.lock().unwrap();
+            let agent = state.agents.get_mut(&caller.agent).unwrap();
+            agent.view.presence = presence;
+            Arc::new(agent.view.clone())
+        };
+        for room in self.rooms_of(&caller.agent) {
+            self.hub().notify(room, RoomEvent::Presence(view.clone()));
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn members_of(&self, room: RoomId) -> Vec<AgentView> {
+        self.agents(|state, it| state.rooms[&room].members.contains(&it.view.agent))
+    }
+
+    fn info(&self, key: KeyPrint, room: RoomId) -> RoomInfo {
+        let (agents, sub_rooms) = (self.members_of(room), self.views(key, Some(room)));
+        let state = self.state.lock().unwrap();
+        let turn = state.rooms[&room].turn.clone();
+        RoomInfo { room: self.view(&state, room), agents, sub_rooms, turn }
+    }
+
+    fn roam_for(&self, room: RoomId, cursor: Number) -> Ended {
+        self.roamed.lock().unwrap().push((room, cursor));
+        self.roam.lock().unwrap().iter_mut().for_each(|script| script.needs_claim = false);
+        Ok(Outcome::Roamed(self.claims.load(Ordering::Relaxed)))
+    }
+}
+
 impl Mesh for Fake {
     fn call(&self, command: Command, reply: Reply) {
         if self.full.load(Ordering::Relaxed) {
             return;
         }
-        match command {
-            Command::Attach(attach) => {
-                let agent = attach.agent.clone();
-                let result = self.attach(attach);
-                let back = match &result {
-                    Ok(Outcome::Attached(it)) if it.displaced.is_none() => it.restored.clone(),
-                    _ => None,
-                };
-                reply.send(result);
-                for (room, _) in back.into_iter().flatten() {
-                    let joined = RoomEvent::Joined {
-                        agent: agent.clone(),
-                        name: "x".into(),
-                        reconnected: true,
-                    };
-                    self.hub().notify(room, joined);
-                }
-            }
+        let result = match command {
+            Command::Attach(attach) => return self.attach_and_tell(attach, reply),
+            Command::Join { caller, room } => return self.join_and_tell(caller, room, reply),
+            Command::Say { caller, say } => return self.send(&caller, say, reply),
             Command::Detach { caller, seen } => {
                 self.detach(&caller, seen);
-                reply.send(Ok(Outcome::Done));
+                Ok(Outcome::Done)
             }
-            Command::CreateRoom { caller, room } => {
-                let taken = self.views(caller.key, None).iter().any(|it| *it.name == room.name);
-                if taken {
-                    return reply.send(Err(Refused::NameTaken(room.name)));
-                }
-                let id = RoomId([u8::try_from(100 + self.tick()).unwrap(); 16]);
-                let view = self.open(id, room, Some(&caller), true);
-                reply.send(Ok(Outcome::Room(view)));
-            }
-            Command::Join { caller, room } => match self.join(&caller, room) {
-                Err(refused) => reply.send(Err(refused)),
-                Ok(joined) => {
-                    reply.send(Ok(Outcome::Joined(joined)));
-                    if joined {
-                        let name =
-                            self.state.lock().unwrap().agents[&caller.agent].view.name.clone();
-                        let (agent, reconnected) = (caller.agent, false);
-                        self.hub().notify(room, RoomEvent::Joined { agent, name, reconnected });
-                        self.turn(room, None, TurnReason::Joined);
-                    }
-                }
-            },
+            Command::CreateRoom { caller, room } => self.create(&caller, room),
             Command::Leave { caller, room } => {
                 let left = self.leave(&caller.agent, room, TurnReason::Left);
-                self.state
-                    .lock()
-                    .unwrap()
-                    .agents
-                    .get_mut(&caller.agent)
-                    .unwrap()
-                    .seen
-                    .remove(&room);
-                reply.send(left.map(|()| Outcome::Done));
+                let mut state = self.state.lock().unwrap();
+                state.agents.get_mut(&caller.agent).unwrap().seen.remove(&room);
+                left.map(|()| Outcome::Done)
             }
-            Command::Say { caller, say } => self.send(&caller, say, reply),
-            Command::SetTyping { caller, room, typing } => {
-                if !self.rooms_of(&caller.agent).contains(&room) {
-                    return reply.send(Err(Refused::NotMember));
-                }
-                let (agent, name) = (caller.agent, "x".into());
-                self.hub().notify(room, RoomEvent::Typing { agent, name, typing });
-                reply.send(Ok(Outcome::Done));
+            Command::SetTyping { caller, room, typing } => self.set_typing(caller, room, typing),
+            Command::SetPresence { caller, presence } => self.set_presence(&caller, presence),
+            Command::ListRooms { key, parent } => Ok(Outcome::Rooms(self.views(key, parent))),
+            Command::ListAgents { key, room: None } => {
+                let attached = |_: &State, it: &Agent| it.key == key && it.registration.is_some();
+                Ok(Outcome::Agents(self.agents(attached)))
             }
-            Command::SetPresence { caller, presence } => {
-                let view = {
-                    let mut state = self.state.lock().unwrap();
-                    let agent = state.agents.get_mut(&caller.agent).unwrap();
-                    agent.view.presence = presence;
-                    Arc::new(agent.view.clone())
-                };
-                for room in self.rooms_of(&caller.agent) {
-                    self.hub().notify(room, RoomEvent::Presence(view.clone()));
-                }
-                reply.send(Ok(Outcome::Done));
+            Command::ListAgents { room: Some(room), .. } => {
+                Ok(Outcome::Agents(self.members_of(room)))
             }
-            Command::ListRooms { key, parent } => {
-                reply.send(Ok(Outcome::Rooms(self.views(key, parent))));
-            }
-            Command::ListAgents { key, room } => {
-                let agents = match room {
-                    None => self.agents(|_, it| it.key == key && it.registration.is_some()),
-                    Some(room) => {
-                        self.agents(|state, it| state.rooms[&room].members.contains(&it.view.agent))
-                    }
-                };
-                reply.send(Ok(Outcome::Agents(agents)));
-            }
-            Command::RoomInfo { key, room } => {
-                let agents =
-                    self.agents(|state, it| state.rooms[&room].members.contains(&it.view.agent));
-                let sub_rooms = self.views(key, Some(room));
-                let state = self.state.lock().unwrap();
-                let turn = state.rooms[&room].turn.clone();
-                let room = self.view(&state, room);
-                drop(state);
-                reply.send(Ok(Outcome::RoomInfo(RoomInfo { room, agents, sub_rooms, turn })));
-            }
-            Command::Roam { room, cursor, .. } => {
-                self.roamed.lock().unwrap().push((room, cursor));
-                if let Some(roam) = &mut *self.roam.lock().unwrap() {
-                    roam.needs_claim = false;
-                }
-                reply.send(Ok(Outcome::Roamed(self.claims.load(Ordering::Relaxed))));
-            }
-            Command::Status | Command::Stop => reply.send(Err(Refused::Stopping)),
-        }
+            Command::RoomInfo { key, room } => Ok(Outcome::RoomInfo(self.info(key, room))),
+            Command::Roam { room, cursor, .. } => self.roam_for(room, cursor),
+            Command::Status | Command::Stop => Err(Refused::Stopping),
+        };
+        reply.send(result);
     }
 }
 
@@ -562,7 +559,10 @@ impl Reads for Fake {
     }
 
     fn roam(&self, _: RoomId, _: Number, limit: usize) -> Result<Roam, ReadError> {
-        let mut roam = self.roam.lock().unwrap().clone().unwrap_or_default();
+        let mut script = self.roam.lock().unwrap();
+        let mut roam = script.clone().unwrap_or_default();
+        // Passed, when it is read the second time.
+        script.iter_mut().for_each(|script| script.later = false);
         roam.rows.truncate(limit);
         Ok(roam)
     }

@@ -163,8 +163,13 @@ struct Page {
 
 async fn history(State(web): State<Web>, Path(room): Path<String>) -> Result<Json<Page>, Problem> {
     let room = public(&web, &room)?;
-    let history =
-        History { room, from: From::Newest, limit: limits::HTTP_HISTORY_ROWS, before_ms: None };
+    let history = History {
+        room,
+        from: From::Newest,
+        limit: limits::HTTP_HISTORY_ROWS,
+        before_ms: None,
+        held: false,
+    };
     let found = connection::find(&web.shared, Job::History(history)).await;
     let Found::Rows(rows) = found.map_err(Refusal::from)? else { return Err(not_now().into()) };
     let messages = rows.iter().filter_map(|row| shown(&web, room, row)).collect();

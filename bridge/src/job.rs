@@ -28,6 +28,8 @@ pub(crate) struct History {
     pub(crate) from: From,
     pub(crate) limit: usize,
     pub(crate) before_ms: Option<u64>,
+    /// Live messages of the room are held back until the page has been given.
+    pub(crate) held: bool,
 }
 
 /// Where a page begins.
@@ -45,16 +47,43 @@ pub(crate) enum From {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
     pub(crate) number: Number,
-    /// The mesh was asked already to number what this cursor has not proven seen.
-    pub(crate) claimed: bool,
+    pub(crate) origin: Origin,
+    /// How often a page from here was read again, for something was still to be passed.
+    pub(crate) waited: u8,
+}
+
+/// What is known of a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Nothing: it may be from any node.
+    Any,
+    /// The client got it from a page of this node's delivery log.
+    Here,
+    /// From elsewhere, and the mesh was asked already to number what it has not proven seen.
+    Claimed,
+}
+
+impl Cursor {
+    pub(crate) fn new(number: Number, origin: Origin) -> Cursor {
+        Cursor { number, origin, waited: 0 }
+    }
+
+    /// The same, one pause later.
+    pub(crate) fn waited(self) -> Cursor {
+        Cursor { waited: self.waited.saturating_add(1), ..self }
+    }
 }
 
 /// What was read.
 #[derive(Debug)]
 pub(crate) enum Found {
     Tip(Number),
-    Message(Option<Row>),
+    Message(Option<Box<Row>>),
     Rows(Vec<Row>),
+    /// As [`Found::Rows`], from a cursor that is of this node.
+    Log(Vec<Row>),
+    /// Nothing yet: to be read again after a pause.
+    Later,
     NoSuchMessage,
     /// Nothing yet: the mesh must be asked to number these first.
     Claim(Claim),
@@ -76,6 +105,8 @@ pub(crate) struct Missed {
     pub(crate) rows: Vec<(RoomId, Row)>,
     /// How far each room was read.
     pub(crate) seen: Vec<(RoomId, Number)>,
+    /// Rooms to be read again after a pause.
+    pub(crate) later: Vec<(RoomId, Cursor)>,
     /// Rooms to be read once the mesh has numbered what is missing.
     pub(crate) claims: Vec<Claim>,
 }
@@ -89,10 +120,25 @@ impl Job {
         }
     }
 
+    /// Whether it is to be done after a pause.
+    pub(crate) fn waits(&self) -> bool {
+        let waited = |cursor: &Cursor| cursor.waited > 0;
+        match self {
+            Job::Tip(_) | Job::Message(..) => false,
+            Job::History(history) => match &history.from {
+                From::After(cursor) => waited(cursor),
+                From::Newest | From::AfterMessage(_) => false,
+            },
+            Job::Missed(rooms) => rooms.iter().any(|(_, cursor)| waited(cursor)),
+        }
+    }
+
     pub(crate) fn run(self, reads: &dyn Reads) -> Result<Found, ReadError> {
         match self {
             Job::Tip(room) => reads.tip(room).map(Found::Tip),
-            Job::Message(room, message) => reads.by_message(room, message).map(Found::Message),
+            Job::Message(room, message) => {
+                reads.by_message(room, message).map(|row| Found::Message(row.map(Box::new)))
+            }
             Job::History(history) => history.run(reads),
             Job::Missed(rooms) => missed(reads, rooms).map(Found::Missed),
         }
@@ -107,16 +153,27 @@ impl History {
             }
             From::After(cursor) => cursor,
             From::AfterMessage(message) => match reads.by_message(self.room, message)? {
-                Some(row) => Cursor { number: row.number, claimed: false },
+                Some(row) => Cursor::new(row.number, Origin::Any),
                 None => return Ok(Found::NoSuchMessage),
             },
         };
         let mut found = since(reads, self.room, cursor, self.limit)?;
-        if let (Found::Rows(rows), Some(before)) = (&mut found, self.before_ms) {
+        if let (Found::Rows(rows) | Found::Log(rows), Some(before)) = (&mut found, self.before_ms) {
             rows.retain(|row| row.facts.wall_ms < before);
         }
         Ok(found)
     }
+}
+
+/// Whether the delivery log goes on from a cursor.
+fn is_here(reads: &dyn Reads, room: RoomId, cursor: Cursor) -> Result<bool, ReadError> {
+    Ok(match cursor.origin {
+        Origin::Here => true,
+        Origin::Any => {
+            cursor.number == Number::ZERO || reads.serves(room, cursor.number)? == Serves::Here
+        }
+        Origin::Claimed => false,
+    })
 }
 
 /// The oldest `limit` messages that a cursor has not proven seen.
@@ -126,13 +183,15 @@ fn since(
     cursor: Cursor,
     limit: usize,
 ) -> Result<Found, ReadError> {
-    let Cursor { number, claimed } = cursor;
-    if number == Number::ZERO || reads.serves(room, number)? == Serves::Here {
-        return reads.page_since(room, number, limit).map(Found::Rows);
+    if is_here(reads, room, cursor)? {
+        return reads.page_since(room, cursor.number, limit).map(Found::Log);
     }
-    let roam = reads.roam(room, number, limit)?;
-    if roam.needs_claim && !claimed {
-        return Ok(Found::Claim(Claim { room, cursor: number, entries: roam.unproven }));
+    let roam = reads.roam(room, cursor.number, limit)?;
+    if roam.needs_claim && cursor.origin == Origin::Any {
+        return Ok(Found::Claim(Claim { room, cursor: cursor.number, entries: roam.unproven }));
+    }
+    if roam.later && !roam.more && cursor.waited < limits::LATER_TRIES_MAX {
+        return Ok(Found::Later);
     }
     Ok(Found::Rows(roam.rows))
 }
@@ -140,19 +199,22 @@ fn since(
 fn missed(reads: &dyn Reads, rooms: Vec<(RoomId, Cursor)>) -> Result<Missed, ReadError> {
     let mut missed = Missed::default();
     for (room, cursor) in rooms {
-        let number = cursor.number;
-        let rows = if number == Number::ZERO || reads.serves(room, number)? == Serves::Here {
+        let rows = if is_here(reads, room, cursor)? {
             let newest = reads.page_newest(room, limits::MISSED_MAX, None)?;
-            newest.into_iter().filter(|row| row.number > number).collect()
+            newest.into_iter().filter(|row| row.number > cursor.number).collect()
         } else {
             match since(reads, room, cursor, limits::HISTORY_ROWS_MAX)? {
                 Found::Claim(claim) => {
                     missed.claims.push(claim);
                     continue;
                 }
-                Found::Rows(rows) => rest(reads, room, rows)?,
+                Found::Later => {
+                    missed.later.push((room, cursor.waited()));
+                    continue;
+                }
+                Found::Rows(rows) | Found::Log(rows) => rest(reads, room, rows)?,
                 Found::Tip(_) | Found::Message(_) | Found::NoSuchMessage | Found::Missed(_) => {
-                    unreachable!("since() gives rows or a claim")
+                    unreachable!("since() gives rows, or what stands in their way")
                 }
             }
         };
@@ -177,11 +239,10 @@ fn rest(reads: &dyn Reads, room: RoomId, mut rows: Vec<Row>) -> Result<Vec<Row>,
 }
 
 impl Missed {
-    /// Adds what another job found.
+    /// Adds what another job found. What is still to be done is the caller's.
     pub(crate) fn merge(&mut self, other: Missed) {
         self.rows.extend(other.rows);
         self.seen.extend(other.seen);
-        self.claims.extend(other.claims);
         self.trim();
     }
 

@@ -41,6 +41,11 @@ pub const REPLY_BYTES_MAX: usize = 256 * 1024;
 pub const HISTORY_ROWS_MAX: usize = 1_000;
 /// Missed messages that are replayed to an agent that comes back (spec §2).
 pub const MISSED_MAX: usize = 200;
+/// How often a page that waits for a number to be passed is read again, and the pause between: 5 s,
+/// in which the era's numbers come in or its sequencer is replaced. Then it is given as it is.
+pub const LATER_TRIES_MAX: u8 = 50;
+/// See [`LATER_TRIES_MAX`].
+pub const LATER_RETRY: Duration = Duration::from_millis(100);
 /// Messages that the HTTP history shows (spec §8).
 pub const HTTP_HISTORY_ROWS: usize = 100;
 

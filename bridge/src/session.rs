@@ -23,7 +23,7 @@ use crate::{
     backend::ReadError,
     config::Config,
     hub::Hub,
-    job::{Cursor, Found, From, History, Job},
+    job::{Found, History, Job},
     limits,
     refusal::Refusal,
     reply::{Answer, Hook, Ticket},
@@ -56,6 +56,21 @@ pub(crate) enum Step {
     Close,
 }
 
+impl Step {
+    /// Whether there is more to come for the same request.
+    fn goes_on(&self) -> bool {
+        match self {
+            Step::Call { .. } | Step::Read { .. } => true,
+            Step::Reply(_)
+            | Step::Replay { .. }
+            | Step::Hold(_)
+            | Step::Release(..)
+            | Step::Open
+            | Step::Close => false,
+        }
+    }
+}
+
 pub(crate) type Steps = Vec<Step>;
 
 /// See the module's text.
@@ -65,6 +80,8 @@ pub(crate) struct Session {
     hub: Arc<Hub>,
     state: State,
     waiting: BTreeMap<Ticket, Waiting>,
+    /// Where the last page of the delivery log ended: its cursor needs no second look.
+    paged: Option<(RoomId, Number)>,
     /// Contents of calls without an answer, in bytes.
     waiting_bytes: usize,
     tickets: u64,
@@ -139,6 +156,7 @@ impl Session {
             hub,
             state: State::Fresh,
             waiting: BTreeMap::new(),
+            paged: None,
             waiting_bytes: 0,
             tickets: 0,
         }
@@ -201,14 +219,16 @@ impl Session {
     /// A read is done.
     pub(crate) fn on_found(&mut self, ticket: Ticket, found: Result<Found, ReadError>) -> Steps {
         let Some(Waiting { reply_to, pending, .. }) = self.take(ticket) else { return Vec::new() };
-        let claimed = pending.claimed_room();
+        let held = pending.held_room();
         let found = match found {
             Err(error) if matches!(pending, Pending::Missed) => return self.give_up(error.into()),
             found => found.map_err(Refusal::from),
         };
         let steps = found.and_then(|found| self.found(pending, found, reply_to.clone()));
         let mut steps = steps.unwrap_or_else(|refusal| self.refuse(refusal, reply_to.as_deref()));
-        steps.extend(claimed.map(|room| Step::Release(room, Number::ZERO)));
+        if !steps.iter().any(Step::goes_on) {
+            steps.extend(held.map(|room| Step::Release(room, Number::ZERO)));
+        }
         steps
     }
 
@@ -287,9 +307,9 @@ impl Session {
 
 impl Pending {
     /// The room whose live messages are held for a page of history, if they are.
-    fn claimed_room(&self) -> Option<RoomId> {
+    fn held_room(&self) -> Option<RoomId> {
         if let Pending::History(history) = self
-            && let From::After(Cursor { claimed: true, .. }) = history.from
+            && history.held
         {
             return Some(history.room);
         }

@@ -366,7 +366,8 @@ fn foreign(fake: &Fake, room: mesh::id::RoomId, needs_claim: bool) {
         row.number = Number(row.number.0 + 5_000);
     }
     let unproven = rows.iter().map(|row| row.at).collect();
-    *fake.roam.lock().unwrap() = Some(Roam { rows, unproven, needs_claim });
+    *fake.roam.lock().unwrap() =
+        Some(Roam { rows, more: false, later: true, unproven, needs_claim });
 }
 
 #[test]

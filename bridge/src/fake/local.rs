@@ -178,7 +178,7 @@ impl Local {
                         Hook::Join { room, .. } => {
                             Hook::Join { room, fresh: self.hub.seat(&self.link, room) }
                         }
-                        hook => hook,
+                        Hook::None | Hook::Attach { .. } | Hook::Leave { .. } => hook,
                     };
                     let (hub, link) = (self.hub.clone(), self.link.clone());
                     self.fake.call(command, Reply::to_link(hub, link, ticket, hook));

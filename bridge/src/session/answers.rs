@@ -14,7 +14,7 @@ use super::{Pending, Saying, Session, State, Step, Steps, commands::no_such_mess
 use crate::{
     backend::Row,
     convert::{self, Told},
-    job::{Claim, Cursor, Found, From, History, Job},
+    job::{Claim, Cursor, Found, From, History, Job, Origin},
     refusal::Refusal,
     reply::{Answer, Hook},
 };
@@ -36,7 +36,17 @@ impl Session {
             Pending::HistoryClaim(history) => {
                 return Ok(self.history_claimed(history, answer, reply_to));
             }
-            pending => pending,
+            Pending::Missed
+            | Pending::CreateRoom
+            | Pending::InRoom(_)
+            | Pending::Say(_)
+            | Pending::Repeated(_)
+            | Pending::Presence(_)
+            | Pending::Tip(_)
+            | Pending::History(_)
+            | Pending::ListRooms
+            | Pending::ListAgents
+            | Pending::RoomInfo => pending,
         };
         let outcome = answer.map_err(|failure| Refusal::of(failure, pending.full()))?;
         let reply = match (pending, outcome) {
@@ -91,15 +101,15 @@ impl Session {
             }
             (Pending::History(_), Found::NoSuchMessage) => return Err(no_such_message()),
             (Pending::History(history), Found::Rows(rows)) => self.page(&history, &rows),
-            (Pending::History(history), Found::Claim(Claim { room, cursor, entries })) => {
-                let command = Command::Roam { room, cursor, entries };
-                let hold = Step::Hold(room);
-                let history = History {
-                    from: From::After(Cursor { number: cursor, claimed: true }),
-                    ..history
-                };
-                let pending = Pending::HistoryClaim(history);
-                return Ok(vec![hold, self.call(command, Hook::None, pending, reply_to)]);
+            (Pending::History(history), Found::Log(rows)) => {
+                self.paged = rows.last().map(|row| (history.room, row.number));
+                self.page(&history, &rows)
+            }
+            (Pending::History(history), Found::Later) => {
+                return Ok(self.history_later(history, reply_to));
+            }
+            (Pending::History(history), Found::Claim(claim)) => {
+                return Ok(self.history_claim(history, claim, reply_to));
             }
             (_, _) => {
                 tracing::error!("the store answered something else than it was asked");
@@ -107,6 +117,37 @@ impl Session {
             }
         };
         Ok(self.reply(&reply, reply_to.as_deref()))
+    }
+
+    /// Something is to be passed first, which live delivery will not bring: it is waited for.
+    fn history_later(&mut self, mut history: History, reply_to: Option<String>) -> Steps {
+        if let From::After(cursor) = history.from {
+            history.from = From::After(cursor.waited());
+        }
+        self.held(history, |session, history| {
+            session.read(Job::History(history.clone()), Pending::History(history), reply_to)
+        })
+    }
+
+    /// The mesh is asked to number what a roaming cursor has not proven seen.
+    fn history_claim(&mut self, history: History, claim: Claim, reply_to: Option<String>) -> Steps {
+        let Claim { room, cursor, entries } = claim;
+        let from = From::After(Cursor::new(cursor, Origin::Claimed));
+        self.held(History { from, ..history }, |session, history| {
+            let command = Command::Roam { room, cursor, entries };
+            session.call(command, Hook::None, Pending::HistoryClaim(history), reply_to)
+        })
+    }
+
+    /// Holds the room's live messages, if they are not held, until the page has been given.
+    fn held(
+        &mut self,
+        mut history: History,
+        next: impl FnOnce(&mut Session, History) -> Step,
+    ) -> Steps {
+        let hold = (!history.held).then_some(Step::Hold(history.room));
+        history.held = true;
+        hold.into_iter().chain([next(self, history)]).collect()
     }
 
     /// The mesh has numbered what a roaming cursor had not proven seen, or has not: then the cursor

@@ -17,7 +17,7 @@ use super::{Me, Pending, Saying, Session, Steps};
 use crate::{
     convert,
     hub::RoomFacts,
-    job::{Cursor, From, History, Job},
+    job::{Cursor, From, History, Job, Origin},
     limits,
     refusal::Refusal,
     reply::Hook,
@@ -182,7 +182,7 @@ impl Session {
                 let reply = Frame::History(HistoryResult { room_id, messages: Vec::new() });
                 return Ok(self.reply(&reply, reply_to.as_deref()));
             }
-            (Some(seq), _) => From::After(Cursor { number: Number(seq), claimed: false }),
+            (Some(seq), _) => From::After(Cursor::new(Number(seq), self.origin(room, Number(seq)))),
             (None, Some(id)) => {
                 let id = MessageId::from_uuid(id);
                 From::AfterMessage(id.ok_or_else(no_such_message)?)
@@ -191,9 +191,13 @@ impl Session {
         };
         let limit = usize::try_from(it.limit).unwrap_or(usize::MAX);
         let limit = limit.clamp(1, limits::HISTORY_ROWS_MAX);
-        let history = History { room, from, limit, before_ms };
+        let history = History { room, from, limit, before_ms, held: false };
         let job = Job::History(history.clone());
         Ok(vec![self.read(job, Pending::History(history), reply_to)])
+    }
+
+    fn origin(&self, room: RoomId, number: Number) -> Origin {
+        if self.paged == Some((room, number)) { Origin::Here } else { Origin::Any }
     }
 
     fn list_rooms(

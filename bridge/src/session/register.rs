@@ -16,7 +16,7 @@ use super::{Me, Pending, Session, State, Step, Steps};
 use crate::{
     backend::Row,
     ids,
-    job::{Claim, Cursor, Job, Missed},
+    job::{Claim, Cursor, Job, Missed, Origin},
     limits, link,
     refusal::Refusal,
     reply::{Answer, Hook},
@@ -89,7 +89,7 @@ impl Session {
         let rooms = restored.iter().map(|(room, _)| *room).collect();
         let cursors = restored
             .into_iter()
-            .map(|(room, number)| (room, Cursor { number, claimed: false }))
+            .map(|(room, number)| (room, Cursor::new(number, Origin::Any)))
             .collect();
         self.state = State::Resuming(Box::new(Resuming {
             me,
@@ -106,10 +106,11 @@ impl Session {
     pub(super) fn missed(&mut self, mut found: Missed) -> Steps {
         let State::Resuming(resuming) = &mut self.state else { return Vec::new() };
         let claims = std::mem::take(&mut found.claims);
+        resuming.again.append(&mut found.later);
         resuming.missed.merge(found);
         resuming.claims = claims.len();
         if claims.is_empty() {
-            return self.resume();
+            return self.missed_again();
         }
         let claim = |Claim { room, cursor, entries }: Claim| {
             let command = Command::Roam { room, cursor, entries };
@@ -124,11 +125,17 @@ impl Session {
         resuming.claims -= 1;
         // Without a number the cursor counts as the tip: nothing was missed that could be told.
         if matches!(answer, Ok(Outcome::Roamed(true))) {
-            resuming.again.push((room, Cursor { number: cursor, claimed: true }));
+            resuming.again.push((room, Cursor::new(cursor, Origin::Claimed)));
         }
         if resuming.claims > 0 {
             return Vec::new();
         }
+        self.missed_again()
+    }
+
+    /// Reads what could not be read before, if there is any.
+    fn missed_again(&mut self) -> Steps {
+        let State::Resuming(resuming) = &mut self.state else { return Vec::new() };
         let again = std::mem::take(&mut resuming.again);
         if again.is_empty() {
             return self.resume();
