@@ -126,6 +126,17 @@ impl Fake {
         state.agents.values().filter(|agent| agent.registration.is_some()).count()
     }
 
+    /// The mesh knows that an agent has seen this much.
+    pub(crate) fn set_seen(&self, agent: &str, room: RoomId, number: Number) {
+        let mut state = self.state.lock().unwrap();
+        state.agents.get_mut(agent).unwrap().seen.insert(room, number);
+    }
+
+    /// The agent's node is gone, and has said nothing.
+    pub(crate) fn forget_registration(&self, agent: &str) {
+        self.state.lock().unwrap().agents.get_mut(agent).unwrap().registration = None;
+    }
+
     pub(crate) fn displace(&self, agent: &str) {
         let agent = AgentId::from(agent);
         let registration = self.state.lock().unwrap().agents[&agent].registration.unwrap();
@@ -418,7 +429,9 @@ impl Fake {
         if self.views(caller.key, None).iter().any(|it| *it.name == room.name) {
             return Err(Refused::NameTaken(room.name));
         }
-        let id = RoomId([u8::try_from(100 + self.tick()).unwrap(); 16]);
+        let mut id = [2; 16];
+        id[8..].copy_from_slice(&self.tick().to_be_bytes());
+        let id = RoomId(id);
         Ok(Outcome::Room(self.open(id, room, Some(caller), true)))
     }
 
@@ -561,8 +574,10 @@ impl Reads for Fake {
     fn roam(&self, _: RoomId, _: Number, limit: usize) -> Result<Roam, ReadError> {
         let mut script = self.roam.lock().unwrap();
         let mut roam = script.clone().unwrap_or_default();
-        // Passed, when it is read the second time.
-        script.iter_mut().for_each(|script| script.later = false);
+        // Passed, when it is read once more.
+        for script in script.iter_mut().filter(|script| !script.needs_claim) {
+            script.later = false;
+        }
         roam.rows.truncate(limit);
         Ok(roam)
     }

@@ -274,9 +274,9 @@ impl Hub {
         let place = Place { registration: attached.registration, link: link.clone() };
         let before = state.agents.insert(me.agent.clone(), place);
         let before = before.filter(|place| place.link.id != link.id);
-        let seen: HashMap<_, _> = match &before {
-            Some(place) => place.link.resume_points().into_iter().collect(),
-            None => HashMap::new(),
+        let seen: HashMap<_, _> = match (&before, attached.displaced) {
+            (Some(place), Some(_)) => place.link.resume_points().into_iter().collect(),
+            (Some(_), None) | (None, _) => HashMap::new(),
         };
         for (room, cursor) in attached.restored.iter_mut().flatten() {
             // The mesh takes everything for seen that was announced to the connection before; not
@@ -295,6 +295,7 @@ impl Hub {
         let Some(known) = state.rooms.get(&room) else { return };
         let said = match &delivered.said {
             Some(said) => Some(said.clone()),
+            // Nobody's content is read for mentions alone: it left memory for there is too much of it.
             None if known.seats.is_empty() => return,
             None => self
                 .reads

@@ -6,7 +6,7 @@ use protocol::{code::Code, frame::encode_reply};
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::{sleep, timeout},
 };
 
@@ -88,13 +88,26 @@ impl Bridge {
         listener.local_addr()?;
         let ready = self.ready.clone();
         let listener = http::Listener::new(listener, self.connections.clone());
-        let bridge = self.clone();
+        let hub = self.shared.hub.clone();
+        let (stopping, stopped) = oneshot::channel();
         let shutdown = async move {
             shutdown.await;
-            bridge.shared.hub.drain();
+            hub.drain();
+            // Nobody waits any more: it is served to the end.
+            stopping.send(()).ok();
         };
         let serving = http::serve(listener, self.shared.clone(), ready, shutdown);
-        serving.await?;
+        let enough = async move {
+            match stopped.await {
+                Ok(()) => sleep(limits::FLUSH_WITHIN).await,
+                Err(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            served = serving => served?,
+            // A request that is never finished does not keep the node.
+            () = enough => {}
+        }
         self.drained().await;
         Ok(())
     }
@@ -147,6 +160,11 @@ impl Bridge {
         let all = self.connections.acquire_many(self.connections_max);
         // Those that are left are cut off with the process.
         drop(timeout(limits::FLUSH_WITHIN * 2, all).await);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn clone_shared(&self) -> Arc<Shared> {
+        self.shared.clone()
     }
 
     #[cfg(test)]

@@ -400,6 +400,28 @@ fn a_cursor_that_the_mesh_does_not_know_counts_as_the_tip() {
 }
 
 #[test]
+fn an_agent_that_comes_from_another_node_gets_what_it_has_not_seen_there() {
+    let (fake, mut a, mut b, name) = pair();
+    let room = room(&json!({"room_id": name}));
+    for content in ["x", "y"] {
+        b.call("send_message", json!({"room_id": name, "content": content}));
+    }
+    a.kinds();
+    // What the roster says it saw elsewhere is above everything here.
+    fake.set_seen("a", room, Number(5_000));
+    a.link.end();
+    foreign(&fake, room, true);
+    fake.claims.store(true, Ordering::Relaxed);
+    let mut a = Local::fresh(&fake, keyed());
+    fake.forget_registration("a");
+    let welcome = a.register("a");
+    assert_eq!(welcome["payload"]["missed_messages"], 2);
+    assert_eq!(*fake.roamed.lock().unwrap(), [(room, Number(5_000))]);
+    assert_eq!(a.event("message_received").unwrap()["seq"], 5_001);
+    assert_eq!(a.event("message_received").unwrap()["seq"], 5_002);
+}
+
+#[test]
 fn presence_and_typing_reach_the_others_once() {
     let (_, mut a, mut b, room) = pair();
     for it in [&mut a, &mut b] {

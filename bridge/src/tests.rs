@@ -494,3 +494,37 @@ async fn an_agent_that_leaves_while_it_is_attached_does_not_stay() {
     assert_eq!(node.fake.say(LOBBY, "z", "x"), Number(1));
     node.stop().await;
 }
+
+#[tokio::test]
+async fn a_request_that_is_never_finished_does_not_keep_the_node() {
+    let node = Node::start(keyed()).await;
+    let mut io = TcpStream::connect(node.http).await.unwrap();
+    io.write_all(b"GET /healthz HTTP/1.1\r\n").await.unwrap();
+    node.get("/healthz").await;
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_small() {
+    let node = Node::start(keyed()).await;
+    let shared = node.bridge.clone_shared();
+    let (read, write) = TcpStream::connect(node.tcp).await.unwrap().into_split();
+    let task = crate::connection::serve(
+        shared,
+        crate::transport::Lines::new(read),
+        crate::transport::LineSink(write),
+    );
+    assert!(size_of_val(&task) + limits::READ_BYTES_MIN <= 8 * 1024, "{}", size_of_val(&task));
+    drop(task);
+    node.stop().await;
+}
+
+/// Not a test: `cargo test -p bridge serve_for_ten_minutes -- --ignored`.
+#[tokio::test]
+#[ignore = "serves the fake for a client by hand"]
+async fn serve_for_ten_minutes() {
+    let node = Node::start(keyed()).await;
+    println!("TCP {} HTTP {} UNIX {}", node.tcp, node.http, node.unix.display());
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    node.stop().await;
+}
