@@ -164,7 +164,7 @@ impl Engine {
     }
 
     fn on_command(&mut self, call: CallId, command: Command) {
-        if self.stopping.is_some() && !matches!(command, Command::Status) {
+        if self.stopping.is_some() && !matches!(command, Command::Status | Command::Stop) {
             return self.reply(call, Err(Refused::Stopping));
         }
         let result = match command {

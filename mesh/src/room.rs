@@ -60,13 +60,19 @@ pub(crate) struct Room {
 impl Room {
     /// A room that this node has not known until now.
     pub(crate) fn new(cx: &mut Context, id: RoomId, record: RoomRecord, mine: LogId) -> Room {
+        // The room's own row comes before any other of it.
+        cx.change(Change::Room { room: id, record: record.clone() });
+        Room::blank(cx, id, record, mine)
+    }
+
+    fn blank(cx: &mut Context, id: RoomId, record: RoomRecord, mine: LogId) -> Room {
         let numbering = Numbering::new(record.home);
         let is_directory = is_directory(cx, id);
         cx.active.insert(id);
         Room {
             id,
             record,
-            record_dirty: true,
+            record_dirty: false,
             is_directory,
             logs: Logs::default(),
             mine,
@@ -84,8 +90,7 @@ impl Room {
     /// A room as it was when the node last stopped.
     pub(crate) fn restore(cx: &mut Context, it: StoredRoom, mine: LogId) -> Room {
         let numbering = Numbering::restore(it.eras, it.waiting, it.foretold);
-        let mut room = Room::new(cx, it.room, it.record, mine);
-        room.record_dirty = false;
+        let mut room = Room::blank(cx, it.room, it.record, mine);
         room.numbering = numbering;
         room.logs = Logs::restore(it.logs);
         room.clock = room.logs.iter().map(|(_, log)| log.clock).max().unwrap_or(0);

@@ -229,23 +229,34 @@ impl Room {
         }
     }
 
-    /// Asks the sequencer for numbers: for own entries that have none, for any that are late.
+    /// Sees to it that what waits here gets numbers: what is late is asked for; an own entry without
+    /// a number has not reached the sequencer, or its number has not come back, so frontiers are
+    /// compared with it.
     fn ask(&mut self, cx: &mut Context, live: &Liveness) {
         let (now, tip, mine) = (cx.now.mono, self.tip(), self.logs.ix(self.mine));
-        let mut asked = Vec::new();
+        let (mut late, mut unnumbered) = (Vec::new(), false);
         for (at, it) in &mut self.numbering.undelivered {
-            let concerns = it.is_late(tip) || (it.is_unnumbered() && Some(at.log) == mine);
-            if concerns && now >= it.ask_at && asked.len() < ASK_ENTRIES_MAX {
+            let own = it.is_unnumbered() && Some(at.log) == mine;
+            if (it.is_late(tip) || own) && now >= it.ask_at && late.len() < ASK_ENTRIES_MAX {
                 it.ask_step = (it.ask_step * 2).min(ASK_EVERY_MAX);
                 it.ask_at = now + it.ask_step;
-                asked.push(*at);
+                unnumbered |= own;
+                if !own {
+                    late.push(*at);
+                }
             }
         }
-        if !asked.is_empty() {
-            let spans = self.spans(&asked);
-            let era = self.numbering.current();
-            let message = Message::Ask { room: self.id, era, tip, spans };
-            let sequencer = self.numbering.sequencer().author;
+        let mut messages = Vec::new();
+        if !late.is_empty() {
+            let (room, era, spans) = (self.id, self.numbering.current(), self.spans(&late));
+            messages.push(Message::Ask { room, era, tip, spans });
+        }
+        if unnumbered {
+            let (room, heads) = (self.id, self.logs.heads());
+            messages.push(Message::Have { room, heads, answer: true });
+        }
+        let sequencer = self.numbering.sequencer().author;
+        for message in messages {
             if live.up.contains(&sequencer) {
                 cx.send(sequencer, message);
             } else {

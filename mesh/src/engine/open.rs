@@ -133,24 +133,19 @@ impl Engine {
         self.ask_who_spoke_of(id);
     }
 
-    /// An ephemeral room's state, made if it is not there.
-    pub(super) fn ensure_ephemeral_room(&mut self, id: RoomId, home: LogId) {
+    /// An ephemeral room's state, made if it is not there. `home` is this node's to write only in
+    /// the moment in which it creates the room: one that was forgotten and comes back gets a new log.
+    pub(super) fn ensure_ephemeral_room(&mut self, id: RoomId, home: LogId, created_now: bool) {
         if self.rooms.contains_key(&id) {
             return;
         }
         let claims = self.node.ephemeral_claims.iter();
         let floor = claims.filter(|(room, _)| *room == id).map(|(_, era)| *era).max();
         let record = RoomRecord { ephemeral: true, floor, ..new_record(self.cx.mesh, home) };
-        let fresh = home.author == self.cx.me && floor.is_none() && self.is_newest(home);
-        let mine = if fresh { home } else { self.next_ephemeral_log() };
+        let mine = if created_now { home } else { self.next_ephemeral_log() };
         let room = Room::new(&mut self.cx, id, record, mine);
         self.rooms.insert(id, room);
         self.ask_who_spoke_of(id);
-    }
-
-    /// Whether this is the log that [`Engine::next_ephemeral_log`] gave last: nothing is in it yet.
-    fn is_newest(&self, log: LogId) -> bool {
-        log.incarnation == incarnation(self.cx.boot, self.incarnations)
     }
 
     /// A log of this node's own that nobody has ever seen anything of.

@@ -85,7 +85,7 @@ impl Engine {
         let id = ephemeral_id(&self.cx, home);
         let public = room.public;
         let facts = created(caller, room, id);
-        self.ensure_ephemeral_room(id, home);
+        self.ensure_ephemeral_room(id, home, true);
         if !public {
             self.rosters.local_rooms.insert(id);
             if let Some(it) = self.rooms.get_mut(&id) {
@@ -147,7 +147,7 @@ impl Engine {
             self.cx.faults.stray += 1;
             return;
         }
-        self.ensure_ephemeral_room(id, home);
+        self.ensure_ephemeral_room(id, home, false);
         self.tell_of_room(id, true);
     }
 
