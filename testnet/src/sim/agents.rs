@@ -1,0 +1,264 @@
+//! Agents of a simulated world: they join, talk, think, leave, come back, and make rooms.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use mesh::{
+    Input,
+    command::{
+        Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, Say, Speech,
+    },
+    entry::DedupId,
+    id::{AgentId, KeyPrint, RoomId},
+};
+
+use super::{promises::{Broken, broken}, world::World};
+
+/// The one key of all agents.
+const KEY: KeyPrint = KeyPrint([1; 16]);
+/// Agents at each node.
+const AGENTS_PER_NODE: usize = 2;
+
+/// What a call was for.
+#[derive(Clone, Debug)]
+enum Asked {
+    Attach(usize),
+    Join(usize, RoomId),
+    Leave(usize, RoomId),
+    Say(RoomId),
+    Create { ephemeral: bool },
+}
+
+#[derive(Debug)]
+struct Agent {
+    id: AgentId,
+    home: usize,
+    caller: Option<Caller>,
+    rooms: BTreeSet<RoomId>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Agents {
+    agents: Vec<Agent>,
+    asked: BTreeMap<CallId, (usize, Asked)>,
+    pub(super) rooms: Vec<RoomId>,
+    pub(super) refused: u64,
+    pub(super) answered: u64,
+}
+
+impl Agents {
+    pub(super) fn new(nodes: usize) -> Agents {
+        let agent = |i: usize| Agent {
+            id: AgentId::from(format!("agent{i}")),
+            home: i % nodes,
+            caller: None,
+            rooms: BTreeSet::new(),
+        };
+        Agents {
+            agents: (0..nodes * AGENTS_PER_NODE).map(agent).collect(),
+            asked: BTreeMap::new(),
+            rooms: Vec::new(),
+            refused: 0,
+            answered: 0,
+        }
+    }
+
+    /// Its agents lose their connections; calls that were open are never answered.
+    pub(super) fn node_down(&mut self, node: usize) {
+        for agent in self.agents.iter_mut().filter(|it| it.home == node) {
+            agent.caller = None;
+            agent.rooms.clear();
+        }
+        self.asked.retain(|_, (at, _)| *at != node);
+    }
+
+    pub(super) fn said_in(&self, call: CallId) -> Option<RoomId> {
+        match self.asked.get(&call)? {
+            (_, Asked::Say(room)) => Some(*room),
+            _ => None,
+        }
+    }
+
+    /// Calls that nobody answered though their node lives.
+    pub(super) fn open(&self) -> usize {
+        self.asked.len()
+    }
+}
+
+impl World {
+    fn ask(&mut self, node: usize, asked: Asked, command: Command) {
+        let call = self.call();
+        self.agents.asked.insert(call, (node, asked));
+        self.give(node, Input::Command { call, command });
+    }
+
+    pub(super) fn attach_agents(&mut self, node: usize) {
+        for i in 0..self.agents.agents.len() {
+            if self.agents.agents[i].home == node {
+                let attach = Attach {
+                    agent: self.agents.agents[i].id.clone(),
+                    stable: true,
+                    reconnect: true,
+                    key: KEY,
+                    name: format!("name{i}"),
+                    capabilities: Vec::new(),
+                };
+                self.ask(node, Asked::Attach(i), Command::Attach(attach));
+            }
+        }
+    }
+
+    /// Some agent does something.
+    pub(super) fn act(&mut self) -> Result<(), Broken> {
+        let i = self.dice.index(self.agents.agents.len());
+        let node = self.agents.agents[i].home;
+        let Some(caller) = self.agents.agents[i].caller.clone() else { return self.roam_some() };
+        match self.dice.within(0, 99) {
+            0..=3 => self.create(node, caller),
+            4..=10 => {
+                let rooms = self.agents.rooms.clone();
+                if !rooms.is_empty() {
+                    let room = *self.dice.pick(&rooms);
+                    self.ask(node, Asked::Join(i, room), Command::Join { caller, room });
+                }
+            }
+            11..=14 => {
+                let rooms: Vec<RoomId> = self.agents.agents[i].rooms.iter().copied().collect();
+                if !rooms.is_empty() {
+                    let room = *self.dice.pick(&rooms);
+                    self.ask(node, Asked::Leave(i, room), Command::Leave { caller, room });
+                }
+            }
+            15..=35 => self.roam_some()?,
+            _ => self.speak(i),
+        }
+        Ok(())
+    }
+
+    /// One message by every agent that can, in the lobby: to see numbers agree again.
+    pub(super) fn everybody_speaks(&mut self) {
+        for i in 0..self.agents.agents.len() {
+            self.speak(i);
+        }
+    }
+
+    fn create(&mut self, node: usize, caller: Caller) {
+        if self.agents.rooms.len() >= 4 {
+            return;
+        }
+        let ephemeral = self.dice.chance(40);
+        let room = NewRoom {
+            name: format!("room{}", self.dice.within(0, 5)),
+            description: None,
+            parent: None,
+            ephemeral,
+            public: true,
+            encrypted: false,
+        };
+        self.ask(node, Asked::Create { ephemeral }, Command::CreateRoom { caller, room });
+    }
+
+    fn speak(&mut self, i: usize) {
+        let agent = &self.agents.agents[i];
+        let (Some(caller), node) = (agent.caller.clone(), agent.home) else { return };
+        let rooms: Vec<RoomId> = agent.rooms.iter().copied().collect();
+        if rooms.is_empty() {
+            return;
+        }
+        let lobby = RoomId::lobby(self.secret.mesh_id());
+        let room = if self.quiet { lobby } else { *self.dice.pick(&rooms) };
+        self.messages += 1;
+        let n = self.messages;
+        // Some are too large to travel inside their run.
+        let content =
+            if self.dice.chance(3) { format!("{n:>20000}") } else { format!("message {n}") };
+        let speech = if self.dice.chance(20) { Speech::Thinking } else { Speech::Chat };
+        let dedup = DedupId::new(KEY, &caller.agent, &format!("send {n}"));
+        let say = Say {
+            room,
+            speech,
+            content,
+            reply_to: None,
+            mentions: Vec::new(),
+            metadata: None,
+            dedup: Some(dedup),
+        };
+        let again = self.dice.chance(5).then(|| say.clone());
+        self.ask(node, Asked::Say(room), Command::Say { caller: caller.clone(), say });
+        if let Some(say) = again {
+            self.ask(node, Asked::Say(room), Command::Say { caller, say });
+        }
+    }
+
+    pub(super) fn agent_replied(
+        &mut self,
+        node: usize,
+        call: CallId,
+        result: Result<Outcome, Refused>,
+    ) -> Result<(), Broken> {
+        if self.roam_replied(call) {
+            return Ok(());
+        }
+        let Some((_, asked)) = self.agents.asked.remove(&call) else {
+            return broken("replies", format!("{call:?} was answered twice, or never asked"));
+        };
+        self.agents.answered += 1;
+        if let Err(refused) = &result {
+            self.agents.refused += 1;
+            self.say(|| format!("node{node}: {asked:?} refused: {refused}"));
+        }
+        match (asked, result) {
+            (Asked::Attach(i), Ok(Outcome::Attached(attached))) => {
+                let agent = &mut self.agents.agents[i];
+                agent.caller = Some(Caller {
+                    agent: Arc::clone(&agent.id),
+                    key: KEY,
+                    registration: attached.registration,
+                });
+                let restored = attached.restored.unwrap_or_default();
+                agent.rooms.extend(restored.into_iter().map(|(room, _)| room));
+                let lobby = RoomId::lobby(self.secret.mesh_id());
+                if let Some(caller) = agent.caller.clone() {
+                    let join = Command::Join { caller, room: lobby };
+                    self.ask(node, Asked::Join(i, lobby), join);
+                }
+            }
+            (Asked::Join(i, room), Ok(_)) => {
+                self.agents.agents[i].rooms.insert(room);
+            }
+            (Asked::Leave(i, room), Ok(_)) => {
+                self.agents.agents[i].rooms.remove(&room);
+            }
+            (Asked::Say(_), Err(refused)) => match refused {
+                // The room ended, or the agent lost its seat or its connection meanwhile.
+                Refused::NoRoom
+                | Refused::NotMember
+                | Refused::Superseded
+                | Refused::Closed
+                | Refused::Stopping => {}
+                Refused::NotYours
+                | Refused::NameTaken(_)
+                | Refused::AgentTaken(_)
+                | Refused::Plaintext
+                | Refused::TooLarge { .. }
+                | Refused::Invalid(_)
+                | Refused::Full(_) => {
+                    return broken("replies", format!("a message was refused: {refused}"));
+                }
+            },
+            (Asked::Create { ephemeral }, Ok(Outcome::Room(view))) => {
+                if ephemeral {
+                    self.promises.ephemeral.insert(view.room);
+                }
+                self.agents.rooms.push(view.room);
+            }
+            (Asked::Attach(_) | Asked::Join(..) | Asked::Leave(..), Err(_))
+            | (Asked::Say(_) | Asked::Create { .. }, _)
+            | (Asked::Attach(_), Ok(_)) => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! The simulated world: the real engine on the real store, virtual time, faults; one seed, one world.
+//!
+//! [`run`] plays the world of a seed and judges it. In reading order: [`plan`] (what will happen),
+//! [`world`] (how it happens), `node`, [`network`], `agents`, `roamer`, [`promises`] (what must hold).
+
+mod agents;
+pub mod dice;
+pub mod network;
+mod node;
+pub mod plan;
+pub mod promises;
+mod roamer;
+pub mod world;
+
+use std::{fmt, time::Duration};
+
+use mesh::id::{NodeId, RoomId};
+use promises::Broken;
+pub use plan::Plan;
+pub use world::World;
+
+/// What a world came to that kept all promises.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Report {
+    /// Visible entries written.
+    pub entries: usize,
+    /// Eras used, over all rooms.
+    pub eras: usize,
+    /// Numbers left as holes.
+    pub holes: usize,
+    /// Commands answered.
+    pub answered: u64,
+    /// Commands refused.
+    pub refused: u64,
+    /// Times a roaming client changed nodes.
+    pub moves: u64,
+    /// Messages that roaming clients saw twice.
+    pub repeats: u64,
+}
+
+/// A world that broke a promise.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The world.
+    pub seed: u64,
+    /// When it was noticed, in its own time.
+    pub at: Duration,
+    /// The promise.
+    pub broken: Broken,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { seed, at, broken } = self;
+        write!(
+            f,
+            "seed {seed} broke \"{}\" at {:.3} s: {}\nreplay it: \
+             cargo run --bin clawmesh-testnet -- sim --seed {seed} --trace",
+            broken.promise,
+            at.as_secs_f64(),
+            broken.what
+        )
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Plays the world of a seed to its end.
+///
+/// # Errors
+///
+/// The promise it broke, with the command that replays it.
+pub fn run(seed: u64, trace: bool) -> Result<Report, Failure> {
+    play(seed, Plan::of(seed), trace)
+}
+
+/// Plays a world of a plan of one's own.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn play(seed: u64, plan: Plan, trace: bool) -> Result<Report, Failure> {
+    let mut world = World::new(seed, plan, trace);
+    let result = judge(&mut world);
+    result.map_err(|broken| Failure { seed, at: world.now, broken })
+}
+
+fn judge(world: &mut World) -> Result<Report, Broken> {
+    let end = world.plan.faults_end;
+    world.run_until(end)?;
+    world.quiet = true;
+    world.calm_down();
+    let complete_at = end + world::COMPLETE_WITHIN;
+    world.run_until(complete_at)?;
+    let nodes: Vec<NodeId> = world.nodes.iter().map(|node| node.id).collect();
+    let rooms: Vec<RoomId> = world
+        .promises
+        .rooms()
+        .into_iter()
+        .filter(|room| !world.promises.ephemeral.contains(room))
+        .collect();
+    for room in &rooms {
+        world.promises.complete(&nodes, *room)?;
+        if world.plan.calm {
+            world.promises.agree(&nodes, *room, |_| true)?;
+            world.promises.calm(&nodes, *room)?;
+        }
+    }
+    world.numbers_resolve_everywhere(&rooms)?;
+    world.nobody_waits()?;
+    numbers_agree_again(world, &nodes)?;
+    roam_to_the_end(world)?;
+    Ok(world.report())
+}
+
+/// After the heal new messages have one number everywhere again.
+fn numbers_agree_again(world: &mut World, nodes: &[NodeId]) -> Result<(), Broken> {
+    let lobby = RoomId::lobby(world.secret.mesh_id());
+    let before = world.promises.seen(nodes[0], lobby);
+    world.everybody_speaks();
+    let until = world.now + Duration::from_secs(3);
+    world.run_until(until)?;
+    world.promises.complete(nodes, lobby)?;
+    world.promises.agree(nodes, lobby, |entry| !before.contains(entry))
+}
+
+fn roam_to_the_end(world: &mut World) -> Result<(), Broken> {
+    // Claims for roaming clients of one room are 10 s apart, and there are two of them.
+    for _ in 0..200 {
+        for i in 0..world.roamers.len() {
+            world.roam_read(i)?;
+        }
+        let until = world.now + Duration::from_millis(200);
+        world.run_until(until)?;
+    }
+    world.roamers_saw_everything()
+}
+
+impl World {
+    /// *names*: every number that anybody knows resolves to its message at every node.
+    fn numbers_resolve_everywhere(&self, rooms: &[RoomId]) -> Result<(), Broken> {
+        for room in rooms {
+            for (number, entry) in self.promises.all_names(*room) {
+                for (i, node) in self.nodes.iter().enumerate() {
+                    let Some(running) = &node.running else { continue };
+                    let row = running.reader.by_number(*room, number).ok().flatten();
+                    if row.as_ref().map(|it| (it.log, it.at.seq)) != Some(entry) {
+                        let what = format!("{number:?} of {room} at node{i} is {row:?}");
+                        return promises::broken("names", what);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn nobody_waits(&self) -> Result<(), Broken> {
+        match self.agents.open() {
+            0 => Ok(()),
+            open => promises::broken("replies", format!("{open} calls were never answered")),
+        }
+    }
+
+    fn report(&self) -> Report {
+        let (entries, eras, holes) = self.promises.counts();
+        Report {
+            entries,
+            eras,
+            holes,
+            answered: self.agents.answered,
+            refused: self.agents.refused,
+            moves: self.roamers.iter().map(|it| it.moves).sum(),
+            repeats: self.roamers.iter().map(|it| it.repeats).sum(),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The simulated network: which node reaches which, and what happens to a message on its way.
+
+use std::time::Duration;
+
+use super::dice::Dice;
+
+/// How messages fare.
+#[derive(Clone, Copy, Debug)]
+pub struct Weather {
+    /// Percent of gossip lost.
+    pub lost: u64,
+    /// Percent lost of what is sent to one node: as when its queue is full.
+    pub lost_direct: u64,
+    /// Percent that arrive twice.
+    pub doubled: u64,
+    /// Percent that take up to `late_ms_max`, and so overtake and are overtaken.
+    pub late: u64,
+    /// How late the late ones are at most.
+    pub late_ms_max: u64,
+}
+
+impl Weather {
+    /// Everything arrives, in order but for a millisecond or two.
+    pub const CALM: Weather = Weather { lost: 0, lost_direct: 0, doubled: 0, late: 0, late_ms_max: 0 };
+}
+
+/// Which node's messages reach which.
+#[derive(Debug)]
+pub struct Network {
+    /// `cut[from][to]`: nothing gets through this way.
+    cut: Vec<Vec<bool>>,
+    /// How messages fare that do.
+    pub weather: Weather,
+    /// Whether gossip carries anything but beacons.
+    pub gossip: bool,
+}
+
+impl Network {
+    /// `nodes` nodes, all connected.
+    #[must_use]
+    pub fn new(nodes: usize, gossip: bool) -> Network {
+        Network { cut: vec![vec![false; nodes]; nodes], weather: Weather::CALM, gossip }
+    }
+
+    /// Whether messages get through this way.
+    #[must_use]
+    pub fn reaches(&self, from: usize, to: usize) -> bool {
+        !self.cut[from][to]
+    }
+
+    /// Whether a connection can be kept: it needs both ways.
+    #[must_use]
+    pub fn connects(&self, a: usize, b: usize) -> bool {
+        self.reaches(a, b) && self.reaches(b, a)
+    }
+
+    /// Only nodes of one group reach each other.
+    pub fn split(&mut self, groups: &[usize]) {
+        for from in 0..groups.len() {
+            for to in 0..groups.len() {
+                self.cut[from][to] = groups[from] != groups[to];
+            }
+        }
+    }
+
+    /// Cuts one way of one link.
+    pub fn cut_one_way(&mut self, from: usize, to: usize) {
+        self.cut[from][to] = true;
+    }
+
+    /// All links as they should be.
+    pub fn heal(&mut self) {
+        self.cut.iter_mut().flatten().for_each(|cut| *cut = false);
+    }
+
+    /// When copies of a message that is sent now arrive, from now; none if it is lost.
+    pub fn fate(&self, dice: &mut Dice, direct: bool) -> Vec<Duration> {
+        let weather = self.weather;
+        if dice.chance(if direct { weather.lost_direct } else { weather.lost }) {
+            return Vec::new();
+        }
+        let copies = if dice.chance(weather.doubled) { 2 } else { 1 };
+        (0..copies)
+            .map(|_| {
+                let late = if dice.chance(weather.late) {
+                    dice.within(0, weather.late_ms_max.max(1)) * 1_000
+                } else {
+                    0
+                };
+                Duration::from_micros(dice.within(200, 1_500) + late)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,197 @@
+//! A simulated node: the real engine and the real store, on a disk that crashes.
+
+use std::{collections::{BTreeMap, VecDeque}, time::Duration};
+
+use mesh::{
+    Config, Effect, Engine, Identity, Input, Pulse, Turn,
+    batch::Change,
+    id::{LogId, LogIx, NodeId, RoomId},
+    time::Now,
+};
+use store::{
+    CommitError, Reader, Store,
+    testing::{CrashingBackend, Unsynced},
+};
+
+/// Inputs that wait for a node that is paused; what comes on top is lost, as a full queue loses it.
+const INBOX_MAX: usize = 20_000;
+
+/// What a node is while it runs.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) engine: Engine,
+    store: Store,
+    pub(super) reader: Reader,
+    pub(super) inbox: VecDeque<Input>,
+    pub(super) pulse: Option<Pulse>,
+    pub(super) tick: u64,
+    /// Whether the process may exit.
+    pub(super) stopped: bool,
+    logs: BTreeMap<(RoomId, LogIx), LogId>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) id: NodeId,
+    identity: Identity,
+    config: Config,
+    disk: CrashingBackend,
+    /// Counts starts: what was meant for an earlier life is lost.
+    pub(super) life: u64,
+    pub(super) running: Option<Running>,
+    /// How far its wall clock is off.
+    pub(super) wall_offset_ms: i64,
+    /// The whole process stands still until then: no beacons either.
+    pub(super) paused_until: Duration,
+    /// A commit takes until then: nothing is handled meanwhile, so that effects keep their order.
+    pub(super) busy_until: Duration,
+    /// The disk is going to fail.
+    doomed: bool,
+    /// The disk stands still until then, but beacons go on.
+    pub(super) stalled_until: Duration,
+}
+
+/// The wall clock at the beginning of all worlds. Unix milliseconds.
+const EPOCH_MS: u64 = 1_800_000_000_000;
+
+impl Node {
+    pub(super) fn new(seed: [u8; 32], config: Config, disk_seed: u64) -> Node {
+        let identity = Identity::from_seed(&seed);
+        Node {
+            id: identity.node_id(),
+            identity,
+            config,
+            disk: CrashingBackend::new(disk_seed),
+            life: 0,
+            running: None,
+            wall_offset_ms: 0,
+            busy_until: Duration::ZERO,
+            doomed: false,
+            paused_until: Duration::ZERO,
+            stalled_until: Duration::ZERO,
+        }
+    }
+
+    /// What its clocks say.
+    pub(super) fn now(&self, now: Duration) -> Now {
+        let elapsed = i64::try_from(now.as_millis()).expect("a world is short");
+        let wall = i64::try_from(EPOCH_MS).expect("fits") + elapsed + self.wall_offset_ms;
+        Now { mono: now, wall_ms: u64::try_from(wall).expect("after 1970") }
+    }
+
+    /// Starts it on what its disk has.
+    pub(super) fn start(&mut self, now: Duration) {
+        self.life += 1;
+        let mut store = Store::on(self.disk.clone()).expect("what was synced opens");
+        let at = self.now(now);
+        store.set_wall_ms(at.wall_ms);
+        let summary = store.summary(self.id, Some(self.config.mesh)).expect("a sound store reads");
+        let mut logs = BTreeMap::new();
+        for room in &summary.rooms {
+            for (ix, log) in (0..).zip(&room.logs) {
+                logs.insert((room.room, ix), log.id);
+            }
+        }
+        let engine = Engine::open(self.identity.clone(), self.config.clone(), summary, at);
+        self.running = Some(Running {
+            engine,
+            reader: store.reader(),
+            store,
+            inbox: VecDeque::new(),
+            pulse: None,
+            tick: 0,
+            stopped: false,
+            logs,
+        });
+    }
+
+    /// The power fails.
+    pub(super) fn crash(&mut self, unsynced: Unsynced) {
+        self.doomed = false;
+        self.running = None;
+        self.life += 1;
+        self.disk = self.disk.crash(unsynced);
+    }
+
+    /// The process ends; everything that was written stays.
+    pub(super) fn exit(&mut self) {
+        // What it wrote is synced, so that a disk that was going to fail may as well do so now.
+        self.crash(Unsynced::Dropped);
+    }
+
+    /// The power will fail after so many more operations of its disk.
+    pub(super) fn doom(&mut self, operations: u64) {
+        if self.running.is_some() {
+            self.doomed = true;
+            self.disk.fail_after(operations);
+        }
+    }
+
+    pub(super) fn is_doomed(&self) -> bool {
+        self.doomed
+    }
+
+    pub(super) fn push(&mut self, input: Input) {
+        if let Some(running) = &mut self.running
+            && running.inbox.len() < INBOX_MAX
+        {
+            running.inbox.push_back(input);
+        }
+    }
+
+    /// Handles everything that waits and commits what that comes to.
+    ///
+    /// # Errors
+    ///
+    /// The disk failed and the node is down: as it was doomed to, or for a reason of the store's.
+    pub(super) fn turn(&mut self, now: Duration) -> Result<Turn, Option<CommitError>> {
+        let at = self.now(now);
+        let Some(running) = &mut self.running else { return Err(None) };
+        while let Some(input) = running.inbox.pop_front() {
+            running.engine.handle(at, input);
+        }
+        if now >= running.engine.deadline() {
+            running.engine.handle(at, Input::Timeout);
+        }
+        let turn = running.engine.take_turn();
+        running.store.set_wall_ms(at.wall_ms);
+        if let Err(error) = running.store.commit(&turn.batch) {
+            let expected = self.doomed;
+            self.crash(Unsynced::Torn);
+            return Err(Some(error).filter(|_| !expected));
+        }
+        for change in &turn.batch {
+            if let Change::Log { room, log, record } = change {
+                running.logs.insert((*room, *log), record.id);
+            }
+        }
+        for effect in &turn.effects {
+            match effect {
+                Effect::Pulse(pulse) => running.pulse = Some(*pulse),
+                Effect::Stopped => running.stopped = true,
+                Effect::Broadcast { .. }
+                | Effect::Send { .. }
+                | Effect::SendSpans { .. }
+                | Effect::SendBodies { .. }
+                | Effect::Reply { .. }
+                | Effect::Notify { .. }
+                | Effect::Tell(_)
+                | Effect::Alarm(_) => {}
+            }
+        }
+        Ok(turn)
+    }
+
+    pub(super) fn log(&self, room: RoomId, log: LogIx) -> Option<LogId> {
+        self.running.as_ref()?.logs.get(&(room, log)).copied()
+    }
+
+    pub(super) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    pub(super) fn is_idle_until(&self) -> Duration {
+        self.paused_until.max(self.stalled_until).max(self.busy_until)
+    }
+}

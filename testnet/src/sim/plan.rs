@@ -1,0 +1,163 @@
+//! What a world of a seed is like: how many nodes, what weather, which faults when.
+
+use std::time::Duration;
+
+use super::{dice::Dice, network::Weather};
+
+/// Something that goes wrong, or is done to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nodes reach each other only within their group.
+    Split(Vec<usize>),
+    /// One way of one link is cut.
+    OneWay(usize, usize),
+    /// All links are as they should be.
+    Heal,
+    /// The power fails at once.
+    Crash(usize),
+    /// The power fails after so many operations of the disk: within a commit, if one is under way.
+    Doom(usize, u64),
+    /// A node that is down starts.
+    Start(usize),
+    /// A planned restart: the node hands over, exits, and starts again.
+    Restart(usize),
+    /// The same, and its links are cut so many milliseconds into the handover.
+    RestartCut(usize, u64),
+    /// The process stands still for so many milliseconds.
+    Pause(usize, u64),
+    /// The disk stands still for so many milliseconds; beacons go on.
+    Stall(usize, u64),
+    /// The wall clock jumps to so many milliseconds off.
+    Clock(usize, i64),
+    /// Messages fare like this from now on.
+    Weather(u64),
+}
+
+/// A world before it begins.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many nodes.
+    pub nodes: usize,
+    /// Whether gossip carries anything but beacons.
+    pub gossip: bool,
+    /// Numbers an era has here. `None`: all of them.
+    pub era_capacity: Option<u64>,
+    /// When what happens, ascending.
+    pub faults: Vec<(Duration, Fault)>,
+    /// When the last fault is over, and writing with it.
+    pub faults_end: Duration,
+    /// No crash, no split, no pause: *calm* and *agreement* must hold throughout.
+    pub calm: bool,
+    /// How messages fare.
+    pub weather: Weather,
+    /// Mean time between two things that agents do.
+    pub act_every: Duration,
+}
+
+/// Which kinds of faults a world has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Calm,
+    PlannedRestarts,
+    Splits,
+    Crashes,
+    Everything,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    #[must_use]
+    pub fn of(seed: u64) -> Plan {
+        let mut dice = Dice::new(seed ^ 0x706c_616e);
+        let kind = match seed % 8 {
+            0 => Kind::Calm,
+            1 => Kind::PlannedRestarts,
+            2 | 3 => Kind::Splits,
+            4 => Kind::Crashes,
+            _ => Kind::Everything,
+        };
+        let nodes = usize::try_from(dice.within(2, 5)).expect("small");
+        let faults_end = Duration::from_secs(dice.within(15, 30));
+        let calm = matches!(kind, Kind::Calm | Kind::PlannedRestarts);
+        let faults = faults(&mut dice, kind, (nodes, faults_end));
+        let weather = if kind == Kind::PlannedRestarts || (calm && dice.chance(50)) {
+            Weather::CALM
+        } else {
+            some_weather(&mut dice, calm)
+        };
+        Plan {
+            nodes,
+            gossip: kind == Kind::PlannedRestarts || !dice.chance(25),
+            era_capacity: (!calm && dice.chance(30)).then(|| dice.within(80, 300)),
+            faults,
+            faults_end,
+            calm,
+            weather,
+            act_every: Duration::from_millis(dice.within(10, 60)),
+        }
+    }
+}
+
+/// Weather; in calm worlds nothing takes so long that a sequencer would be taken for gone.
+pub(super) fn some_weather(dice: &mut Dice, calm: bool) -> Weather {
+    Weather {
+        lost: dice.within(0, 25),
+        lost_direct: if calm { 0 } else { dice.within(0, 15) },
+        doubled: dice.within(0, 10),
+        late: dice.within(0, 20),
+        late_ms_max: dice.within(1, if calm { 100 } else { 800 }),
+    }
+}
+
+fn faults(dice: &mut Dice, kind: Kind, (nodes, end): (usize, Duration)) -> Vec<(Duration, Fault)> {
+    let mut out = Vec::new();
+    let mut at = Duration::from_secs(2);
+    if kind == Kind::Calm {
+        return out;
+    }
+    while at < end {
+        let node = dice.index(nodes);
+        let fault = match kind {
+            Kind::Calm => break,
+            Kind::PlannedRestarts => Fault::Restart(node),
+            Kind::Splits => split(dice, nodes),
+            Kind::Crashes => crash(dice, node),
+            Kind::Everything => match dice.within(0, 11) {
+                0..=3 => split(dice, nodes),
+                4..=6 => crash(dice, node),
+                7 => Fault::Pause(node, dice.within(200, 6_000)),
+                8 => Fault::Stall(node, dice.within(200, 6_000)),
+                9 => Fault::Clock(node, i64::try_from(dice.within(0, 20_000)).expect("small") - 10_000),
+                10 => Fault::Weather(dice.next()),
+                _ => Fault::RestartCut(node, dice.within(0, 60)),
+            },
+        };
+        out.push((at, fault));
+        let gap = if kind == Kind::PlannedRestarts { 5_000 } else { dice.within(300, 4_000) };
+        at += Duration::from_millis(gap);
+    }
+    out
+}
+
+fn split(dice: &mut Dice, nodes: usize) -> Fault {
+    match dice.within(0, 9) {
+        0..=2 => Fault::Heal,
+        3 | 4 if nodes > 1 => {
+            let from = dice.index(nodes);
+            Fault::OneWay(from, (from + 1 + dice.index(nodes - 1)) % nodes)
+        }
+        _ => {
+            let groups = dice.within(2, 3);
+            let group = |dice: &mut Dice| usize::try_from(dice.within(1, groups)).expect("small");
+            Fault::Split((0..nodes).map(|_| group(dice)).collect())
+        }
+    }
+}
+
+fn crash(dice: &mut Dice, node: usize) -> Fault {
+    match dice.within(0, 4) {
+        0 | 1 => Fault::Crash(node),
+        2 => Fault::Doom(node, dice.within(0, 30)),
+        _ => Fault::Start(node),
+    }
+}

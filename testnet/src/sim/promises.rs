@@ -1,0 +1,203 @@
+//! The promises of `docs/numbering.md`, as checkers. They see what nodes store, deliver and answer,
+//! and know nothing of how it came about.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mesh::{
+    id::{LogId, NodeId, RoomId},
+    number::{Era, Number},
+};
+
+/// An entry of a room, the same at every node.
+pub type Entry = (LogId, u64);
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Its name in `docs/numbering.md`.
+    pub promise: &'static str,
+    /// What happened.
+    pub what: String,
+}
+
+pub(super) fn broken<T>(promise: &'static str, what: String) -> Result<T, Broken> {
+    Err(Broken { promise, what })
+}
+
+/// What one node has delivered of one room.
+#[derive(Debug, Default)]
+struct Deliveries {
+    tip: Number,
+    numbers: BTreeMap<Entry, Number>,
+    holes: BTreeSet<Number>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Promises {
+    deliveries: BTreeMap<(NodeId, RoomId), Deliveries>,
+    /// Every number that anybody gave, and to what.
+    names: BTreeMap<(RoomId, Number), Entry>,
+    /// Every visible entry that a node holds durably.
+    held: BTreeMap<RoomId, BTreeMap<Entry, BTreeSet<NodeId>>>,
+    /// Messages that were answered `ok`: room, entry, number, by whose node.
+    acknowledged: Vec<(RoomId, Entry, Number, NodeId)>,
+    pub(super) ephemeral: BTreeSet<RoomId>,
+}
+
+impl Promises {
+    /// A node stores a visible entry.
+    pub(super) fn stored(&mut self, node: NodeId, room: RoomId, entry: Entry) {
+        self.held.entry(room).or_default().entry(entry).or_default().insert(node);
+    }
+
+    /// A node takes `number` for the number of `entry`. *names*: so does everybody.
+    pub(super) fn named(&mut self, room: RoomId, number: Number, entry: Entry) -> Result<(), Broken> {
+        let known = *self.names.entry((room, number)).or_insert(entry);
+        if known == entry {
+            return Ok(());
+        }
+        broken("names", format!("{number:?} of room {room} means {known:?} and {entry:?}"))
+    }
+
+    /// *rising*: numbers rise at a node, and each message is delivered once.
+    pub(super) fn delivered(
+        &mut self,
+        node: NodeId,
+        room: RoomId,
+        (number, entry): (Number, Entry),
+    ) -> Result<(), Broken> {
+        let seen = self.deliveries.entry((node, room)).or_default();
+        if number <= seen.tip {
+            return broken("rising", format!("{number:?} after {:?} at {node}", seen.tip));
+        }
+        seen.tip = number;
+        match seen.numbers.insert(entry, number) {
+            None => Ok(()),
+            Some(before) => broken(
+                "rising",
+                format!("{entry:?} delivered as {before:?} and as {number:?} at {node}"),
+            ),
+        }
+    }
+
+    /// A node leaves a number as a hole.
+    pub(super) fn hole(&mut self, node: NodeId, room: RoomId, number: Number) {
+        self.deliveries.entry((node, room)).or_default().holes.insert(number);
+    }
+
+    /// An ephemeral room ended at a node: what it does there later is a new story.
+    pub(super) fn forgot(&mut self, node: NodeId, room: RoomId) {
+        self.deliveries.remove(&(node, room));
+        for holders in self.held.entry(room).or_default().values_mut() {
+            holders.remove(&node);
+        }
+    }
+
+    /// A node's memory is gone, and its ephemeral rooms with it.
+    pub(super) fn node_down(&mut self, node: NodeId) {
+        for room in self.ephemeral.clone() {
+            self.forgot(node, room);
+        }
+    }
+
+    pub(super) fn acknowledged(&mut self, node: NodeId, room: RoomId, entry: Entry, number: Number) {
+        self.acknowledged.push((room, entry, number, node));
+    }
+
+    /// *complete*: every node has delivered every visible entry that any of them has; and
+    /// *acknowledged survives*: what was answered `ok` is among these.
+    pub(super) fn complete(&self, nodes: &[NodeId], room: RoomId) -> Result<(), Broken> {
+        let none = BTreeMap::new();
+        let held = self.held.get(&room).unwrap_or(&none);
+        for node in nodes {
+            let seen = self.deliveries.get(&(*node, room));
+            let lacks: Vec<&Entry> = held
+                .iter()
+                .filter(|(_, holders)| !holders.is_empty())
+                .map(|(entry, _)| entry)
+                .filter(|entry| !seen.is_some_and(|it| it.numbers.contains_key(entry)))
+                .collect();
+            if !lacks.is_empty() {
+                let first = lacks.first();
+                let what = format!(
+                    "{} of {} entries of room {room} not delivered at {}, the first {first:?}",
+                    lacks.len(),
+                    held.len(),
+                    node.short(),
+                );
+                return broken("complete", what);
+            }
+        }
+        let lost = self.acknowledged.iter().find(|(in_room, entry, _, _)| {
+            *in_room == room && held.get(entry).is_none_or(BTreeSet::is_empty)
+        });
+        match lost {
+            None => Ok(()),
+            Some(it) => broken("acknowledged survives", format!("{it:?} is nowhere")),
+        }
+    }
+
+    /// *agreement*: these entries have one number at all nodes.
+    pub(super) fn agree(
+        &self,
+        nodes: &[NodeId],
+        room: RoomId,
+        which: impl Fn(&Entry) -> bool,
+    ) -> Result<(), Broken> {
+        let mut numbers: BTreeMap<Entry, (NodeId, Number)> = BTreeMap::new();
+        for node in nodes {
+            let Some(seen) = self.deliveries.get(&(*node, room)) else { continue };
+            for (entry, number) in seen.numbers.iter().filter(|(entry, _)| which(entry)) {
+                let (other, known) = *numbers.entry(*entry).or_insert((*node, *number));
+                if known != *number {
+                    let (a, b) = (other.short(), node.short());
+                    let what = format!("{entry:?} is {known:?} at {a} and {number:?} at {b}");
+                    return broken("agreement", what);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// *calm*: all numbers of the room are of its home era, from 1, without gaps.
+    pub(super) fn calm(&self, nodes: &[NodeId], room: RoomId) -> Result<(), Broken> {
+        for node in nodes {
+            let Some(seen) = self.deliveries.get(&(*node, room)) else { continue };
+            let mut numbers: Vec<Number> = seen.numbers.values().copied().collect();
+            numbers.sort_unstable();
+            let dense = (1..).zip(&numbers).all(|(n, number)| *number == Era::HOME.number(n));
+            if !dense {
+                let first = numbers.iter().zip(1..).find(|(number, n)| **number != Number(*n));
+                let what = format!("room {room} at {} leaves 1, 2, 3 … at {first:?}", node.short());
+                return broken("calm", what);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every entry that a node has delivered of a room.
+    pub(super) fn seen(&self, node: NodeId, room: RoomId) -> BTreeSet<Entry> {
+        let seen = self.deliveries.get(&(node, room));
+        seen.map(|it| it.numbers.keys().copied().collect()).unwrap_or_default()
+    }
+
+    pub(super) fn rooms(&self) -> BTreeSet<RoomId> {
+        self.held.keys().copied().collect()
+    }
+
+    /// Every number anybody knows of a room, with its entry.
+    pub(super) fn all_names(&self, room: RoomId) -> impl Iterator<Item = (Number, Entry)> + '_ {
+        self.names
+            .range((room, Number::ZERO)..=(room, Number(u64::MAX)))
+            .map(|((_, number), entry)| (*number, *entry))
+    }
+
+    pub(super) fn counts(&self) -> (usize, usize, usize) {
+        let eras: BTreeSet<(RoomId, Era)> =
+            self.names.keys().map(|(room, number)| (*room, number.era())).collect();
+        let entries = self.held.values().map(BTreeMap::len).sum();
+        let holes = self.deliveries.values().map(|it| it.holes.len()).sum();
+        (entries, eras.len(), holes)
+    }
+}

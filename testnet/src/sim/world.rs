@@ -1,0 +1,614 @@
+//! A world: nodes, a network, agents, faults, and one queue of what happens next.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
+    time::Duration,
+};
+
+use mesh::{
+    Config, Effect, Input, MeshSecret,
+    batch::{Change, Fate},
+    command::{CallId, Outcome, Refused},
+    event::RoomEvent,
+    id::{At, NodeId, RoomId},
+    message::{Beacon, Message, Signed},
+    run::Verified,
+};
+use store::testing::Unsynced;
+
+use super::{
+    agents::Agents,
+    dice::Dice,
+    network::Network,
+    node::Node,
+    plan::{Fault, Plan, some_weather},
+    promises::{Broken, Entry, Promises, broken},
+    roamer::Roamer,
+};
+
+/// How long a lost connection takes to be noticed, at most.
+const NOTICE_MS_MAX: u64 = 1_500;
+/// How long after the last fault everything must be complete (numbering.md).
+pub(super) const COMPLETE_WITHIN: Duration = Duration::from_secs(10);
+
+/// What happens next.
+#[derive(Debug)]
+enum Event {
+    /// A node has something to do, or its deadline has come.
+    Wake { node: usize },
+    /// What a turn decided is done now: its commit took until here.
+    Perform { node: usize, life: u64, effects: Vec<Effect> },
+    /// A message arrives.
+    Arrive { to: usize, from: usize, message: Box<Message<Verified>> },
+    /// A node says that it lives.
+    Beat { node: usize, life: u64 },
+    /// A connection is noticed to be there, or not.
+    Notice { a: usize, b: usize },
+    /// A fault of the plan.
+    Fault { index: usize },
+    /// A node that was restarted comes up.
+    Start { node: usize },
+    /// A node's links are cut in the middle of its handover.
+    Isolate { node: usize },
+    /// An agent does something.
+    Act,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct World {
+    pub(super) plan: Plan,
+    pub(super) dice: Dice,
+    pub(super) now: Duration,
+    queue: BinaryHeap<Reverse<(Duration, u64, usize)>>,
+    events: BTreeMap<usize, Event>,
+    next_event: usize,
+    pub(super) nodes: Vec<Node>,
+    network: Network,
+    /// Connections as both ends have noticed them.
+    connected: BTreeSet<(usize, usize)>,
+    pub(super) secret: MeshSecret,
+    pub(super) agents: Agents,
+    pub(super) roamers: Vec<Roamer>,
+    pub(super) roam_calls: BTreeSet<CallId>,
+    pub(super) promises: Promises,
+    restarting: BTreeSet<usize>,
+    /// When each node next looks at its inbox by itself.
+    wakes: Vec<Option<Duration>>,
+    pub(super) quiet: bool,
+    pub(super) next_call: u64,
+    pub(super) messages: u64,
+    trace: bool,
+}
+
+impl World {
+    /// The world of a seed, at its beginning.
+    #[must_use]
+    pub fn new(seed: u64, plan: Plan, trace: bool) -> World {
+        let mut dice = Dice::new(seed);
+        let seeds: Vec<[u8; 32]> = (0..plan.nodes).map(|_| key_seed(&mut dice)).collect();
+        let founder = mesh::Identity::from_seed(&seeds[0]).node_id();
+        let secret = MeshSecret::new([7; 32], founder);
+        let nodes = seeds
+            .iter()
+            .enumerate()
+            .map(|(i, key)| {
+                let mut config = Config::new(secret.mesh_id(), founder);
+                config.name = format!("node{i}");
+                config.seed = dice.next();
+                config.era_capacity = plan.era_capacity;
+                Node::new(*key, config, dice.next())
+            })
+            .collect::<Vec<Node>>();
+        let network = Network::new(plan.nodes, plan.gossip);
+        let agents = Agents::new(plan.nodes);
+        let lobby = RoomId::lobby(secret.mesh_id());
+        let roamers = (0..2).map(|i| Roamer::new(i % plan.nodes, lobby, i == 1)).collect();
+        let mut world = World {
+            wakes: vec![None; plan.nodes],
+            plan,
+            dice,
+            now: Duration::ZERO,
+            queue: BinaryHeap::new(),
+            events: BTreeMap::new(),
+            next_event: 0,
+            nodes,
+            network,
+            connected: BTreeSet::new(),
+            secret,
+            agents,
+            roamers,
+            roam_calls: BTreeSet::new(),
+            promises: Promises::default(),
+            restarting: BTreeSet::new(),
+            quiet: false,
+            next_call: 0,
+            messages: 0,
+            trace,
+        };
+        world.network.weather = world.plan.weather;
+        world.begin();
+        world
+    }
+
+    fn begin(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.start(node);
+        }
+        for index in 0..self.plan.faults.len() {
+            let at = self.plan.faults[index].0;
+            self.at(at, Event::Fault { index });
+        }
+        self.at(Duration::from_millis(500), Event::Act);
+    }
+
+    fn at(&mut self, when: Duration, event: Event) {
+        self.next_event += 1;
+        let order = self.next_event;
+        self.events.insert(order, event);
+        self.queue.push(Reverse((when.max(self.now), order as u64, order)));
+    }
+
+    fn after(&mut self, wait: Duration, event: Event) {
+        self.at(self.now + wait, event);
+    }
+
+    pub(super) fn say(&self, what: impl FnOnce() -> String) {
+        if self.trace {
+            #[expect(clippy::print_stderr, reason = "a trace is asked for on the command line")]
+            {
+                eprintln!("{:>9.3} {}", self.now.as_secs_f64(), what());
+            }
+        }
+    }
+
+    /// Lets the world go on until `until`.
+    ///
+    /// # Errors
+    ///
+    /// The promise that was broken.
+    pub fn run_until(&mut self, until: Duration) -> Result<(), Broken> {
+        while let Some(Reverse((when, _, order))) = self.queue.peek().copied() {
+            if when > until {
+                break;
+            }
+            self.queue.pop();
+            self.now = self.now.max(when);
+            if let Some(event) = self.events.remove(&order) {
+                self.happen(event)?;
+            }
+        }
+        self.now = until;
+        Ok(())
+    }
+
+    fn happen(&mut self, event: Event) -> Result<(), Broken> {
+        match event {
+            Event::Wake { node } => return self.turn(node),
+            Event::Perform { node, life, effects } => {
+                if self.nodes[node].life == life {
+                    return self.perform(node, effects);
+                }
+            }
+            Event::Arrive { to, from, message } => {
+                if self.network.reaches(from, to) {
+                    let from = self.nodes[from].id;
+                    self.give(to, Input::Message { from, message: *message });
+                }
+            }
+            Event::Beat { node, life } => self.beat(node, life),
+            Event::Notice { a, b } => self.notice(a, b),
+            Event::Fault { index } => self.fault(self.plan.faults[index].1.clone()),
+            Event::Start { node } => self.start(node),
+            Event::Isolate { node } => {
+                let groups: Vec<usize> = (0..self.nodes.len()).map(|i| usize::from(i == node)).collect();
+                self.network.split(&groups);
+                self.notice_all();
+            }
+            Event::Act => {
+                if !self.quiet {
+                    self.act()?;
+                    let mean = u64::try_from(self.plan.act_every.as_millis()).expect("short");
+                    let wait = self.dice.within(1, 2 * mean);
+                    self.after(Duration::from_millis(wait), Event::Act);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    // Nodes.
+
+    /// Puts an input into a node's inbox; it is handled a little later, with what else has come.
+    pub(super) fn give(&mut self, node: usize, input: Input) {
+        self.nodes[node].push(input);
+        let wait = self.dice.within(20, 400);
+        self.wake(node, self.now + Duration::from_micros(wait));
+    }
+
+    fn wake(&mut self, node: usize, when: Duration) {
+        let when = when.max(self.nodes[node].is_idle_until());
+        if self.wakes[node].is_none_or(|at| at > when || at < self.now) {
+            self.wakes[node] = Some(when);
+            self.at(when, Event::Wake { node });
+        }
+    }
+
+    fn turn(&mut self, node: usize) -> Result<(), Broken> {
+        if self.wakes[node].is_some_and(|at| at <= self.now) {
+            self.wakes[node] = None;
+        }
+        if self.nodes[node].running.is_none() {
+            return Ok(());
+        }
+        let idle = self.nodes[node].is_idle_until();
+        if idle > self.now {
+            self.wake(node, idle);
+            return Ok(());
+        }
+        let turn = match self.nodes[node].turn(self.now) {
+            Ok(turn) => turn,
+            Err(None) => {
+                self.say(|| format!("node{node}: the disk fails, the node is down"));
+                self.went_down(node);
+                return Ok(());
+            }
+            Err(Some(error)) => return broken("store", format!("node{node}: {error}")),
+        };
+        self.judge(node, &turn.batch)?;
+        let life = self.nodes[node].life;
+        let commit = Duration::from_micros(if turn.batch.is_empty() { 0 } else { self.dice.within(60, 900) });
+        self.nodes[node].busy_until = self.now + commit;
+        self.after(commit, Event::Perform { node, life, effects: turn.effects });
+        if let Some(running) = &self.nodes[node].running {
+            let next = running.engine.deadline();
+            self.wake(node, next);
+        }
+        Ok(())
+    }
+
+    /// What is durable now is judged.
+    fn judge(&mut self, node: usize, batch: &[Change]) -> Result<(), Broken> {
+        let id = self.nodes[node].id;
+        let dropped: BTreeSet<RoomId> = batch
+            .iter()
+            .filter_map(|it| if let Change::Drop { room } = it { Some(*room) } else { None })
+            .collect();
+        for change in batch {
+            match change {
+                // What was written of a room that ended in the same turn never was.
+                Change::Entry { room, .. } | Change::Number { room, .. }
+                    if dropped.contains(room) => {}
+                Change::Entry { room, at, entry } if entry.facts.visible => {
+                    let entry = self.entry(node, *room, *at)?;
+                    self.promises.stored(id, *room, entry);
+                }
+                Change::Number { room, number, at, fate } => {
+                    let entry = self.entry(node, *room, *at)?;
+                    self.promises.named(*room, *number, entry)?;
+                    match fate {
+                        Fate::Assigned => {}
+                        Fate::Delivered => self.promises.delivered(id, *room, (*number, entry))?,
+                        Fate::Hole => {
+                            self.say(|| format!("node{node}: {number:?} is left as a hole"));
+                            self.promises.hole(id, *room, *number);
+                        }
+                    }
+                }
+                Change::Drop { room } => {
+                    self.promises.forgot(id, *room);
+                }
+                Change::Room { room, record } if record.ephemeral => {
+                    self.promises.ephemeral.insert(*room);
+                }
+                Change::Room { .. }
+                | Change::Entry { .. }
+                | Change::Log { .. }
+                | Change::Era { .. }
+                | Change::Foretold { .. }
+                | Change::Dedup { .. }
+                | Change::Evidence { .. }
+                | Change::Node(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn entry(&self, node: usize, room: RoomId, at: At) -> Result<Entry, Broken> {
+        match self.nodes[node].log(room, at.log) {
+            Some(log) => Ok((log, at.seq)),
+            None => broken("store", format!("node{node} writes of a log it has no record of: {at:?}")),
+        }
+    }
+
+    fn perform(&mut self, node: usize, effects: Vec<Effect>) -> Result<(), Broken> {
+        for effect in effects {
+            match effect {
+                Effect::Broadcast { message, .. } => {
+                    if self.network.gossip {
+                        let peers = self.peers(node);
+                        self.send(node, (&peers, false), &message);
+                    }
+                }
+                Effect::Send { to, message } => self.send_to(node, to, &message),
+                Effect::SendSpans { to, room, spans } => {
+                    let running = self.nodes[node].running.as_ref();
+                    let answer = running.map(|it| it.reader.answer_spans(room, &spans));
+                    self.send_answer(node, to, answer);
+                }
+                Effect::SendBodies { to, room, at } => {
+                    let running = self.nodes[node].running.as_ref();
+                    let answer = running.map(|it| it.reader.answer_bodies(room, &at));
+                    self.send_answer(node, to, answer);
+                }
+                Effect::Reply { call, result } => self.replied(node, call, result)?,
+                Effect::Notify { room, event } => {
+                    if let RoomEvent::Message(it) = &event {
+                        let entry = (it.log, it.at.seq);
+                        for i in 0..self.roamers.len() {
+                            self.roam_live(i, node, (room, it.number, entry));
+                        }
+                    }
+                }
+                Effect::Pulse(_) => self.begin_beating(node),
+                Effect::Alarm(alarm) => self.say(|| format!("node{node}: {alarm:?}")),
+                Effect::Stopped => self.stopped(node),
+                Effect::Tell(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn send_answer(
+        &mut self,
+        node: usize,
+        to: NodeId,
+        answer: Option<Result<Message, store::ReadError>>,
+    ) {
+        if let Some(message) = answer.and_then(Result::ok) {
+            self.send_to(node, to, &message);
+        }
+    }
+
+    fn send_to(&mut self, node: usize, to: NodeId, message: &Message) {
+        if let Some(to) = self.index(to)
+            && self.connected.contains(&pair(node, to))
+        {
+            self.send(node, (&[to], true), message);
+        }
+    }
+
+    /// Messages are encoded, decoded and verified once, and then arrive as the network lets them.
+    fn send(&mut self, from: usize, (to, direct): (&[usize], bool), message: &Message) {
+        if to.is_empty() {
+            return;
+        }
+        let decoded = Message::decode(&message.encode()).expect("what nodes send can be read");
+        let verified = decoded.verify(self.secret.mesh_id()).expect("what nodes send is sealed");
+        for to in to {
+            for wait in self.network.fate(&mut self.dice, direct) {
+                let message = Box::new(verified.clone());
+                self.after(wait, Event::Arrive { to: *to, from, message });
+            }
+        }
+    }
+
+    fn peers(&self, node: usize) -> Vec<usize> {
+        (0..self.nodes.len()).filter(|it| self.connected.contains(&pair(node, *it))).collect()
+    }
+
+    pub(super) fn index(&self, id: NodeId) -> Option<usize> {
+        self.nodes.iter().position(|node| node.id == id)
+    }
+
+    fn begin_beating(&mut self, node: usize) {
+        let life = self.nodes[node].life;
+        if let Some(running) = &mut self.nodes[node].running
+            && running.tick == 0
+        {
+            running.tick = 1;
+            self.after(Duration::ZERO, Event::Beat { node, life });
+        }
+    }
+
+    fn beat(&mut self, node: usize, life: u64) {
+        if self.nodes[node].life != life {
+            return;
+        }
+        self.after(mesh::limits::BEACON_EVERY, Event::Beat { node, life });
+        if self.nodes[node].paused_until > self.now {
+            return;
+        }
+        let id = self.nodes[node].id;
+        let Some(running) = &mut self.nodes[node].running else { return };
+        let Some(pulse) = running.pulse else { return };
+        running.tick += 1;
+        let (boot, roster, digest) = (pulse.boot, pulse.roster, pulse.digest);
+        let beacon = Beacon { node: id, boot, tick: running.tick, roster, digest };
+        let mesh = self.secret.mesh_id();
+        let signed = Signed::new(mesh, self.nodes[node].identity(), beacon);
+        let peers = self.peers(node);
+        self.send(node, (&peers, false), &Message::Beacon(signed));
+    }
+
+    // Connections.
+
+    fn notice_all(&mut self) {
+        for a in 0..self.nodes.len() {
+            for b in a + 1..self.nodes.len() {
+                let wait = self.dice.within(1, NOTICE_MS_MAX);
+                self.after(Duration::from_millis(wait), Event::Notice { a, b });
+            }
+        }
+    }
+
+    fn notice(&mut self, a: usize, b: usize) {
+        let up = self.nodes[a].running.is_some() && self.nodes[b].running.is_some();
+        let connects = up && self.network.connects(a, b);
+        if connects == self.connected.contains(&(a, b)) {
+            return;
+        }
+        let (id_a, id_b) = (self.nodes[a].id, self.nodes[b].id);
+        if connects {
+            self.connected.insert((a, b));
+            self.give(a, Input::PeerUp(id_b));
+            self.give(b, Input::PeerUp(id_a));
+        } else {
+            self.connected.remove(&(a, b));
+            self.give(a, Input::PeerDown(id_b));
+            self.give(b, Input::PeerDown(id_a));
+        }
+    }
+
+    // Lives.
+
+    fn start(&mut self, node: usize) {
+        if self.nodes[node].running.is_some() {
+            return;
+        }
+        self.say(|| format!("node{node}: starts"));
+        self.nodes[node].start(self.now);
+        self.wakes[node] = None;
+        self.wake(node, self.now);
+        for other in 0..self.nodes.len() {
+            if other != node {
+                let (a, b) = pair(node, other);
+                let wait = self.dice.within(1, 300);
+                self.after(Duration::from_millis(wait), Event::Notice { a, b });
+            }
+        }
+        self.attach_agents(node);
+    }
+
+    /// A node is not there any more: its connections break at once.
+    fn went_down(&mut self, node: usize) {
+        self.agents.node_down(node);
+        self.promises.node_down(self.nodes[node].id);
+        self.roamers.iter_mut().for_each(|it| it.node_down(node));
+        for other in 0..self.nodes.len() {
+            let (a, b) = pair(node, other);
+            if other != node && self.connected.remove(&(a, b)) {
+                let gone = self.nodes[node].id;
+                self.give(other, Input::PeerDown(gone));
+            }
+        }
+    }
+
+    fn stopped(&mut self, node: usize) {
+        self.say(|| format!("node{node}: stopped in good order"));
+        self.nodes[node].exit();
+        self.went_down(node);
+        if self.restarting.remove(&node) {
+            let wait = if self.quiet { 0 } else { self.dice.within(50, 3_000) };
+            self.after(Duration::from_millis(wait), Event::Start { node });
+        }
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        self.say(|| format!("{fault:?}"));
+        match fault {
+            Fault::Split(groups) => {
+                self.network.split(&groups);
+                self.notice_all();
+            }
+            Fault::OneWay(from, to) => {
+                self.network.cut_one_way(from, to);
+                // Nobody notices: the connection looks alive from one side.
+            }
+            Fault::Heal => {
+                self.network.heal();
+                self.notice_all();
+            }
+            Fault::Crash(node) => {
+                if self.nodes[node].running.is_some() {
+                    let torn = self.dice.chance(50);
+                    self.nodes[node].crash(if torn { Unsynced::Torn } else { Unsynced::Dropped });
+                    self.went_down(node);
+                }
+            }
+            Fault::Doom(node, operations) => self.nodes[node].doom(operations),
+            Fault::Start(node) => self.start(node),
+            Fault::Restart(node) => self.restart(node),
+            Fault::RestartCut(node, ms) => {
+                self.restart(node);
+                self.after(Duration::from_millis(ms), Event::Isolate { node });
+            }
+            Fault::Pause(node, ms) => {
+                self.nodes[node].paused_until = self.now + Duration::from_millis(ms);
+            }
+            Fault::Stall(node, ms) => {
+                self.nodes[node].stalled_until = self.now + Duration::from_millis(ms);
+            }
+            Fault::Clock(node, ms) => self.nodes[node].wall_offset_ms = ms,
+            Fault::Weather(seed) => {
+                self.network.weather = some_weather(&mut Dice::new(seed), false);
+            }
+        }
+    }
+
+    fn restart(&mut self, node: usize) {
+        if self.nodes[node].running.is_some() && self.restarting.insert(node) {
+            let call = self.call();
+            self.give(node, Input::Command { call, command: mesh::command::Command::Stop });
+        }
+    }
+
+    /// No more faults: all links are up, all nodes run, clocks are right.
+    pub(super) fn calm_down(&mut self) {
+        self.say(|| "the last fault is over".to_owned());
+        self.network.heal();
+        self.network.weather = super::network::Weather::CALM;
+        for node in 0..self.nodes.len() {
+            self.nodes[node].paused_until = Duration::ZERO;
+            self.nodes[node].stalled_until = Duration::ZERO;
+            self.nodes[node].wall_offset_ms = 0;
+            if self.nodes[node].is_doomed() {
+                self.nodes[node].crash(Unsynced::Torn);
+                self.went_down(node);
+            }
+            self.start(node);
+            self.wake(node, self.now);
+        }
+        self.notice_all();
+    }
+
+    pub(super) fn call(&mut self) -> CallId {
+        self.next_call += 1;
+        CallId(self.next_call)
+    }
+
+    fn replied(
+        &mut self,
+        node: usize,
+        call: CallId,
+        result: Result<Outcome, Refused>,
+    ) -> Result<(), Broken> {
+        if let Ok(Outcome::Said(said)) = &result
+            && let Some(room) = self.agents.said_in(call)
+        {
+            let running = self.nodes[node].running.as_ref();
+            let row = running.and_then(|it| it.reader.by_message(room, said.message).ok().flatten());
+            let Some(row) = row else {
+                let what = format!("{:?} was answered and is not in the store", said.message);
+                return broken("acknowledged survives", what);
+            };
+            let id = self.nodes[node].id;
+            let entry = (row.log, row.at.seq);
+            self.promises.acknowledged(id, room, entry, said.number);
+        }
+        self.agent_replied(node, call, result)
+    }
+}
+
+fn pair(a: usize, b: usize) -> (usize, usize) {
+    (a.min(b), a.max(b))
+}
+
+fn key_seed(dice: &mut Dice) -> [u8; 32] {
+    let mut seed = [0; 32];
+    for part in seed.chunks_mut(8) {
+        part.copy_from_slice(&dice.next().to_be_bytes());
+    }
+    seed
+}
