@@ -50,6 +50,8 @@ pub(crate) struct Fake {
     pub(crate) roamed: Mutex<Vec<(RoomId, Number)>>,
     /// What [`Command::Roam`] is answered.
     pub(crate) claims: AtomicBool,
+    /// Somebody speaks while the mesh is asked to claim.
+    pub(crate) speaks_while_claiming: AtomicBool,
     /// Messages are announced without their content.
     pub(crate) cold: AtomicBool,
 }
@@ -75,6 +77,19 @@ struct Agent {
     seen: BTreeMap<RoomId, Number>,
 }
 
+/// A message with nothing but a text.
+pub(crate) fn chat(room: RoomId, content: &str) -> Say {
+    Say {
+        room,
+        speech: Speech::Chat,
+        content: content.into(),
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+        dedup: None,
+    }
+}
+
 type Ended = Result<Outcome, Refused>;
 
 impl Fake {
@@ -96,16 +111,7 @@ impl Fake {
 
     /// Somebody says something, from outside of any connection.
     pub(crate) fn say(&self, room: RoomId, agent: &str, content: &str) -> Number {
-        let say = Say {
-            room,
-            speech: Speech::Chat,
-            content: content.into(),
-            reply_to: None,
-            mentions: Vec::new(),
-            metadata: None,
-            dedup: None,
-        };
-        self.deliver(&agent.into(), agent, say).1.number
+        self.deliver(&agent.into(), agent, chat(room, content)).1.number
     }
 
     /// Answers to sends go out.
@@ -184,7 +190,11 @@ impl Fake {
         if other || (live.is_some() && !attach.reconnect) {
             return Err(Refused::AgentTaken(attach.agent));
         }
-        let seen = before.filter(|_| attach.reconnect).map(|agent| agent.seen.clone());
+        let mut seen = before.filter(|_| attach.reconnect).map(|agent| agent.seen.clone());
+        for (room, seen) in seen.iter_mut().flatten().filter(|_| live.is_some()) {
+            // As the engine has it: a connection that is taken over here was told of everything.
+            *seen = self.tip(*room).unwrap();
+        }
         let view = AgentView {
             agent: attach.agent.clone(),
             name: attach.name.into(),
@@ -482,6 +492,9 @@ impl Fake {
 
     fn roam_for(&self, room: RoomId, cursor: Number) -> Ended {
         self.roamed.lock().unwrap().push((room, cursor));
+        if self.speaks_while_claiming.load(Ordering::Relaxed) {
+            self.tell(room, "z", chat(room, "meanwhile"));
+        }
         self.roam.lock().unwrap().iter_mut().for_each(|script| script.needs_claim = false);
         Ok(Outcome::Roamed(self.claims.load(Ordering::Relaxed)))
     }

@@ -1,16 +1,13 @@
 use std::sync::{Arc, atomic::Ordering};
 
-use mesh::{
-    command::{Say, Speech},
-    number::Number,
-};
+use mesh::number::Number;
 use serde_json::{Value, json};
 
 use crate::{
     backend::Reads as _,
     backend::Roam,
     config::{Auth, Config},
-    fake::{Fake, LOBBY, Local, keyed, room},
+    fake::{Fake, LOBBY, Local, chat, keyed, room},
     limits,
 };
 
@@ -24,18 +21,6 @@ fn pair() -> (Arc<Fake>, Local, Local, Value) {
     a.kinds();
     b.kinds();
     (fake, a, b, room)
-}
-
-fn say(room: mesh::id::RoomId, content: &str) -> Say {
-    Say {
-        room,
-        speech: Speech::Chat,
-        content: content.into(),
-        reply_to: None,
-        mentions: Vec::new(),
-        metadata: None,
-        dedup: None,
-    }
 }
 
 #[test]
@@ -109,6 +94,23 @@ fn a_taken_id_keeps_the_connection_and_a_reconnection_takes_it_over() {
     assert!(b.kinds().is_empty(), "nobody sees a leave or a join");
     late.call("send_message", json!({"room_id": room, "content": "x"}));
     assert_eq!(b.event("message_received").unwrap()["agent_id"], "a");
+}
+
+#[test]
+fn a_takeover_goes_on_where_the_old_connection_was_written_to() {
+    let (fake, mut a, _b, name) = pair();
+    let room = room(&json!({"room_id": name}));
+    fake.tell(room, "z", chat(room, "written"));
+    assert_eq!(a.event("message_received").unwrap()["seq"], 1);
+    fake.tell(room, "z", chat(room, "queued"));
+    fake.tell(room, "z", chat(room, "queued"));
+    let mut late = Local::fresh(&fake, keyed());
+    assert_eq!(late.register("a")["payload"]["missed_messages"], 2);
+    fake.tell(room, "z", chat(room, "live"));
+    for seq in 2..=4 {
+        assert_eq!(late.event("message_received").unwrap()["seq"], seq);
+    }
+    assert!(late.event("message_received").is_none());
 }
 
 #[test]
@@ -359,6 +361,20 @@ fn history_is_windowed() {
     assert_eq!(a.code("room_tip", json!({"room_id": "nowhere"})), "room_not_found");
 }
 
+#[test]
+fn no_live_message_passes_a_page_that_is_claimed_for() {
+    let (fake, mut a, mut b, name) = pair();
+    b.call("send_message", json!({"room_id": name, "content": "x"}));
+    foreign(&fake, room(&json!({"room_id": name})), true);
+    fake.claims.store(true, Ordering::Relaxed);
+    fake.speaks_while_claiming.store(true, Ordering::Relaxed);
+    a.kinds();
+    a.written.clear();
+    a.call("get_history", json!({"room_id": name, "since_seq": 5_000}));
+    assert_eq!(a.event("message_received").unwrap()["content"], "meanwhile");
+    assert_eq!(a.written, ["history_result", "message_received"]);
+}
+
 /// The rows that a cursor from elsewhere is to get.
 fn foreign(fake: &Fake, room: mesh::id::RoomId, needs_claim: bool) {
     let mut rows = fake.page_since(room, Number::ZERO, 10).unwrap();
@@ -496,7 +512,7 @@ fn a_node_that_cannot_says_so() {
     assert_eq!(a.code("send_message", text), "internal_error");
     assert_eq!(b.code("join_room", json!({"room_id": "lobby"})), "internal_error");
     fake.full.store(false, Ordering::Relaxed);
-    fake.tell(LOBBY, "z", say(LOBBY, "to members only"));
+    fake.tell(LOBBY, "z", chat(LOBBY, "to members only"));
     assert!(b.event("message_received").is_none(), "the seat was given back");
     fake.broken.store(true, Ordering::Relaxed);
     assert_eq!(a.code("get_history", json!({"room_id": room})), "internal_error");

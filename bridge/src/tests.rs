@@ -8,11 +8,7 @@ use std::{
 
 use axum::http::StatusCode;
 use futures::{SinkExt, StreamExt};
-use mesh::{
-    command::{Say, Speech},
-    id::RoomId,
-    number::Number,
-};
+use mesh::{id::RoomId, number::Number};
 use protocol::limits::LINE_BYTES_MAX;
 use serde_json::{Value, json};
 use tokio::{
@@ -26,7 +22,7 @@ use tokio_tungstenite::tungstenite::{self, Message, client::IntoClientRequest};
 
 use crate::{
     Bridge, Config,
-    fake::{Fake, LOBBY, keyed},
+    fake::{Fake, LOBBY, chat, keyed},
     limits,
 };
 
@@ -99,16 +95,7 @@ impl Node {
 
     /// Somebody without a connection says something in the lobby.
     fn say(&self, content: &str) {
-        let say = Say {
-            room: LOBBY,
-            speech: Speech::Chat,
-            content: content.into(),
-            reply_to: None,
-            mentions: Vec::new(),
-            metadata: None,
-            dedup: None,
-        };
-        self.fake.tell(LOBBY, "z", say);
+        self.fake.tell(LOBBY, "z", chat(LOBBY, content));
     }
 
     async fn get(&self, path: &str) -> (StatusCode, Value) {

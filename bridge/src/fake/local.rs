@@ -26,6 +26,8 @@ pub(crate) struct Local {
     pub(crate) session: Session,
     replies: BTreeMap<String, Value>,
     pub(crate) events: VecDeque<Value>,
+    /// Types of all frames, in the order they were written.
+    pub(crate) written: Vec<String>,
     asked: usize,
 }
 
@@ -45,6 +47,7 @@ impl Local {
             hub,
             replies: BTreeMap::new(),
             events: VecDeque::new(),
+            written: Vec::new(),
             asked: 0,
         }
     }
@@ -157,6 +160,7 @@ impl Local {
                     for frame in &batch {
                         let value: Value = serde_json::from_slice(&frame.bytes).unwrap();
                         assert_eq!(frame.bytes.last(), Some(&b'\n'));
+                        self.written.push(value["type"].as_str().unwrap().into());
                         match value["reply_to"].as_str() {
                             Some(id) => drop(self.replies.insert(id.into(), value)),
                             None => self.events.push_back(value),
