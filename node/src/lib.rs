@@ -1,1 +1,32 @@
-//! node
+//! The daemon `clawmeshd`: it composes the core, the store, the network and the bridge into a node.
+//!
+//! It decides nothing about rooms; it owns files, sockets, threads and time. Its one contract: what
+//! the core wants durable is durable before anything the core says is said.
+//!
+//! In reading order: [`settings`], `files`, [`ticket`], `membership` (which mesh); `driver` (the
+//! engine's thread) with `queue` and `clock`; to peers `outgoing` and `beacon`, from them `intake` and
+//! `remembered`; to clients `backend` and `listen`; to operators `control` and [`report`]; [`start`]
+//! puts it together; `commands` is the command line.
+
+mod backend;
+mod beacon;
+mod clock;
+mod commands;
+mod control;
+mod driver;
+mod files;
+mod intake;
+pub mod limits;
+mod listen;
+mod membership;
+mod outgoing;
+mod queue;
+mod remembered;
+pub mod report;
+pub mod settings;
+mod start;
+pub mod ticket;
+
+pub use commands::run;
+pub use settings::Settings;
+pub use start::{Running, STOP_WITHIN, start};

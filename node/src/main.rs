@@ -1,1 +1,7 @@
-fn main() {}
+//! See the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    node::run(std::env::args_os())
+}

@@ -1,0 +1,107 @@
+//! What the bridge asks of the engine and reads of the store.
+
+use std::sync::Arc;
+
+use bridge::{
+    Reply,
+    backend::{self, ReadError, Roam, Row, Serves},
+};
+use mesh::{
+    batch::Fate,
+    command::Command,
+    id::{At, MessageId, RoomId},
+    number::{Era, Number},
+};
+use store::{Cursor, Reader};
+
+use crate::queue::{Asker, Queue};
+
+/// The way to the engine.
+#[derive(Debug)]
+pub(crate) struct ToEngine(pub(crate) Arc<Queue>);
+
+impl backend::Mesh for ToEngine {
+    fn call(&self, command: Command, reply: Reply) {
+        self.0.ask(command, Asker::Client(reply));
+    }
+}
+
+/// The store, as the bridge reads it.
+#[derive(Debug)]
+pub(crate) struct FromStore(pub(crate) Reader);
+
+impl FromStore {
+    /// The row of an entry, if it was delivered here, under the number that it was delivered with.
+    fn delivered(&self, room: RoomId, row: Option<store::Row>) -> Result<Option<Row>, ReadError> {
+        let Some(row) = row else { return Ok(None) };
+        let numbers = self.0.numbers_of(room, row.at).map_err(ReadError::new)?;
+        let delivered = numbers.into_iter().find(|(_, fate)| *fate == Fate::Delivered);
+        Ok(delivered.map(|(number, _)| Row { number, ..convert(row) }))
+    }
+}
+
+impl backend::Reads for FromStore {
+    fn page_since(&self, room: RoomId, after: Number, limit: usize) -> Result<Vec<Row>, ReadError> {
+        let rows = self.0.page_since(room, after, limit).map_err(ReadError::new)?;
+        Ok(rows.into_iter().map(convert).collect())
+    }
+
+    fn page_newest(
+        &self,
+        room: RoomId,
+        limit: usize,
+        before_ms: Option<u64>,
+    ) -> Result<Vec<Row>, ReadError> {
+        let rows = self.0.page_newest(room, limit, before_ms).map_err(ReadError::new)?;
+        Ok(rows.into_iter().map(convert).collect())
+    }
+
+    fn by_message(&self, room: RoomId, message: MessageId) -> Result<Option<Row>, ReadError> {
+        self.delivered(room, self.0.by_message(room, message).map_err(ReadError::new)?)
+    }
+
+    fn by_number(&self, room: RoomId, number: Number) -> Result<Option<Row>, ReadError> {
+        self.delivered(room, self.0.by_number(room, number).map_err(ReadError::new)?)
+    }
+
+    fn row_at(&self, room: RoomId, at: At) -> Result<Option<Row>, ReadError> {
+        self.delivered(room, self.0.row_at(room, at).map_err(ReadError::new)?)
+    }
+
+    fn tip(&self, room: RoomId) -> Result<Number, ReadError> {
+        self.0.tip(room).map_err(ReadError::new)
+    }
+
+    fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError> {
+        let roam = self.0.roam(room, cursor, limit).map_err(ReadError::new)?;
+        Ok(Roam {
+            rows: roam.rows.into_iter().map(convert).collect(),
+            more: roam.more,
+            later: roam.later.is_some(),
+            unproven: roam.unproven,
+            needs_claim: roam.needs_claim,
+        })
+    }
+
+    fn serves(&self, room: RoomId, cursor: Number) -> Result<Serves, ReadError> {
+        // In the home era all nodes deliver the same, in one order: below a cursor that is in it
+        // nobody was given less. Asking for more than that looks at all that is above the cursor.
+        let calm = cursor.era() == Era::HOME
+            && self.0.tip(room).map_err(ReadError::new)?.era() == Era::HOME;
+        let serves = if calm {
+            self.0.serves(room, cursor)
+        } else {
+            // A cursor does not say which node it is from.
+            self.0.serves_roamer(room, cursor)
+        };
+        Ok(match serves.map_err(ReadError::new)? {
+            Cursor::Here => Serves::Here,
+            Cursor::Foreign => Serves::Foreign,
+        })
+    }
+}
+
+fn convert(row: store::Row) -> Row {
+    let store::Row { number, canonical, at, log, message, facts, said } = row;
+    Row { number, canonical, at, log, message, facts, said }
+}

@@ -1,0 +1,122 @@
+//! Beacons: that this node lives, said by a thread that waits for nothing but the time.
+//!
+//! By gossip, which reaches everybody, and to each peer directly, which does not depend on gossip.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Instant,
+};
+
+use bytes::Bytes;
+use mesh::{
+    Identity, Pulse,
+    id::{MeshId, NodeId},
+    limits::BEACON_EVERY,
+    message::{Beacon, Message, Signed},
+    run::Run,
+};
+use net::Net;
+
+use crate::driver::ALL_NODES;
+
+/// What beacons say; `None` until the engine has said so.
+#[derive(Debug, Default)]
+pub(crate) struct PulseCell(Mutex<Option<Pulse>>);
+
+impl PulseCell {
+    pub(crate) fn set(&self, pulse: Pulse) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(pulse);
+    }
+
+    fn get(&self) -> Option<Pulse> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The peers that are up.
+#[derive(Debug, Default)]
+pub(crate) struct Connected(Mutex<BTreeSet<NodeId>>);
+
+impl Connected {
+    pub(crate) fn set(&self, peer: NodeId, up: bool) {
+        let mut peers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if up {
+            peers.insert(peer);
+        } else {
+            peers.remove(&peer);
+        }
+    }
+
+    fn all(&self) -> Vec<NodeId> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+}
+
+/// Stops the beacons when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Beacons {
+    stop: Arc<AtomicBool>,
+    thread: thread::Thread,
+}
+
+impl Drop for Beacons {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.unpark();
+    }
+}
+
+/// What the thread needs.
+#[derive(Debug)]
+pub(crate) struct Heart {
+    pub(crate) mesh: MeshId,
+    pub(crate) identity: Identity,
+    pub(crate) pulse: Arc<PulseCell>,
+    pub(crate) connected: Arc<Connected>,
+    pub(crate) net: Net,
+}
+
+impl Heart {
+    pub(crate) fn start(self) -> std::io::Result<Beacons> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = stop.clone();
+        let thread =
+            thread::Builder::new().name("beacons".to_owned()).spawn(move || self.run(&seen))?;
+        Ok(Beacons { stop, thread: thread.thread().clone() })
+    }
+
+    fn run(&self, stop: &AtomicBool) {
+        let mut tick = 0;
+        let mut next = Instant::now();
+        while !stop.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            if now < next {
+                thread::park_timeout(next - now);
+                continue;
+            }
+            // Not `next + BEACON_EVERY`: after a pause one beacon is enough.
+            next = now + BEACON_EVERY;
+            if let Some(pulse) = self.pulse.get() {
+                tick += 1;
+                self.beat(pulse, tick);
+            }
+        }
+    }
+
+    fn beat(&self, pulse: Pulse, tick: u64) {
+        let Pulse { boot, roster, digest } = pulse;
+        let beacon = Beacon { node: self.identity.node_id(), boot, tick, roster, digest };
+        let message: Message<Run> = Message::Beacon(Signed::new(self.mesh, &self.identity, beacon));
+        let bytes = Bytes::from(message.encode());
+        // What is lost is made good by the next one.
+        let _ = self.net.publish(ALL_NODES, bytes.clone());
+        for peer in self.connected.all() {
+            let _ = self.net.send(&peer.0, bytes.clone());
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `clawmeshd up`.
+
+use std::{path::PathBuf, process};
+
+use anyhow::{Context, Result};
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{Signal, SignalKind, signal},
+};
+
+use super::{layered, log_to_stderr, say};
+use crate::{
+    settings::{Layer, Settings},
+    start::{Running, start},
+};
+
+/// Logged unless told otherwise: what libp2p thinks worth a warning is for its authors.
+const LOG: &str = "info,libp2p=error,libp2p_gossipsub=error,libp2p_swarm=error,libp2p_tcp=error";
+
+/// Run a node, until Ctrl-C or SIGTERM; a second one exits at once.
+///
+/// Each flag can also be given as a variable (CLAWMESH_TCP for --tcp) or in the file of --config;
+/// flags count first, then variables, then the file. Port 0 takes a free one.
+#[derive(Debug, clap::Args)]
+pub(super) struct Up {
+    #[command(flatten)]
+    layer: Layer,
+    /// A TOML file of settings, named as these flags [env: CLAWMESH_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Up {
+    pub(super) fn run(self) -> Result<()> {
+        let layered = layered(self.layer, self.config)?;
+        log_to_stderr(&layered.log().unwrap_or_else(|| LOG.to_owned()))?;
+        let settings = layered.resolve()?;
+        let runtime = Runtime::new().context("start the runtime")?;
+        let done = runtime.block_on(serve(settings, layered.json()));
+        // Whatever still waits waits for somebody who has been given up.
+        runtime.shutdown_background();
+        done
+    }
+}
+
+async fn serve(settings: Settings, json: bool) -> Result<()> {
+    // From the first moment on: a node that is told to stop while it starts stops.
+    let mut signals = Signals::new().context("wait for signals")?;
+    let mut running = tokio::select! {
+        running = start(settings) => running?,
+        () = signals.next() => return Ok(()),
+    };
+    announce(&running, json);
+    tokio::select! {
+        error = running.failed() => return Err(error),
+        () = signals.next() => {}
+    }
+    tracing::info!("stopping; a second signal exits at once");
+    tokio::select! {
+        stopped = running.stop() => stopped,
+        () = signals.next() => process::exit(130),
+    }
+}
+
+fn announce(running: &Running, json: bool) {
+    let ready = running.ready();
+    let text = if json {
+        serde_json::to_string(ready).unwrap_or_default()
+    } else {
+        ready.summary(running.key_file())
+    };
+    if let Err(error) = say(&text) {
+        tracing::debug!(%error, "nobody reads that the node is ready");
+    }
+    tracing::info!("node {} is ready", ready.name);
+}
+
+/// SIGTERM and Ctrl-C.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Operators' commands to a running node: one line of JSON each way, over a Unix socket that only its
+//! owner can open.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, Result, bail};
+use bridge::{Bridge, config::Auth};
+use mesh::{
+    MeshSecret,
+    command::{Command, Outcome},
+    id::NodeId,
+};
+use net::{Address, Net};
+use serde::{Deserialize, Serialize};
+use store::Reader;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt},
+    net::UnixListener,
+    sync::{Semaphore, oneshot},
+    time::timeout,
+};
+
+use crate::{
+    files::{ApiKey, DataDir, RunFile, random},
+    intake::Counters,
+    limits::{
+        CONTROL_ANSWER_BYTES_MAX, CONTROL_CLIENTS_MAX, CONTROL_REQUEST_BYTES_MAX, CONTROL_TIMEOUT,
+    },
+    listen::{self, SocketFile},
+    queue::{Asker, Queue},
+    report::{Own, Report},
+    ticket::Ticket,
+};
+
+/// What an operator wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// → [`Answer::Status`]
+    Status,
+    /// → [`Answer::Ticket`]
+    Invite,
+    /// Read the key file again. → [`Answer::Done`]
+    ReloadKey,
+}
+
+/// What the node says to it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    Status(Box<Report>),
+    Ticket(String),
+    Done,
+    Error(String),
+}
+
+/// All that requests are about.
+#[derive(Debug)]
+pub(crate) struct Control {
+    pub(crate) name: String,
+    pub(crate) me: NodeId,
+    pub(crate) mesh: MeshSecret,
+    pub(crate) net: Net,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) reader: Reader,
+    pub(crate) bridge: Bridge,
+    pub(crate) counters: Arc<Counters>,
+    /// `None`: no keys are checked.
+    pub(crate) key_file: Option<PathBuf>,
+}
+
+/// Binds the control socket: in the data directory, or if that is too deep for a socket in a private
+/// directory of its own, to be found in `run.json`.
+pub(crate) async fn bind(dir: &DataDir) -> Result<(UnixListener, SocketFile)> {
+    let path = dir.control_socket();
+    let path = if listen::fits(&path) { path } else { elsewhere()? };
+    let bound = listen::unix("data-dir", &path).await;
+    bound.context("the control socket")
+}
+
+fn elsewhere() -> Result<PathBuf> {
+    let mut name = [0; 8];
+    random(&mut name)?;
+    let dir = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let name = format!("clawmesh-{:016x}", u64::from_be_bytes(name));
+    let path = dir.join(&name).join("control.sock");
+    let short = Path::new("/tmp").join(&name).join("control.sock");
+    Ok(if listen::fits(&path) { path } else { short })
+}
+
+impl Control {
+    /// Serves until it is dropped.
+    pub(crate) async fn serve(self: Arc<Control>, listener: UnixListener) {
+        let clients = Arc::new(Semaphore::new(CONTROL_CLIENTS_MAX));
+        while let Ok(permit) = clients.clone().acquire_owned().await {
+            let Ok((socket, _)) = listener.accept().await else {
+                // No file descriptors left: others need the time, too.
+                tokio::time::sleep(bridge::limits::ACCEPT_RETRY).await;
+                continue;
+            };
+            let control = self.clone();
+            tokio::spawn(async move {
+                // Who does not ask or read in time has gone.
+                drop(timeout(CONTROL_TIMEOUT, control.answer(socket)).await);
+                drop(permit);
+            });
+        }
+    }
+
+    async fn answer(&self, socket: tokio::net::UnixStream) -> std::io::Result<()> {
+        let (read, mut write) = socket.into_split();
+        let mut line = String::new();
+        let mut read = tokio::io::BufReader::new(read.take(CONTROL_REQUEST_BYTES_MAX));
+        read.read_line(&mut line).await?;
+        let answer = match serde_json::from_str(&line) {
+            Ok(request) => self.perform(request).await,
+            Err(_) => Err(anyhow::anyhow!("the running node does not know this command")),
+        };
+        let answer = answer.unwrap_or_else(|error| Answer::Error(format!("{error:#}")));
+        let mut text = serde_json::to_string(&answer).map_err(std::io::Error::other)?;
+        text.push('\n');
+        write.write_all(text.as_bytes()).await?;
+        write.shutdown().await
+    }
+
+    async fn perform(&self, request: Request) -> Result<Answer> {
+        Ok(match request {
+            Request::Status => Answer::Status(Box::new(self.report().await?)),
+            Request::Invite => Answer::Ticket(self.ticket().to_text()),
+            Request::ReloadKey => {
+                self.reload_key()?;
+                Answer::Done
+            }
+        })
+    }
+
+    /// An invitation by this node, with the addresses that it listens at now.
+    pub(crate) fn ticket(&self) -> Ticket {
+        let addresses = self.net.listening().into_iter().filter_map(|it| it.try_into().ok());
+        Ticket::new(self.mesh.clone(), self.me, reachable(addresses.collect()))
+    }
+
+    async fn report(&self) -> Result<Report> {
+        let (asker, answer) = oneshot::channel();
+        self.queue.ask(Command::Status, Asker::Operator(asker));
+        let Ok(Ok(Outcome::Status(status))) = answer.await else {
+            bail!("the node is too busy to answer; try again");
+        };
+        let count =
+            |it: &std::sync::atomic::AtomicU64| it.load(std::sync::atomic::Ordering::Relaxed);
+        let own = Own {
+            name: self.name.clone(),
+            store_bytes: self.reader.size_bytes(),
+            refused: count(&self.counters.refused),
+            dropped: count(&self.counters.dropped),
+            peers: self.net.peers(),
+        };
+        Ok(Report::new(status, own))
+    }
+
+    fn reload_key(&self) -> Result<()> {
+        let (Some(file), Auth::Key(key)) = (&self.key_file, &self.bridge.config().auth) else {
+            bail!("the running node checks no keys (--no-auth)");
+        };
+        let new = ApiKey::read(file)?;
+        key.rotate(new.context("the key file is gone")?.text());
+        tracing::info!("the key was rotated");
+        Ok(())
+    }
+}
+
+/// Addresses for a ticket: those of this machine alone only if there are no others.
+pub(crate) fn reachable(addresses: Vec<Address>) -> Vec<Address> {
+    let (here, mut others): (Vec<_>, Vec<_>) = addresses.into_iter().partition(is_loopback);
+    if others.is_empty() {
+        others = here;
+    }
+    others
+}
+
+/// Whether others cannot reach it.
+pub(crate) fn is_loopback(address: &Address) -> bool {
+    address.socket().is_some_and(|it| it.ip().is_loopback())
+}
+
+/// Asks the node that runs on `dir`; `None`: none does.
+pub(crate) fn ask(dir: &DataDir, request: Request) -> Result<Option<(RunFile, Answer)>> {
+    let Some(run) = dir.run()? else { return Ok(None) };
+    // Killed, or just stopping.
+    let Ok(mut socket) = UnixStream::connect(&run.control) else { return Ok(None) };
+    let mut exchange = || -> Result<Answer> {
+        socket.set_read_timeout(Some(CONTROL_TIMEOUT))?;
+        socket.set_write_timeout(Some(CONTROL_TIMEOUT))?;
+        writeln!(socket, "{}", serde_json::to_string(&request)?)?;
+        let mut line = String::new();
+        BufReader::new((&socket).take(CONTROL_ANSWER_BYTES_MAX)).read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    };
+    let answer = exchange().context("the running node does not answer")?;
+    if let Answer::Error(why) = answer {
+        bail!(why);
+    }
+    Ok(Some((run, answer)))
+}

@@ -1,0 +1,225 @@
+//! The one thread that owns engine and store: inputs in, one commit, effects out.
+//!
+//! Persist, then speak; and nothing spoken here ever waits for a peer, a client or a disk.
+
+use std::{collections::HashMap, sync::Arc, thread};
+
+use bridge::Hub;
+use bytes::Bytes;
+use mesh::{
+    Alarm, Effect, Engine, Input, Turn,
+    command::{CallId, Outcome, Refused},
+    id::RoomId,
+    message::Message,
+};
+use net::Net;
+use store::Store;
+use tokio::sync::mpsc;
+
+use crate::{
+    beacon::PulseCell,
+    clock::Clock,
+    limits::INPUTS_PER_TURN,
+    outgoing::{Asked, Outgoing},
+    queue::{Asker, Item, Queue},
+};
+
+/// Gossip topics: one for each bucket of rooms, and one for all nodes.
+pub(crate) const TOPICS: u16 = mesh::limits::BUCKETS as u16 + 1;
+/// The one for all nodes.
+pub(crate) const ALL_NODES: u16 = TOPICS - 1;
+
+/// How the engine's thread came to its end.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// As it was asked to.
+    Stopped,
+    /// The node cannot go on.
+    Failed(anyhow::Error),
+}
+
+/// Where the first end is heard of. Later ones follow from it.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending(mpsc::Sender<End>);
+
+impl Ending {
+    pub(crate) fn channel() -> (Ending, mpsc::Receiver<End>) {
+        let (sender, receiver) = mpsc::channel(1);
+        (Ending(sender), receiver)
+    }
+
+    pub(crate) fn say(&self, end: End) {
+        // Full: one was said already. Closed: the process is ending anyway.
+        drop(self.0.try_send(end));
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    pub(crate) engine: Engine,
+    pub(crate) store: Store,
+    pub(crate) clock: Clock,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) net: Net,
+    pub(crate) outgoing: Outgoing,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) pulse: Arc<PulseCell>,
+}
+
+impl Driver {
+    /// Runs on a thread of its own until it is told to stop, or cannot go on.
+    pub(crate) fn start(self, ending: Ending) -> std::io::Result<thread::JoinHandle<()>> {
+        thread::Builder::new().name("engine".to_owned()).spawn(move || {
+            let queue = self.queue.clone();
+            let last = LastWords { queue: &queue, ending: &ending };
+            let end = self.run();
+            // Closed before it is said: nobody is to wait for an engine that is gone.
+            drop(last);
+            ending.say(end);
+        })
+    }
+
+    fn run(mut self) -> End {
+        let mut calls = Calls::default();
+        loop {
+            // The first turn is of the engine's opening: it has no input.
+            let turn = self.engine.take_turn();
+            match self.end_turn(turn, &mut calls) {
+                Ok(false) => {}
+                Ok(true) => return End::Stopped,
+                Err(error) => return End::Failed(error),
+            }
+            let wait = self.engine.deadline().saturating_sub(self.clock.now().mono);
+            let Some(items) = self.queue.take(INPUTS_PER_TURN, wait) else { return End::Stopped };
+            if items.is_empty() {
+                self.engine.handle(self.clock.now(), Input::Timeout);
+            }
+            for item in items {
+                let input = match item {
+                    Item::Peer(input) => input,
+                    Item::Command(command, asker) => {
+                        Input::Command { call: calls.open(asker), command }
+                    }
+                };
+                self.engine.handle(self.clock.now(), input);
+            }
+        }
+    }
+
+    /// Whether it was the last one.
+    fn end_turn(&mut self, turn: Turn, calls: &mut Calls) -> anyhow::Result<bool> {
+        if !turn.batch.is_empty() {
+            self.store.set_wall_ms(self.clock.now().wall_ms);
+            let committed = self.store.commit(&turn.batch);
+            committed.map_err(|error| anyhow::Error::new(error).context("write the store"))?;
+        }
+        let mut stopped = false;
+        for effect in turn.effects {
+            stopped |= self.perform(effect, calls);
+        }
+        Ok(stopped)
+    }
+
+    /// Whether the node may stop now.
+    fn perform(&self, effect: Effect, calls: &mut Calls) -> bool {
+        match effect {
+            Effect::Broadcast { room, message } => self.broadcast(room, &message),
+            Effect::Send { to, message } => self.outgoing.send(to, message.encode()),
+            Effect::SendSpans { to, room, spans } => {
+                self.outgoing.answer(to, room, Asked::Spans(spans));
+            }
+            Effect::SendBodies { to, room, at } => {
+                self.outgoing.answer(to, room, Asked::Bodies(at));
+            }
+            Effect::Reply { call, result } => calls.close(call, result),
+            Effect::Notify { room, event } => self.hub.notify(room, event),
+            Effect::Tell(event) => self.hub.tell(event),
+            Effect::Pulse(pulse) => self.pulse.set(pulse),
+            Effect::Alarm(alarm) => warn(&alarm),
+            Effect::Stopped => return true,
+        }
+        false
+    }
+
+    fn broadcast(&self, room: Option<RoomId>, message: &Message) {
+        let topic = room.map_or(ALL_NODES, topic_of);
+        if let Err(error) = self.net.publish(topic, Bytes::from(message.encode())) {
+            tracing::debug!(%error, "gossip is left out; peers will ask");
+        }
+    }
+}
+
+fn topic_of(room: RoomId) -> u16 {
+    u16::try_from(mesh::bucket(room)).unwrap_or(ALL_NODES)
+}
+
+/// When the thread ends, however: a panic is an end, too.
+struct LastWords<'a> {
+    queue: &'a Queue,
+    ending: &'a Ending,
+}
+
+impl Drop for LastWords<'_> {
+    fn drop(&mut self) {
+        self.queue.close();
+        if thread::panicking() {
+            self.ending.say(End::Failed(anyhow::anyhow!("the engine panicked; this is a bug")));
+        }
+    }
+}
+
+/// Commands without an answer so far.
+#[derive(Debug, Default)]
+struct Calls {
+    last: u64,
+    open: HashMap<CallId, Asker>,
+}
+
+impl Calls {
+    fn open(&mut self, asker: Asker) -> CallId {
+        self.last += 1;
+        let call = CallId(self.last);
+        if !matches!(asker, Asker::Nobody) {
+            self.open.insert(call, asker);
+        }
+        call
+    }
+
+    fn close(&mut self, call: CallId, result: Result<Outcome, Refused>) {
+        match self.open.remove(&call) {
+            Some(Asker::Client(reply)) => reply.send(result),
+            // It may have stopped waiting.
+            Some(Asker::Operator(asker)) => drop(asker.send(result)),
+            Some(Asker::Nobody) | None => {}
+        }
+    }
+}
+
+/// What an operator should see.
+fn warn(alarm: &Alarm) {
+    match alarm {
+        Alarm::Forked { author, room, seq } => tracing::warn!(
+            %room, seq,
+            "node {author} has signed two histories of one log: nothing more is taken from it; \
+             its operator should stop it, it was probably restored from a backup"
+        ),
+        Alarm::EraOpened { room, era, before } => tracing::warn!(
+            %room, ?era,
+            "took over the numbering of a room from node {}, which is not heard any more",
+            before.short()
+        ),
+        Alarm::Hole { room, number } => tracing::warn!(
+            %room, %number,
+            "a message's content is with no node that can be reached: its number stays empty here"
+        ),
+        Alarm::LaneClash { node, lane } => tracing::warn!(
+            lane,
+            "two nodes drew the same lane of numbers: node {} draws again",
+            node.short()
+        ),
+        Alarm::Exhausted { room } => {
+            tracing::warn!(%room, "a room's numbers are used up: it takes no more messages");
+        }
+    }
+}

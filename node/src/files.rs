@@ -1,0 +1,350 @@
+//! The files of a data directory, each replaced in one step, all readable by their owner alone.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use mesh::{
+    MeshSecret,
+    id::{NodeId, parse_hex},
+};
+use net::PeerAddress;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use zeroize::Zeroizing;
+
+use crate::limits::REMEMBERED_MAX;
+
+/// A data directory, by its files.
+#[derive(Clone, Debug)]
+pub(crate) struct DataDir(PathBuf);
+
+/// What a running node says of itself to the other commands on its machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RunFile {
+    /// Where it takes operators' commands.
+    pub(crate) control: PathBuf,
+    /// Its key file; `None` if it checks no keys.
+    pub(crate) key_file: Option<PathBuf>,
+    /// Mesh addresses really bound, for others to dial.
+    pub(crate) listen: Vec<String>,
+}
+
+impl DataDir {
+    /// The directory at `path`, made if it is not there, closed to everybody else.
+    pub(crate) fn prepare(path: &Path) -> Result<DataDir> {
+        let hint = || format!("--data-dir {}", path.display());
+        make_private_dir(path).with_context(hint)?;
+        let mode = fs::metadata(path).with_context(hint)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(path, fs::Permissions::from_mode(0o700)).with_context(hint)?;
+        }
+        // Whatever the working directory is later.
+        Ok(DataDir(path.canonicalize().with_context(hint)?))
+    }
+
+    /// The directory at `path`, if there is one.
+    pub(crate) fn existing(path: &Path) -> Result<DataDir> {
+        if !path.is_dir() {
+            bail!(
+                "there is no node at {}: start one with `clawmeshd up`, or name another --data-dir",
+                path.display()
+            );
+        }
+        Ok(DataDir(path.canonicalize()?))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The seed of the node's key; `None` if there is none yet.
+    pub(crate) fn node_seed(&self) -> Result<Option<Zeroizing<[u8; 32]>>> {
+        let file = self.file("node.key");
+        let Some(text) = read_secret(&file)? else { return Ok(None) };
+        let seed = parse_hex(text.trim()).map(Zeroizing::new);
+        seed.map(Some).with_context(|| damaged(&file, "64 hex digits"))
+    }
+
+    pub(crate) fn write_node_seed(&self, seed: &[u8; 32]) -> Result<()> {
+        let text = Zeroizing::new(format!("{}\n", &*hex(seed)));
+        replace(&self.file("node.key"), text.as_bytes())
+    }
+
+    /// The mesh that the node is in; `None` if it is in none yet.
+    pub(crate) fn mesh(&self) -> Result<Option<MeshSecret>> {
+        let file = self.file("mesh.key");
+        let Some(text) = read_secret(&file)? else { return Ok(None) };
+        let mesh = || {
+            let (secret, founder) = text.trim().split_once(' ')?;
+            let secret = Zeroizing::new(parse_hex(secret)?);
+            Some(MeshSecret::new(*secret, NodeId(parse_hex(founder)?)))
+        };
+        mesh().map(Some).with_context(|| damaged(&file, "two numbers of 64 hex digits"))
+    }
+
+    /// Puts the node into `mesh`. The key of the one that it was in stays as `mesh.key.before`.
+    pub(crate) fn write_mesh(&self, mesh: &MeshSecret) -> Result<()> {
+        let file = self.file("mesh.key");
+        if let Some(before) = read_secret(&file)? {
+            replace(&self.file("mesh.key.before"), before.as_bytes())?;
+        }
+        let secret = hex(mesh.bytes());
+        let text = Zeroizing::new(format!("{} {}\n", &*secret, mesh.founder()));
+        replace(&file, text.as_bytes())
+    }
+
+    /// Addresses of peers from earlier, the newest last. A file that cannot be read is no reason not
+    /// to start: the addresses come again with the first peer.
+    pub(crate) fn peers(&self) -> Vec<PeerAddress> {
+        let file = self.file("peers.json");
+        let texts: Vec<String> = match read_json(&file) {
+            Ok(texts) => texts.unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!("starting without known peers: {error:#}");
+                Vec::new()
+            }
+        };
+        let peers = texts.iter().rev().filter_map(|text| text.parse().ok()).take(REMEMBERED_MAX);
+        let mut peers: Vec<PeerAddress> = peers.collect();
+        peers.reverse();
+        peers
+    }
+
+    pub(crate) fn write_peers<'a>(
+        &self,
+        peers: impl IntoIterator<Item = &'a PeerAddress>,
+    ) -> Result<()> {
+        let texts: Vec<String> = peers.into_iter().map(PeerAddress::to_string).collect();
+        write_json(&self.file("peers.json"), &texts)
+    }
+
+    /// What the node that runs here, or was killed here, says of itself.
+    pub(crate) fn run(&self) -> Result<Option<RunFile>> {
+        read_json(&self.file("run.json"))
+    }
+
+    pub(crate) fn write_run(&self, run: &RunFile) -> Result<()> {
+        write_json(&self.file("run.json"), run)
+    }
+
+    pub(crate) fn remove_run(&self) {
+        // If it stays, the next start replaces it, and nobody answers at its control socket.
+        drop(fs::remove_file(self.file("run.json")));
+    }
+
+    /// The mesh addresses bound at the last start: what a stopped node can say in a ticket.
+    pub(crate) fn last_listen(&self) -> Result<Vec<String>> {
+        Ok(read_json(&self.file("listen.json"))?.unwrap_or_default())
+    }
+
+    pub(crate) fn write_last_listen(&self, addresses: &[String]) -> Result<()> {
+        write_json(&self.file("listen.json"), &addresses)
+    }
+
+    pub(crate) fn control_socket(&self) -> PathBuf {
+        self.file("control.sock")
+    }
+}
+
+/// Makes a directory and those above it; what is made is its owner's alone.
+pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// A node's API key: 64 hex digits and a newline.
+#[derive(Clone)]
+pub(crate) struct ApiKey(Zeroizing<String>);
+
+impl std::fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ApiKey(…)")
+    }
+}
+
+impl ApiKey {
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// The key in `file`; `None` if there is no such file.
+    pub(crate) fn read(file: &Path) -> Result<Option<ApiKey>> {
+        let flag = || format!("--key-file {}", file.display());
+        let Some(text) = read_secret(file).with_context(flag)? else { return Ok(None) };
+        let key = text.trim();
+        if parse_hex::<32>(key).is_none() {
+            bail!(
+                "--key-file {}: not a key of 64 hex digits; name another file, or move it away and a new key is made",
+                file.display()
+            );
+        }
+        let mode = fs::metadata(file).with_context(flag)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            tracing::warn!(
+                "others can read the key file {}: chmod 600 it, then `clawmeshd key rotate`",
+                file.display()
+            );
+        }
+        Ok(Some(ApiKey(Zeroizing::new(key.to_owned()))))
+    }
+
+    /// A new key, in `file` when this returns.
+    pub(crate) fn make(file: &Path) -> Result<ApiKey> {
+        let flag = || format!("--key-file {}", file.display());
+        let mut bytes = Zeroizing::new([0; 32]);
+        random(bytes.as_mut())?;
+        let key = ApiKey(hex(&bytes));
+        if let Some(dir) = file.parent() {
+            make_private_dir(dir).with_context(flag)?;
+        }
+        let line = Zeroizing::new(format!("{}\n", key.text()));
+        replace(file, line.as_bytes()).with_context(flag)?;
+        Ok(key)
+    }
+}
+
+/// Fills `bytes` from the system's randomness.
+pub(crate) fn random(bytes: &mut [u8]) -> Result<()> {
+    getrandom::fill(bytes)
+        .map_err(|error| anyhow::anyhow!("no randomness from the system: {error}"))
+}
+
+fn hex(bytes: &[u8; 32]) -> Zeroizing<String> {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |it: u8| char::from(DIGITS[usize::from(it & 15)]);
+    let mut text = Zeroizing::new(String::with_capacity(64));
+    for byte in bytes {
+        text.push(digit(byte >> 4));
+        text.push(digit(*byte));
+    }
+    text
+}
+
+fn damaged(file: &Path, what: &str) -> String {
+    format!("{} does not hold {what}: restore it from a backup", file.display())
+}
+
+fn read_secret(file: &Path) -> Result<Option<Zeroizing<String>>> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(Zeroizing::new(text))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("read {}", file.display())),
+    }
+}
+
+fn read_json<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
+    let Some(text) = read_secret(file)? else { return Ok(None) };
+    serde_json::from_str(&text).map(Some).with_context(|| format!("read {}", file.display()))
+}
+
+fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    replace(file, text.as_bytes())
+}
+
+/// Writes a file so that at any moment the old or the new content is there, whole: after a power
+/// failure, too.
+fn replace(file: &Path, content: &[u8]) -> Result<()> {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let new = file.with_file_name(name);
+    let write = || -> io::Result<()> {
+        // Left by a crash; it may have other permissions than ours.
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        out.write_all(content)?;
+        out.sync_all()?;
+        fs::rename(&new, file)?;
+        let dir = file.parent().filter(|it| !it.as_os_str().is_empty());
+        File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
+    };
+    write().with_context(|| format!("write {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn what_is_kept_is_its_owners_alone() {
+        let temp = tempfile::tempdir().unwrap();
+        let open = temp.path().join("a/b");
+        fs::create_dir_all(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+        let dir = DataDir::prepare(&open).unwrap();
+        assert_eq!(mode(dir.path()), 0o700);
+        dir.write_node_seed(&[1; 32]).unwrap();
+        let mesh = MeshSecret::new([2; 32], NodeId([3; 32]));
+        dir.write_mesh(&mesh).unwrap();
+        for file in ["node.key", "mesh.key"] {
+            assert_eq!(mode(&dir.file(file)), 0o600, "{file}");
+        }
+        assert_eq!(*dir.node_seed().unwrap().unwrap(), [1; 32]);
+        assert_eq!(dir.mesh().unwrap().unwrap().mesh_id(), mesh.mesh_id());
+    }
+
+    #[test]
+    fn the_key_of_the_mesh_before_is_kept() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = DataDir::prepare(temp.path()).unwrap();
+        dir.write_mesh(&MeshSecret::new([1; 32], NodeId([9; 32]))).unwrap();
+        let first = fs::read(dir.file("mesh.key")).unwrap();
+        dir.write_mesh(&MeshSecret::new([2; 32], NodeId([9; 32]))).unwrap();
+        assert_eq!(fs::read(dir.file("mesh.key.before")).unwrap(), first);
+        assert_eq!(dir.mesh().unwrap().unwrap().bytes(), &[2; 32]);
+    }
+
+    #[test]
+    fn damaged_files_are_named() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = DataDir::prepare(temp.path()).unwrap();
+        fs::write(dir.file("mesh.key"), "what").unwrap();
+        let error = format!("{:#}", dir.mesh().unwrap_err());
+        assert!(error.contains("mesh.key does not hold"), "{error}");
+        fs::write(dir.file("peers.json"), "{").unwrap();
+        assert!(dir.peers().is_empty());
+    }
+
+    #[test]
+    fn the_newest_peers_are_kept() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = DataDir::prepare(temp.path()).unwrap();
+        let peer = |port: usize| format!("127.0.0.1:{}", port + 1).parse::<PeerAddress>().unwrap();
+        let all: Vec<_> = (0..REMEMBERED_MAX + 3).map(peer).collect();
+        dir.write_peers(&all).unwrap();
+        assert_eq!(dir.peers(), all[3..]);
+    }
+
+    #[test]
+    fn keys_are_made_and_read_back() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("new/auth.key");
+        assert!(ApiKey::read(&file).unwrap().is_none());
+        let key = ApiKey::make(&file).unwrap();
+        assert_eq!(mode(&file), 0o600);
+        assert_eq!(mode(file.parent().unwrap()), 0o700);
+        let text = fs::read_to_string(&file).unwrap();
+        assert_eq!(text, format!("{}\n", key.text()));
+        assert_eq!(text.len(), 65);
+        assert_eq!(ApiKey::read(&file).unwrap().unwrap().text(), key.text());
+        assert_ne!(ApiKey::make(&file).unwrap().text(), key.text());
+        fs::write(&file, "secret").unwrap();
+        let error = format!("{:#}", ApiKey::read(&file).unwrap_err());
+        assert!(error.starts_with("--key-file") && !error.contains("secret"), "{error}");
+    }
+}

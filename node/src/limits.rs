@@ -1,0 +1,63 @@
+//! Every bound of the daemon, with its reason.
+
+use std::time::Duration;
+
+/// Inputs handled in one turn: what gathers during one commit, with room to spare.
+pub const INPUTS_PER_TURN: usize = 1_024;
+/// Commands that wait for the engine. At 50,000 a second some 150 ms; more are refused.
+pub const COMMANDS_MAX: usize = 8_192;
+/// Bytes that these carry.
+pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Verified messages of peers that wait for the engine. When full gossip is dropped, and frames are
+/// not read any more, so that the sender waits.
+pub const PEER_INPUTS_MAX: usize = 4_096;
+/// Bytes of these, as they came.
+pub const PEER_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Threads that check signatures: one is not enough for a node that catches up, more would take the
+/// processor from the engine.
+pub const VERIFIERS: usize = 2;
+/// Messages that wait for one of them. The network's own inbox is the queue: this only keeps them
+/// busy. A frame may be 1 MiB.
+pub const VERIFIER_QUEUE: usize = 32;
+/// Answers from the store, and frames that have to wait behind them. When full they are dropped, and
+/// asked for again.
+pub const ANSWERS_MAX: usize = 1_024;
+/// Bytes of the frames among these.
+pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Addresses of peers kept over a restart: several for each node of a large mesh.
+pub const REMEMBERED_MAX: usize = 256;
+/// They are written at most this often.
+pub const REMEMBER_EVERY: Duration = Duration::from_secs(1);
+/// News of addresses on their way to the file; what is lost comes again with the next connection.
+pub const REMEMBER_QUEUE: usize = 256;
+/// Addresses in one ticket: it has to fit a line of a terminal or two.
+pub const TICKET_ADDRESSES_MAX: usize = 4;
+/// A ticket's text: what is longer is none.
+pub const TICKET_TEXT_MAX: usize = 4_096;
+/// One address in a ticket: the longest host name, and a port.
+pub const ADDRESS_BYTES_MAX: usize = 255;
+
+/// A node's name, in bytes: it is part of room names.
+pub const NODE_NAME_BYTES_MAX: usize = 64;
+/// The shortest `--takeover-after`: two beacons may be lost.
+pub const TAKEOVER_AFTER_MIN: Duration = Duration::from_millis(700);
+/// The longest. Past the roster's lease nobody would be sure who is there.
+pub const TAKEOVER_AFTER_MAX: Duration = Duration::from_secs(600);
+
+/// Operators' commands served at once.
+pub const CONTROL_CLIENTS_MAX: usize = 8;
+/// A request on the control socket.
+pub const CONTROL_REQUEST_BYTES_MAX: u64 = 4_096;
+/// An answer there: the status of a mesh with very many rooms.
+pub const CONTROL_ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// How long an operator's command may take.
+pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Rooms shown by `clawmeshd status` without `--json`.
+pub const STATUS_ROOMS_SHOWN: usize = 40;
+
+/// How long the handover may take when the node is stopped: two steps of
+/// [`mesh::limits::HANDOVER_STEP`], and what their turns take. With [`LEAVE_WITHIN`] under 3 s.
+pub const HAND_OVER_WITHIN: Duration = Duration::from_millis(2_200);
+/// How long clients and network may take to write what is queued, after that.
+pub const LEAVE_WITHIN: Duration = Duration::from_millis(600);

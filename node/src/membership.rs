@@ -1,0 +1,261 @@
+//! Which mesh the node is in: founded at its first start, or joined with a ticket.
+//!
+//! `mesh.key` decides. It is replaced in one step; what the store says of the mesh follows it, at this
+//! start or, after a crash in between, at the next. So a join can be cut at any point.
+
+use anyhow::{Context, Result, bail};
+use mesh::{
+    Identity, MeshSecret,
+    batch::{Change, NodeRecord, Summary},
+    command::RoomView,
+    id::{MeshId, NodeId, RoomId},
+};
+use net::PeerAddress;
+use store::Store;
+use zeroize::Zeroizing;
+
+use crate::{
+    files::{DataDir, random},
+    limits::REMEMBERED_MAX,
+    ticket::Ticket,
+};
+
+/// Who the node is, and where it belongs.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) seed: Zeroizing<[u8; 32]>,
+    pub(crate) identity: Identity,
+    pub(crate) mesh: MeshSecret,
+    /// What the engine starts from.
+    pub(crate) summary: Summary,
+    /// Addresses of others, the newest last.
+    pub(crate) peers: Vec<PeerAddress>,
+}
+
+/// Takes the node that lives in `dir` and `store` into the mesh of its key file, of the tickets, or
+/// into a new one of its own.
+pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Result<Member> {
+    let (seed, new) = match dir.node_seed()? {
+        Some(seed) => (seed, false),
+        None => (draw()?, true),
+    };
+    let identity = Identity::from_seed(&seed);
+    let me = identity.node_id();
+    let current = dir.mesh()?;
+    let invited = one_mesh(tickets)?;
+    let kept = current.is_some();
+    let target = match (current, invited) {
+        (_, Some(invited)) => invited,
+        (Some(current), None) => current,
+        (None, None) => MeshSecret::new(*draw()?, me),
+    };
+    let id = target.mesh_id();
+    let mut summary = store.summary(me, Some(id))?;
+    let record = summary.node.clone();
+    if let Some(record) = &record {
+        if new {
+            bail!("node.key is missing from {}: restore it from a backup", dir.path().display());
+        }
+        if record.mesh != id && !kept && tickets.is_empty() {
+            bail!("mesh.key is missing from {}: restore it from a backup", dir.path().display());
+        }
+        if record.mesh != id && record.had_peer {
+            bail!("this node already belongs to another mesh; use another --data-dir");
+        }
+    }
+    if new {
+        dir.write_node_seed(&seed)?;
+    }
+    let peers = remember(dir, me, tickets)?;
+    if !dir.mesh()?.is_some_and(|it| it.mesh_id() == id) {
+        dir.write_mesh(&target)?;
+    }
+    if let Some(before) = record.filter(|record| record.mesh != id) {
+        leave(store, &before, id)?;
+        summary = store.summary(me, Some(id))?;
+    }
+    Ok(Member { seed, identity, mesh: target, summary, peers })
+}
+
+/// How the rooms of the meshes that the node was in before are listed.
+pub(crate) fn archive(
+    store: &Store,
+    me: NodeId,
+    mesh: MeshId,
+    name: &str,
+) -> Result<Vec<RoomView>> {
+    let rooms = store.reader().rooms()?;
+    let mut meshes: Vec<MeshId> = rooms.into_iter().map(|(_, record)| record.mesh).collect();
+    meshes.sort_unstable();
+    meshes.dedup();
+    let mut views = Vec::new();
+    for before in meshes.into_iter().filter(|it| *it != mesh) {
+        let summary = store.summary(me, Some(before))?;
+        views.extend(mesh::archive(before, me, name, &summary));
+    }
+    Ok(views)
+}
+
+fn draw() -> Result<Zeroizing<[u8; 32]>> {
+    let mut bytes = Zeroizing::new([0; 32]);
+    random(bytes.as_mut())?;
+    Ok(bytes)
+}
+
+/// The mesh that all tickets lead to.
+fn one_mesh(tickets: &[Ticket]) -> Result<Option<MeshSecret>> {
+    let Some(first) = tickets.first() else { return Ok(None) };
+    if tickets.iter().any(|it| it.mesh().mesh_id() != first.mesh().mesh_id()) {
+        bail!("--join: the tickets are of different meshes; a node is in one");
+    }
+    Ok(Some(first.mesh().clone()))
+}
+
+/// What the node is told in the new mesh of its time in the one before.
+fn leave(store: &mut Store, before: &NodeRecord, mesh: MeshId) -> Result<()> {
+    let tip = store.reader().tip(RoomId::lobby(before.mesh))?;
+    let record = NodeRecord {
+        mesh,
+        had_peer: false,
+        lobby_floor: before.lobby_floor.max(tip),
+        // Of rooms that nobody will speak of again.
+        ephemeral_claims: Vec::new(),
+        ..before.clone()
+    };
+    store.commit(&[Change::Node(record)]).context("write the store")
+}
+
+/// The addresses known, with those of the tickets as the newest.
+fn remember(dir: &DataDir, me: NodeId, tickets: &[Ticket]) -> Result<Vec<PeerAddress>> {
+    let mut peers = dir.peers();
+    let told = tickets.iter().flat_map(Ticket::peers).filter(|it| it.node != Some(me.0));
+    let told: Vec<PeerAddress> = told.collect();
+    if told.is_empty() {
+        return Ok(peers);
+    }
+    peers.retain(|it| !told.contains(it));
+    peers.extend(told);
+    peers.drain(..peers.len().saturating_sub(REMEMBERED_MAX));
+    dir.write_peers(&peers)?;
+    Ok(peers)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use mesh::{Config, Engine, id::KeyPrint, number::Number, time::Now};
+
+    use super::*;
+
+    const NOW: Now = Now { mono: std::time::Duration::ZERO, wall_ms: 1_700_000_000_000 };
+
+    fn open(path: &Path) -> (DataDir, Store) {
+        (DataDir::prepare(path).unwrap(), Store::open(path).unwrap())
+    }
+
+    /// Runs the member's first turn, so that the store has a record of it.
+    fn start(member: &Member, store: &mut Store) {
+        let config = Config::new(member.mesh.mesh_id(), member.mesh.founder());
+        let mut engine = Engine::open(member.identity.clone(), config, member.summary.clone(), NOW);
+        store.commit(&engine.take_turn().batch).unwrap();
+    }
+
+    fn ticket(seed: u8) -> Ticket {
+        let founder = Identity::from_seed(&[seed; 32]).node_id();
+        let address = "127.0.0.1:7000".parse().unwrap();
+        Ticket::new(MeshSecret::new([seed; 32], founder), founder, vec![address])
+    }
+
+    fn set_record(store: &mut Store, member: &Member, change: impl FnOnce(&mut NodeRecord)) {
+        let me = member.identity.node_id();
+        let mut record = store.summary(me, None).unwrap().node.unwrap();
+        change(&mut record);
+        store.commit(&[Change::Node(record)]).unwrap();
+    }
+
+    #[test]
+    fn the_first_start_founds_a_mesh_and_the_next_is_in_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dir, mut store) = open(temp.path());
+        let first = enter(&dir, &mut store, &[]).unwrap();
+        assert_eq!(first.mesh.founder(), first.identity.node_id());
+        start(&first, &mut store);
+        let again = enter(&dir, &mut store, &[]).unwrap();
+        assert_eq!(again.mesh.mesh_id(), first.mesh.mesh_id());
+        assert_eq!(again.identity.node_id(), first.identity.node_id());
+    }
+
+    #[test]
+    fn a_node_that_never_had_a_peer_may_join_and_keeps_its_rooms() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dir, mut store) = open(temp.path());
+        let before = enter(&dir, &mut store, &[]).unwrap();
+        start(&before, &mut store);
+        let own = before.mesh.mesh_id();
+        let joined = enter(&dir, &mut store, &[ticket(7)]).unwrap();
+        let mesh = ticket(7).mesh().mesh_id();
+        let record = joined.summary.node.as_ref().unwrap();
+        assert_eq!((record.mesh, record.had_peer), (mesh, false));
+        assert_eq!(joined.peers, ticket(7).peers().collect::<Vec<_>>());
+        let archived = archive(&store, joined.identity.node_id(), mesh, "here").unwrap();
+        let lobby = archived.iter().find(|it| it.room == RoomId::lobby(own)).unwrap();
+        assert_eq!(&*lobby.name, "lobby (here)");
+        assert_eq!(lobby.owner, None::<KeyPrint>);
+        // And it stays there, told so or not.
+        assert_eq!(enter(&dir, &mut store, &[]).unwrap().mesh.mesh_id(), mesh);
+        assert_eq!(enter(&dir, &mut store, &[ticket(7)]).unwrap().peers.len(), 1);
+    }
+
+    #[test]
+    fn a_join_that_was_cut_after_the_key_goes_on() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dir, mut store) = open(temp.path());
+        let before = enter(&dir, &mut store, &[]).unwrap();
+        start(&before, &mut store);
+        set_record(&mut store, &before, |record| record.lobby_floor = Number(5));
+        dir.write_mesh(ticket(7).mesh()).unwrap();
+        let joined = enter(&dir, &mut store, &[]).unwrap();
+        let record = joined.summary.node.unwrap();
+        assert_eq!(record.mesh, ticket(7).mesh().mesh_id());
+        assert_eq!(record.lobby_floor, Number(5));
+    }
+
+    #[test]
+    fn a_node_that_had_a_peer_stays_and_nothing_is_written() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dir, mut store) = open(temp.path());
+        let member = enter(&dir, &mut store, &[ticket(7)]).unwrap();
+        start(&member, &mut store);
+        set_record(&mut store, &member, |record| record.had_peer = true);
+        let error = enter(&dir, &mut store, &[ticket(8)]).unwrap_err().to_string();
+        assert_eq!(error, "this node already belongs to another mesh; use another --data-dir");
+        assert_eq!(dir.mesh().unwrap().unwrap().mesh_id(), ticket(7).mesh().mesh_id());
+        assert_eq!(dir.peers(), ticket(7).peers().collect::<Vec<_>>());
+        enter(&dir, &mut store, &[ticket(7)]).unwrap();
+    }
+
+    #[test]
+    fn lost_keys_are_not_made_anew() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dir, mut store) = open(temp.path());
+        let member = enter(&dir, &mut store, &[]).unwrap();
+        start(&member, &mut store);
+        for (file, keep) in [("mesh.key", "m"), ("node.key", "n")] {
+            let (path, kept) = (temp.path().join(file), temp.path().join(keep));
+            std::fs::rename(&path, &kept).unwrap();
+            let error = enter(&dir, &mut store, &[]).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{file} is missing")), "{error}");
+            assert!(!path.exists());
+            std::fs::rename(&kept, &path).unwrap();
+        }
+    }
+
+    #[test]
+    fn tickets_of_two_meshes_are_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let (dir, mut store) = open(temp.path());
+        let error = enter(&dir, &mut store, &[ticket(7), ticket(8)]).unwrap_err().to_string();
+        assert!(error.starts_with("--join"), "{error}");
+    }
+}

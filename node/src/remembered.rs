@@ -1,0 +1,82 @@
+//! Addresses of peers, kept for the next start.
+
+use net::PeerAddress;
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+    time::sleep,
+};
+
+use crate::{
+    files::DataDir,
+    limits::{REMEMBER_EVERY, REMEMBERED_MAX},
+};
+
+/// Writes what is learned, now and then; and at the end, see [`Remembered::close`].
+#[derive(Debug)]
+pub(crate) struct Remembered {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Remembered {
+    /// From the addresses known, the newest last, on.
+    pub(crate) fn start(
+        dir: DataDir,
+        known: Vec<PeerAddress>,
+        mut learned: mpsc::Receiver<PeerAddress>,
+    ) -> Remembered {
+        let (stop, mut stopped) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            let mut known = known;
+            loop {
+                tokio::select! {
+                    address = learned.recv() => {
+                        let Some(address) = address else { return };
+                        if !note(&mut known, address) {
+                            continue;
+                        }
+                    }
+                    _ = &mut stopped => return,
+                }
+                tokio::select! {
+                    () = sleep(REMEMBER_EVERY) => {}
+                    _ = &mut stopped => {}
+                }
+                while let Ok(address) = learned.try_recv() {
+                    note(&mut known, address);
+                }
+                known = write(dir.clone(), known).await;
+            }
+        });
+        Remembered { stop, task }
+    }
+
+    /// Writes what is not written yet.
+    pub(crate) async fn close(self) {
+        drop(self.stop);
+        // An error is a panic there, and was told.
+        drop(self.task.await);
+    }
+}
+
+/// Notes an address as the newest; `false` if it is known.
+fn note(known: &mut Vec<PeerAddress>, address: PeerAddress) -> bool {
+    if known.contains(&address) {
+        return false;
+    }
+    known.push(address);
+    known.drain(..known.len().saturating_sub(REMEMBERED_MAX));
+    true
+}
+
+async fn write(dir: DataDir, known: Vec<PeerAddress>) -> Vec<PeerAddress> {
+    let writing = tokio::task::spawn_blocking(move || {
+        if let Err(error) = dir.write_peers(&known) {
+            tracing::warn!("peers are not remembered: {error:#}");
+        }
+        known
+    });
+    // A panic there: what was known is lost with it, what is learned from now on is not.
+    writing.await.unwrap_or_default()
+}

@@ -1,0 +1,293 @@
+//! What a node says of itself: when it is ready, and when an operator asks.
+
+use std::{
+    fmt::{self, Write as _},
+    path::PathBuf,
+};
+
+use mesh::status::{NodeStatus, RoomStatus, Status};
+use net::PeerStatus;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::STATUS_ROOMS_SHOWN;
+
+/// A node that is ready: where it is, and how others join it.
+#[derive(Clone, Serialize)]
+pub struct Ready {
+    /// Always.
+    pub ready: bool,
+    /// 64 hex digits.
+    pub node_id: String,
+    /// What people call it.
+    pub name: String,
+    /// 32 hex digits.
+    pub mesh_id: String,
+    /// Where everything is kept.
+    pub data_dir: PathBuf,
+    /// The clients' Unix socket.
+    pub socket: Option<PathBuf>,
+    /// The clients' TCP address, really bound.
+    pub tcp: Option<String>,
+    /// The address of HTTP and WebSocket, really bound.
+    pub http: Option<String>,
+    /// Where other nodes connect.
+    pub listen: Vec<String>,
+    /// The invitation: a secret.
+    pub ticket: String,
+}
+
+impl fmt::Debug for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ready")
+            .field("node_id", &self.node_id)
+            .field("tcp", &self.tcp)
+            .field("http", &self.http)
+            .field("listen", &self.listen)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ready {
+    /// For people, with the next step. `key_file`: what clients need; `None`: nothing.
+    #[must_use]
+    pub fn summary(&self, key_file: Option<&std::path::Path>) -> String {
+        let off = || "off".to_owned();
+        let shown = |it: &Option<String>| it.clone().unwrap_or_else(off);
+        let socket = self.socket.as_ref().map_or_else(off, |it| it.display().to_string());
+        let http = self.http.as_ref().map_or_else(off, |at| format!("http://{at}  ws://{at}/ws"));
+        let key = key_file.map_or("none is needed".to_owned(), |it| it.display().to_string());
+        let mut text = String::new();
+        let mut line = |name: &str, value: &str| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  {name:<10} {value}");
+        };
+        line("mesh", &self.mesh_id);
+        line("data", &self.data_dir.display().to_string());
+        line("socket", &socket);
+        line("tcp", &shown(&self.tcp));
+        line("http", &http);
+        line("nodes", &self.listen.join("  "));
+        line("key", &key);
+        let at = self.tcp.as_ref().map(|at| format!("tcp://{at}"));
+        let at = at.or_else(|| self.socket.as_ref().map(|it| format!("unix://{}", it.display())));
+        let attach = at.map_or_else(String::new, |at| {
+            format!("Attach an agent: any ClawChat client, at {at}; or try `clawmesh rooms`.\n")
+        });
+        format!(
+            "Node {} ({}) is ready.\n{text}{attach}Add a node: `clawmeshd invite` prints a ticket, \
+             for `clawmeshd up --join TICKET` over there.\n",
+            self.name,
+            &self.node_id[..8]
+        )
+    }
+}
+
+/// What `clawmeshd status` shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    pub(crate) node_id: String,
+    pub(crate) name: String,
+    pub(crate) mesh_id: String,
+    pub(crate) agents: usize,
+    pub(crate) agents_mesh: usize,
+    pub(crate) store_bytes: u64,
+    pub(crate) peers: Vec<Peer>,
+    pub(crate) rooms: Vec<Room>,
+    pub(crate) faults: Faults,
+    pub(crate) forked: Vec<String>,
+}
+
+/// Another node, or an address where none has answered yet.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Peer {
+    node_id: Option<String>,
+    name: Option<String>,
+    connected: bool,
+    /// Heard by any path.
+    alive: bool,
+    heard_ms_ago: Option<u64>,
+    agents: usize,
+    addresses: Vec<String>,
+    rtt_ms: Option<f64>,
+    queued_bytes: usize,
+    strikes: u32,
+    last_error: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Room {
+    pub(crate) room_id: String,
+    pub(crate) name: String,
+    /// `c` of its era: 0 is the home era.
+    pub(crate) era: u32,
+    pub(crate) lane: Option<u32>,
+    pub(crate) sequencer: String,
+    pub(crate) tip: u64,
+    pub(crate) undelivered: usize,
+    pub(crate) behind: u64,
+    pub(crate) unsent: u64,
+    pub(crate) holes: u64,
+}
+
+/// Counters since the start.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Faults {
+    pub(crate) refused: u64,
+    pub(crate) dropped: u64,
+    chain: u64,
+    void: u64,
+    forks: u64,
+    overflow: u64,
+    stray: u64,
+}
+
+/// What only the daemon knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Own {
+    pub(crate) name: String,
+    pub(crate) store_bytes: u64,
+    pub(crate) refused: u64,
+    pub(crate) dropped: u64,
+    pub(crate) peers: Vec<PeerStatus>,
+}
+
+impl Report {
+    pub(crate) fn new(status: Status, own: Own) -> Report {
+        let faults = status.faults;
+        Report {
+            node_id: status.node.to_string(),
+            name: own.name,
+            mesh_id: status.mesh.to_string(),
+            agents: status.agents,
+            agents_mesh: status.agents_mesh,
+            store_bytes: own.store_bytes,
+            peers: peers(status.nodes, own.peers),
+            rooms: status.rooms.into_iter().map(room).collect(),
+            faults: Faults {
+                refused: own.refused,
+                dropped: own.dropped,
+                chain: faults.chain,
+                void: faults.void,
+                forks: faults.forks,
+                overflow: faults.overflow,
+                stray: faults.stray,
+            },
+            forked: status.forked.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!(
+            "Node {} ({}), mesh {}: {} agents here, {} in the mesh, store {}\n\nPeers\n",
+            self.name,
+            &self.node_id[..8],
+            self.mesh_id,
+            self.agents,
+            self.agents_mesh,
+            size(self.store_bytes)
+        );
+        let mut line = |it: fmt::Arguments<'_>| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  {it}");
+        };
+        if self.peers.is_empty() {
+            line(format_args!("none: `clawmeshd invite` prints a ticket"));
+        }
+        for peer in &self.peers {
+            line(format_args!("{}", peer.line()));
+        }
+        line(format_args!("\nRooms"));
+        for room in self.rooms.iter().take(STATUS_ROOMS_SHOWN) {
+            line(format_args!("{}", room.line(&self.node_id)));
+        }
+        if let Some(more) = self.rooms.len().checked_sub(STATUS_ROOMS_SHOWN + 1) {
+            line(format_args!("and {} more: see --json", more + 1));
+        }
+        for author in &self.forked {
+            line(format_args!("FORKED: node {author} signed two histories; nothing more is taken"));
+        }
+        text.replace("  \nRooms", "\nRooms")
+    }
+}
+
+impl Peer {
+    fn line(&self) -> String {
+        let who = match (&self.node_id, &self.name) {
+            (Some(id), Some(name)) => format!("{} ({name})", &id[..8]),
+            (Some(id), None) => id[..8].to_owned(),
+            (None, _) => "?".to_owned(),
+        };
+        let how = match (self.connected, self.alive, &self.last_error) {
+            (true, ..) => "connected".to_owned(),
+            (false, true, _) => "heard through others".to_owned(),
+            (false, false, Some(error)) => format!("gone: {error}"),
+            (false, false, None) => "gone".to_owned(),
+        };
+        let rtt = self.rtt_ms.map_or_else(String::new, |ms| format!(", {ms:.1} ms"));
+        format!("{who:<24} {how}{rtt}, {} agents, {}", self.agents, self.addresses.join(" "))
+    }
+}
+
+impl Room {
+    fn line(&self, me: &str) -> String {
+        let sequencer = if self.sequencer == me { "this node" } else { &self.sequencer[..8] };
+        let era = if self.era == 0 { String::new() } else { format!(", era {}", self.era) };
+        format!(
+            "{:<24} tip {}{era}, sequencer {sequencer}, behind {}, undelivered {}, unsent {}, holes {}",
+            self.name, self.tip, self.behind, self.undelivered, self.unsent, self.holes
+        )
+    }
+}
+
+fn room(it: RoomStatus) -> Room {
+    Room {
+        room_id: it.room.to_uuid(),
+        name: it.name,
+        era: it.era.c(),
+        lane: it.era.lane(),
+        sequencer: it.sequencer.to_string(),
+        tip: it.tip.0,
+        undelivered: it.undelivered,
+        behind: it.behind,
+        unsent: it.unsent,
+        holes: it.holes,
+    }
+}
+
+/// What the engine knows of nodes, joined with what the network does.
+fn peers(nodes: Vec<NodeStatus>, network: Vec<PeerStatus>) -> Vec<Peer> {
+    let mut peers: Vec<Peer> = network
+        .into_iter()
+        .map(|it| Peer {
+            node_id: it.node.map(|id| mesh::id::NodeId(id).to_string()),
+            connected: it.connected,
+            addresses: it.addresses.iter().map(ToString::to_string).collect(),
+            rtt_ms: it.rtt.map(|rtt| rtt.as_secs_f64() * 1_000.0),
+            queued_bytes: it.outbound.bytes,
+            strikes: it.strikes,
+            last_error: it.last_error.filter(|_| !it.connected),
+            ..Peer::default()
+        })
+        .collect();
+    for node in nodes {
+        let id = Some(node.node.to_string());
+        let place = peers.iter().position(|it| it.node_id == id).unwrap_or_else(|| {
+            peers.push(Peer { node_id: id, connected: node.connected, ..Peer::default() });
+            peers.len() - 1
+        });
+        let peer = &mut peers[place];
+        peer.name = node.name;
+        peer.alive = node.alive;
+        peer.heard_ms_ago = node.heard_ms_ago;
+        peer.agents = node.agents;
+    }
+    peers
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_048_576 => format!("{} KiB", bytes / 1_024),
+        _ => format!("{} MiB", bytes / 1_048_576),
+    }
+}

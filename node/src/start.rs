@@ -1,0 +1,386 @@
+//! One node, from settings to readiness, and its orderly end.
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle, time::Duration};
+
+use anyhow::{Context, Result};
+use bridge::{
+    Bridge, Hub,
+    config::{Auth as BridgeAuth, NodeKey},
+};
+use mesh::{
+    Engine,
+    command::Command,
+    id::{NodeId, RoomId},
+};
+use net::{Discovery, Inbox, Net, StartError};
+use store::Store;
+use tokio::{
+    net::{TcpListener, UnixListener},
+    sync::{mpsc, oneshot, watch},
+    task::JoinSet,
+    time::timeout,
+};
+
+use crate::{
+    backend::{FromStore, ToEngine},
+    beacon::{Beacons, Connected, Heart, PulseCell},
+    clock::Clock,
+    control::{self, Control},
+    driver::{Driver, End, Ending, TOPICS},
+    files::{ApiKey, DataDir, RunFile, random},
+    intake::{Counters, Intake},
+    limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, NODE_NAME_BYTES_MAX, REMEMBER_QUEUE},
+    listen::{self, SocketFile},
+    membership::{self, Member},
+    outgoing::Outgoing,
+    queue::{Asker, Queue},
+    remembered::Remembered,
+    report::Ready,
+    settings::{Auth, Settings},
+};
+
+/// A node that serves. Dropped without [`Running::stop`], it ends as if it had crashed, as soon as
+/// the runtime does.
+#[derive(Debug)]
+pub struct Running {
+    ready: Ready,
+    key_file: Option<PathBuf>,
+    dir: DataDir,
+    queue: Arc<Queue>,
+    bridge: Bridge,
+    net: Net,
+    end: mpsc::Receiver<End>,
+    engine: JoinHandle<()>,
+    beacons: Beacons,
+    remembered: Remembered,
+    shutdown: watch::Sender<bool>,
+    listeners: JoinSet<()>,
+    operators: JoinSet<()>,
+    sockets: Vec<SocketFile>,
+}
+
+/// What clients and operators connect to, bound but not served yet.
+#[derive(Debug)]
+struct Doors {
+    tcp: Option<(TcpListener, SocketAddr)>,
+    http: Option<(TcpListener, SocketAddr)>,
+    unix: Option<(UnixListener, SocketFile)>,
+    control: (UnixListener, SocketFile),
+}
+
+/// Starts a node on the current runtime. It serves when this returns.
+///
+/// # Errors
+/// What an operator can change is said in one line that names the flag.
+pub async fn start(settings: Settings) -> Result<Running> {
+    let dir = DataDir::prepare(&settings.data_dir)?;
+    // First of all: whoever has the store is the only one here.
+    let mut store = Store::open(dir.path())?;
+    let (auth, key_file) = auth(&settings.auth)?;
+    let doors = Doors::open(&settings, &dir).await?;
+    let mut member = membership::enter(&dir, &mut store, &settings.join)?;
+    let (net, inbox) = network(&settings, &member).await?;
+
+    let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
+    let name = settings.name.clone().unwrap_or_else(|| default_name(me));
+    let clock = Clock::start();
+    let mut config = mesh::Config::new(mesh, member.mesh.founder());
+    config.name.clone_from(&name);
+    config.takeover_after = settings.takeover_after;
+    config.seed = draw()?;
+    config.archive = membership::archive(&store, me, mesh, &name)?;
+    let summary = std::mem::take(&mut member.summary);
+    let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
+
+    let parts = Parts { dir, key_file, clock, name, member, net };
+    parts.assemble((engine, store), inbox, doors, auth).await
+}
+
+/// What the threads and tasks are made of.
+struct Parts {
+    dir: DataDir,
+    key_file: Option<PathBuf>,
+    clock: Clock,
+    name: String,
+    member: Member,
+    net: Net,
+}
+
+impl Parts {
+    async fn assemble(
+        self,
+        (engine, store): (Engine, Store),
+        inbox: Inbox,
+        doors: Doors,
+        auth: BridgeAuth,
+    ) -> Result<Running> {
+        let Parts { dir, key_file, clock, name, member, net } = self;
+        let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
+        let lobby = RoomId::lobby(mesh);
+        let reader = store.reader();
+        let queue = Arc::new(Queue::default());
+        let pulse = Arc::new(PulseCell::default());
+        let connected = Arc::new(Connected::default());
+        let counters = Arc::new(Counters::default());
+        let hub = Arc::new(Hub::new(lobby, Arc::new(FromStore(reader.clone()))));
+        let to_engine = Arc::new(ToEngine(queue.clone()));
+        let bridge = Bridge::new(bridge::Config::new(lobby, auth), hub.clone(), to_engine);
+        let (ending, end) = Ending::channel();
+        let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
+
+        let outgoing = Outgoing::start(net.clone(), reader.clone(), ending.clone())?;
+        let driver = Driver {
+            engine,
+            store,
+            clock,
+            queue: queue.clone(),
+            net: net.clone(),
+            outgoing,
+            hub,
+            pulse: pulse.clone(),
+        };
+        let engine = driver.start(ending)?;
+        let heart = Heart {
+            mesh,
+            identity: member.identity.clone(),
+            pulse,
+            connected: connected.clone(),
+            net: net.clone(),
+        };
+        let beacons = heart.start()?;
+        let intake = Intake {
+            mesh,
+            net: net.clone(),
+            queue: queue.clone(),
+            connected,
+            counters: counters.clone(),
+            learned,
+        };
+        intake.start(inbox)?;
+        let remembered = Remembered::start(dir.clone(), member.peers, addresses);
+        let control = Arc::new(Control {
+            name: name.clone(),
+            me,
+            mesh: member.mesh,
+            net: net.clone(),
+            queue: queue.clone(),
+            reader,
+            bridge: bridge.clone(),
+            counters,
+            key_file: key_file.clone(),
+        });
+        first_turn(&queue).await?;
+
+        let ready = ready(&dir, &control, &doors);
+        publish_addresses(&dir, &doors, &ready, key_file.clone())?;
+        let (shutdown, stopping) = watch::channel(false);
+        let Doors { tcp, http, unix, control: (operators_at, control_file) } = doors;
+        let mut sockets = vec![control_file];
+        let mut operators = JoinSet::new();
+        operators.spawn(control.serve(operators_at));
+        let mut listeners = JoinSet::new();
+        if let Some((listener, _)) = tcp {
+            let (bridge, stopping) = (bridge.clone(), stopping.clone());
+            listeners.spawn(async move { bridge.serve_tcp(listener, told(stopping)).await });
+        }
+        if let Some((listener, file)) = unix {
+            sockets.push(file);
+            let (bridge, stopping) = (bridge.clone(), stopping.clone());
+            listeners.spawn(async move { bridge.serve_unix(listener, told(stopping)).await });
+        }
+        if let Some((listener, _)) = http {
+            let bridge = bridge.clone();
+            listeners.spawn(async move {
+                if let Err(error) = bridge.serve_http(listener, told(stopping)).await {
+                    tracing::error!(%error, "HTTP is not served any more");
+                }
+            });
+        }
+        bridge.set_ready(true);
+        Ok(Running {
+            ready,
+            key_file,
+            dir,
+            queue,
+            bridge,
+            net,
+            end,
+            engine,
+            beacons,
+            remembered,
+            shutdown,
+            listeners,
+            operators,
+            sockets,
+        })
+    }
+}
+
+impl Running {
+    /// Where it is.
+    #[must_use]
+    pub fn ready(&self) -> &Ready {
+        &self.ready
+    }
+
+    /// The file with the key that clients need; `None`: they need none.
+    #[must_use]
+    pub fn key_file(&self) -> Option<&std::path::Path> {
+        self.key_file.as_deref()
+    }
+
+    /// Comes when the node cannot go on. Cancel-safe.
+    pub async fn failed(&mut self) -> anyhow::Error {
+        match self.end.recv().await {
+            Some(End::Failed(error)) => error,
+            Some(End::Stopped) | None => anyhow::anyhow!("the engine has stopped by itself"),
+        }
+    }
+
+    /// Hands over, flushes, leaves: within 3 s.
+    ///
+    /// # Errors
+    /// If the node failed meanwhile.
+    pub async fn stop(mut self) -> Result<()> {
+        self.bridge.set_ready(false);
+        self.queue.ask(Command::Stop, Asker::Nobody);
+        let end = timeout(HAND_OVER_WITHIN, self.end.recv()).await;
+        if end.is_err() {
+            tracing::warn!("the handover took too long: others will take over by themselves");
+        }
+        self.queue.close();
+        drop(self.beacons);
+        // They may all have gone.
+        let _ = self.shutdown.send(true);
+        let engine = tokio::task::spawn_blocking(move || drop(self.engine.join()));
+        let leaving = async {
+            let clients = async { while self.listeners.join_next().await.is_some() {} };
+            tokio::join!(clients, self.net.shutdown(), self.remembered.close());
+            // A panic there was said already, as an end.
+            drop(engine.await);
+        };
+        if timeout(LEAVE_WITHIN, leaving).await.is_err() {
+            tracing::debug!("clients or peers that do not read are cut off");
+        }
+        self.operators.shutdown().await;
+        drop(self.sockets);
+        self.dir.remove_run();
+        match end {
+            Ok(Some(End::Failed(error))) => Err(error),
+            Ok(Some(End::Stopped) | None) | Err(_) => Ok(()),
+        }
+    }
+}
+
+impl Doors {
+    async fn open(settings: &Settings, dir: &DataDir) -> Result<Doors> {
+        let tcp = match &settings.tcp {
+            Some(at) => Some(listen::tcp("tcp", at).await?),
+            None => None,
+        };
+        let http = match &settings.http {
+            Some(at) => Some(listen::tcp("http", at).await?),
+            None => None,
+        };
+        let unix = match &settings.socket {
+            Some(path) => Some(listen::unix("socket", path).await?),
+            None => None,
+        };
+        Ok(Doors { tcp, http, unix, control: control::bind(dir).await? })
+    }
+}
+
+/// Who may attach, and the key file if there is one.
+fn auth(auth: &Auth) -> Result<(BridgeAuth, Option<PathBuf>)> {
+    match auth {
+        Auth::Open => Ok((BridgeAuth::Open, None)),
+        Auth::KeyFile(file) => {
+            let key = match ApiKey::read(file)? {
+                Some(key) => key,
+                None => ApiKey::make(file)?,
+            };
+            let file = std::path::absolute(file)?;
+            Ok((BridgeAuth::Key(NodeKey::new(key.text())), Some(file)))
+        }
+    }
+}
+
+async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
+    let settings = net::Settings {
+        secret_key: (*member.seed).into(),
+        pre_shared_key: (*member.mesh.pre_shared_key()).into(),
+        listen: settings.listen.clone(),
+        announce: Vec::new(),
+        peers: member.peers.clone(),
+        topics: TOPICS,
+        discovery: Discovery::FullMesh,
+    };
+    net::start(settings).await.map_err(|error| match error {
+        StartError::Listen { address, source } => anyhow::anyhow!(
+            "--listen {address}: {source}: stop what uses it, or choose another with --listen HOST:PORT"
+        ),
+        StartError::Topics(_) | StartError::Setup(_) => error.into(),
+    })
+}
+
+/// The machine's name, or the beginning of the node's id.
+fn default_name(me: NodeId) -> String {
+    let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
+        .iter()
+        .find_map(|file| std::fs::read_to_string(file).ok())
+        .or_else(|| std::env::var("HOSTNAME").ok());
+    let name = host.as_deref().map(str::trim).filter(|it| {
+        !it.is_empty() && it.len() <= NODE_NAME_BYTES_MAX && !it.chars().any(char::is_control)
+    });
+    name.map_or_else(|| me.short(), str::to_owned)
+}
+
+fn draw() -> Result<u64> {
+    let mut seed = [0; 8];
+    random(&mut seed)?;
+    Ok(u64::from_be_bytes(seed))
+}
+
+/// Until the engine has told of all rooms: nobody is let in before.
+async fn first_turn(queue: &Queue) -> Result<()> {
+    let (asker, answer) = oneshot::channel();
+    queue.ask(Command::Status, Asker::Operator(asker));
+    // However it answers, its first turn has been performed.
+    answer.await.map(drop).context("the engine did not start")
+}
+
+fn ready(dir: &DataDir, control: &Control, doors: &Doors) -> Ready {
+    let shown = |it: &Option<(TcpListener, SocketAddr)>| it.as_ref().map(|(_, at)| at.to_string());
+    Ready {
+        ready: true,
+        node_id: control.me.to_string(),
+        name: control.name.clone(),
+        mesh_id: control.mesh.mesh_id().to_string(),
+        data_dir: dir.path().to_owned(),
+        socket: doors.unix.as_ref().map(|(_, file)| file.path().to_owned()),
+        tcp: shown(&doors.tcp),
+        http: shown(&doors.http),
+        listen: control.net.listening().iter().map(SocketAddr::to_string).collect(),
+        ticket: control.ticket().to_text(),
+    }
+}
+
+/// For the other commands on this machine, while the node runs and after.
+fn publish_addresses(
+    dir: &DataDir,
+    doors: &Doors,
+    ready: &Ready,
+    key_file: Option<PathBuf>,
+) -> Result<()> {
+    let control = doors.control.1.path().to_owned();
+    dir.write_last_listen(&ready.listen)?;
+    dir.write_run(&RunFile { control, key_file, listen: ready.listen.clone() })
+}
+
+async fn told(mut stopping: watch::Receiver<bool>) {
+    // An error: whoever could say so is gone, which is as good.
+    drop(stopping.wait_for(|stopping| *stopping).await);
+}
+
+/// The longest that [`Running::stop`] takes, but for what the system does.
+pub const STOP_WITHIN: Duration = HAND_OVER_WITHIN.saturating_add(LEAVE_WITHIN);

@@ -1,0 +1,257 @@
+//! Tickets: all that a new node needs to join a mesh, as one word of text.
+//!
+//! `clawmesh1` and base32 (RFC 4648, lower case, no padding) of: version (1), a flag (1: the inviter is
+//! the founder), the mesh's secret (32), its founder (32), the inviter (32, unless it is the founder),
+//! the number of addresses (1), each with its length (1) before its text; and the CRC-32 of all that
+//! (4, big endian). A changed character changes at most 5 adjacent bits, which CRC-32 always notices.
+
+use std::{fmt, str::FromStr};
+
+use mesh::{MeshSecret, id::NodeId};
+use net::{Address, PeerAddress};
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use crate::limits::{ADDRESS_BYTES_MAX, TICKET_ADDRESSES_MAX, TICKET_TEXT_MAX};
+
+const PREFIX: &str = "clawmesh1";
+const VERSION: u8 = 1;
+const INVITED_BY_FOUNDER: u8 = 1;
+const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// A mesh's secret, and where one of its nodes is. Whoever has it is in.
+#[derive(Clone)]
+pub struct Ticket {
+    mesh: MeshSecret,
+    inviter: NodeId,
+    addresses: Vec<Address>,
+}
+
+/// Why a text is not a ticket. It never quotes the text: that may be most of a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum TicketError {
+    /// Something else.
+    #[error("not a ticket: it begins with {PREFIX:?}; `clawmeshd invite` prints one")]
+    Prefix,
+    /// A later one.
+    #[error("a ticket of version {0}, made by a later clawmeshd: run that one here too")]
+    Version(u8),
+    /// Cut off, or changed.
+    #[error("the ticket is damaged: copy it again, whole and unchanged")]
+    Damaged,
+}
+
+impl Ticket {
+    /// An invitation into `mesh` by its node `inviter`, which is met at `addresses`. The first few of
+    /// them are kept.
+    #[must_use]
+    pub fn new(mesh: MeshSecret, inviter: NodeId, addresses: Vec<Address>) -> Ticket {
+        let fits = |it: &Address| it.to_string().len() <= ADDRESS_BYTES_MAX;
+        let addresses = addresses.into_iter().filter(fits).take(TICKET_ADDRESSES_MAX).collect();
+        Ticket { mesh, inviter, addresses }
+    }
+
+    /// The mesh it leads to.
+    #[must_use]
+    pub fn mesh(&self) -> &MeshSecret {
+        &self.mesh
+    }
+
+    /// Where the inviter is met.
+    pub fn peers(&self) -> impl Iterator<Item = PeerAddress> {
+        let node = Some(self.inviter.0);
+        self.addresses.iter().cloned().map(move |address| PeerAddress { node, address })
+    }
+
+    /// The word itself. It is a secret: not for logs, hence no `Display`.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let by_founder = self.inviter == self.mesh.founder();
+        let mut bytes = Zeroizing::new(vec![VERSION, u8::from(by_founder) * INVITED_BY_FOUNDER]);
+        bytes.extend(self.mesh.bytes());
+        bytes.extend(self.mesh.founder().0);
+        if !by_founder {
+            bytes.extend(self.inviter.0);
+        }
+        bytes.push(u8::try_from(self.addresses.len()).unwrap_or(u8::MAX));
+        for address in self.addresses.iter().map(Address::to_string) {
+            bytes.push(u8::try_from(address.len()).unwrap_or(u8::MAX));
+            bytes.extend(address.as_bytes());
+        }
+        let sum = crc32(&bytes);
+        bytes.extend(sum.to_be_bytes());
+        format!("{PREFIX}{}", to_base32(&bytes))
+    }
+}
+
+impl FromStr for Ticket {
+    type Err = TicketError;
+
+    fn from_str(text: &str) -> Result<Ticket, TicketError> {
+        let digits = text.trim().strip_prefix(PREFIX).ok_or(TicketError::Prefix)?;
+        if digits.len() > TICKET_TEXT_MAX {
+            return Err(TicketError::Damaged);
+        }
+        let bytes = Zeroizing::new(from_base32(digits).ok_or(TicketError::Damaged)?);
+        let (rest, sum) = bytes.split_last_chunk::<4>().ok_or(TicketError::Damaged)?;
+        if u32::from_be_bytes(*sum) != crc32(rest) {
+            return Err(TicketError::Damaged);
+        }
+        let mut rest = rest;
+        match take::<1>(&mut rest) {
+            Some([VERSION]) => {}
+            Some([other]) => return Err(TicketError::Version(other)),
+            None => return Err(TicketError::Damaged),
+        }
+        read(rest).ok_or(TicketError::Damaged)
+    }
+}
+
+/// What follows the version.
+fn read(mut rest: &[u8]) -> Option<Ticket> {
+    let [flags] = take::<1>(&mut rest)?;
+    let secret = Zeroizing::new(take::<32>(&mut rest)?);
+    let founder = NodeId(take(&mut rest)?);
+    let inviter = if flags & INVITED_BY_FOUNDER != 0 { founder } else { NodeId(take(&mut rest)?) };
+    let [count] = take::<1>(&mut rest)?;
+    let mut addresses = Vec::new();
+    for _ in 0..count {
+        let [len] = take::<1>(&mut rest)?;
+        let (text, after) = rest.split_at_checked(usize::from(len))?;
+        addresses.push(std::str::from_utf8(text).ok()?.parse().ok()?);
+        rest = after;
+    }
+    rest.is_empty().then(|| Ticket::new(MeshSecret::new(*secret, founder), inviter, addresses))
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket")
+            .field("mesh", &self.mesh)
+            .field("inviter", &self.inviter)
+            .field("addresses", &self.addresses)
+            .finish()
+    }
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, after) = rest.split_first_chunk::<N>()?;
+    *rest = after;
+    Some(*head)
+}
+
+fn to_base32(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 8 / 5 + 1);
+    let (mut held, mut bits) = (0_u32, 0);
+    for byte in bytes {
+        held = held << 8 | u32::from(*byte);
+        bits += 8;
+        while bits >= 5 {
+            bits -= 5;
+            text.push(digit(held >> bits));
+        }
+        held &= (1 << bits) - 1;
+    }
+    if bits > 0 {
+        text.push(digit(held << (5 - bits)));
+    }
+    text
+}
+
+fn digit(value: u32) -> char {
+    char::from(ALPHABET[(value & 31) as usize])
+}
+
+/// Strict: what does not come from [`to_base32`] is refused.
+fn from_base32(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() * 5 / 8);
+    let (mut held, mut bits) = (0_u32, 0);
+    for digit in text.bytes() {
+        let value = ALPHABET.iter().position(|it| *it == digit)?;
+        held = held << 5 | u32::try_from(value).ok()?;
+        bits += 5;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push(u8::try_from(held >> bits).ok()?);
+            held &= (1 << bits) - 1;
+        }
+    }
+    (bits < 5 && held == 0).then_some(bytes)
+}
+
+/// CRC-32 as in IEEE 802.3 (reflected, polynomial 0xEDB88320).
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+        }
+    }
+    !crc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tickets() -> Vec<Ticket> {
+        let (founder, inviter) = (NodeId([3; 32]), NodeId([4; 32]));
+        let mesh = MeshSecret::new([0xa5; 32], founder);
+        let at = |text: &str| text.parse::<Address>().unwrap();
+        vec![
+            Ticket::new(mesh.clone(), founder, vec![at("127.0.0.1:9231")]),
+            Ticket::new(mesh.clone(), inviter, vec![at("[::1]:1"), at("host.example:65535")]),
+            Ticket::new(mesh, inviter, Vec::new()),
+        ]
+    }
+
+    #[test]
+    fn the_checksum_is_the_known_one() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn tickets_survive_being_text() {
+        for ticket in tickets() {
+            let read: Ticket = format!(" {}\n", ticket.to_text()).parse().unwrap();
+            assert_eq!(read.mesh.bytes(), ticket.mesh.bytes());
+            assert_eq!(read.mesh.mesh_id(), ticket.mesh.mesh_id());
+            assert_eq!(read.inviter, ticket.inviter);
+            assert_eq!(read.addresses, ticket.addresses);
+        }
+    }
+
+    #[test]
+    fn a_ticket_with_any_one_character_changed_is_refused() {
+        for ticket in tickets() {
+            let text = ticket.to_text();
+            for (at, old) in text.char_indices() {
+                for new in "abcxyz27A0-é".chars().filter(|new| *new != old) {
+                    let mut changed = text.clone();
+                    changed.replace_range(at..at + 1, &new.to_string());
+                    let error = changed.parse::<Ticket>().err();
+                    let expect =
+                        if at < PREFIX.len() { TicketError::Prefix } else { TicketError::Damaged };
+                    assert_eq!(error, Some(expect), "{at} {new}");
+                }
+                assert!(text[..at].parse::<Ticket>().is_err(), "cut at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_later_ticket_says_so() {
+        let mut bytes = vec![2, 0, 7];
+        bytes.extend(crc32(&bytes).to_be_bytes());
+        let text = format!("{PREFIX}{}", to_base32(&bytes));
+        assert_eq!(text.parse::<Ticket>().err(), Some(TicketError::Version(2)));
+    }
+
+    #[test]
+    fn what_is_logged_of_a_ticket_is_no_secret() {
+        let ticket = &tickets()[0];
+        let shown = format!("{ticket:?}");
+        assert!(!shown.contains("a5a5") && !shown.contains("165, 165"), "{shown}");
+    }
+}
