@@ -47,9 +47,10 @@ pub struct RoomRecord {
     /// Unix milliseconds of the newest delivered message.
     #[n(4)]
     pub last_activity_ms: Option<u64>,
-    /// Join stamp of the member whose turn it is, as the last message said.
+    /// The last chat message by position (not by number, which may differ between nodes after a
+    /// split): decides whose turn it is.
     #[n(5)]
-    pub turn: Option<u64>,
+    pub spoke: Option<Spoke>,
     /// This node issues only from eras above this one: what it opened in an earlier life is closed.
     #[n(6)]
     pub floor: Option<Era>,
@@ -59,6 +60,20 @@ pub struct RoomRecord {
     /// Known to this node alone.
     #[n(8)]
     pub local: bool,
+}
+
+/// A chat message, as far as the turn is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub struct Spoke {
+    /// Its clock.
+    #[n(0)]
+    pub clock: u64,
+    /// Its log.
+    #[n(1)]
+    pub log: LogId,
+    /// Join stamp of the member whose turn it is after it.
+    #[n(2)]
+    pub turn: Option<u64>,
 }
 
 /// A log's head at this node.

@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    batch::{Change, Fate, Foretold, RoomRecord, StoredRoom},
+    batch::{Change, Fate, Foretold, RoomRecord, Spoke, StoredRoom},
     boundary::Alarm,
     context::{Arrived, Context, Fact, Proof, Renumbered, sent, stored},
     entry::{Body, EraClaimed, Facts, HandedOver, Items, Ordered, Said},
@@ -194,11 +194,13 @@ impl Room {
         let log = run.run().log;
         // What earlier entries of the same run bring counts as here.
         let mut opened: BTreeMap<Era, LogId> = BTreeMap::new();
+        let mut reached: BTreeMap<Era, u64> = BTreeMap::new();
         run.run().entries[skip..].iter().all(|entry| {
             let Carried::Here(bytes) = &entry.body else { return true };
             match Body::decode(entry.facts.kind, bytes) {
                 Body::Ordered(it) => {
                     let now = self.numbering.eras.get(&it.era).map(|era| era.record.sequencer);
+                    reached.insert(it.era, it.first.saturating_add(count(&it)).saturating_sub(1));
                     opened.get(&it.era).copied().or(now) == Some(log)
                 }
                 Body::EraClaimed(it) => {
@@ -211,9 +213,8 @@ impl Room {
                     let ready = in_lane
                         && here(it.after)
                         && it.cut.iter().all(|cut| {
-                            here(cut.era)
-                                && (self.numbering.known(cut.era) >= cut.n
-                                    || opened.contains_key(&cut.era))
+                            let brought = reached.get(&cut.era).copied().unwrap_or(0);
+                            here(cut.era) && self.numbering.known(cut.era).max(brought) >= cut.n
                         });
                     opened.insert(it.era, log);
                     ready
@@ -423,7 +424,7 @@ impl Room {
 
     fn fold_ordered(&mut self, cx: &mut Context, at: At, it: &Ordered) {
         let author = self.logs.id(at.log);
-        let count: u64 = it.items.iter().map(|items| u64::from(items.count)).sum();
+        let count = count(it);
         let valid =
             self.numbering.eras.get(&it.era).is_some_and(|era| {
                 era.record.sequencer == author && it.first == era.record.known + 1
@@ -553,13 +554,14 @@ impl Room {
         cx.warm_bytes -= entry.body_bytes;
         cx.change(Change::Number { room: self.id, number, at, fate: Fate::Delivered });
         let numbers = entry.numbers.unwrap_or(Foretold { best: number, canonical: number });
+        let log = self.logs.id(at.log);
         let record = self.edit_record();
         record.delivered += 1;
         record.last_activity_ms = Some(entry.facts.wall_ms);
         if entry.facts.kind == CHAT {
-            record.turn = entry.turn;
+            let spoke = Spoke { clock: entry.facts.clock, log, turn: entry.turn };
+            record.spoke = record.spoke.max(Some(spoke));
         }
-        let log = self.logs.id(at.log);
         let it = Delivered {
             number,
             canonical: (numbers.canonical != number).then_some(numbers.canonical),
@@ -657,6 +659,11 @@ impl Room {
         }
         Ordered { era, first, logs, items }
     }
+}
+
+/// How many numbers it gives.
+fn count(it: &Ordered) -> u64 {
+    it.items.iter().map(|items| u64::from(items.count)).sum()
 }
 
 /// No log gets this long: leaves room to add to any log seq that is read.

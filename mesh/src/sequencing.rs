@@ -295,17 +295,24 @@ impl Room {
             let upto = span.upto.min(self.logs.get(log).head);
             for seq in span.after.saturating_add(1)..=upto {
                 let at = At { log, seq };
-                let highest = match self.numbering.undelivered.get(&at) {
-                    Some(it) => it.numbers.map(|numbers| numbers.best),
-                    None => self.numbering.issued.get(&at).copied(),
-                };
-                if highest.is_none_or(|number| number <= tip) && give.len() < ASK_ENTRIES_MAX {
+                if self.highest_issued(at).is_none_or(|number| number <= tip)
+                    && give.len() < ASK_ENTRIES_MAX
+                {
                     give.push(at);
                 }
             }
         }
         if !give.is_empty() {
             self.issue(cx, give);
+        }
+    }
+
+    /// The highest number that is known or was issued here for an entry, as far as it matters to
+    /// whom it may be given another one.
+    fn highest_issued(&self, at: At) -> Option<Number> {
+        match self.numbering.undelivered.get(&at) {
+            Some(it) => it.numbers.map(|numbers| numbers.best),
+            None => self.numbering.issued.get(&at).copied(),
         }
     }
 
@@ -327,8 +334,11 @@ impl Room {
         if !open && !self.claim_above(cx, cursor) {
             return false;
         }
-        let held = |at: &At| self.logs.iter().any(|(ix, log)| ix == at.log && at.seq <= log.head);
-        let entries: Vec<At> = entries.into_iter().filter(held).collect();
+        let needs = |at: &At| {
+            let held = self.logs.iter().any(|(ix, log)| ix == at.log && at.seq <= log.head);
+            held && self.highest_issued(*at).is_none_or(|number| number <= cursor)
+        };
+        let entries: Vec<At> = entries.into_iter().filter(needs).collect();
         self.issue(cx, entries);
         true
     }

@@ -212,7 +212,7 @@ fn new_record(mesh: crate::id::MeshId, home: LogId) -> RoomRecord {
         tip: Number::ZERO,
         delivered: 0,
         last_activity_ms: None,
-        turn: None,
+        spoke: None,
         floor: None,
         ephemeral: false,
         local: false,

@@ -286,7 +286,7 @@ mod tests {
             tip: Number(1),
             delivered: 1,
             last_activity_ms: None,
-            turn: None,
+            spoke: None,
             floor: None,
             ephemeral: true,
             local: false,

@@ -7,14 +7,15 @@ use std::{
 
 use mesh::{
     Input,
-    command::{
-        Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, Say, Speech,
-    },
+    command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, Say, Speech},
     entry::DedupId,
     id::{AgentId, KeyPrint, RoomId},
 };
 
-use super::{promises::{Broken, broken}, world::World};
+use super::{
+    promises::{Broken, broken},
+    world::World,
+};
 
 /// The one key of all agents.
 const KEY: KeyPrint = KeyPrint([1; 16]);
@@ -29,6 +30,8 @@ enum Asked {
     Leave(usize, RoomId),
     Say(RoomId),
     Create { ephemeral: bool },
+    Rooms,
+    Room(RoomId),
 }
 
 #[derive(Debug)]
@@ -47,6 +50,8 @@ pub(super) struct Agents {
     pub(super) rooms: Vec<RoomId>,
     pub(super) refused: u64,
     pub(super) answered: u64,
+    /// What nodes say of rooms, when they are asked at the end: by node.
+    views: BTreeMap<String, BTreeMap<usize, String>>,
 }
 
 impl Agents {
@@ -63,6 +68,7 @@ impl Agents {
             rooms: Vec::new(),
             refused: 0,
             answered: 0,
+            views: BTreeMap::new(),
         }
     }
 
@@ -193,6 +199,31 @@ impl World {
         }
     }
 
+    /// *views*: all nodes know the same rooms by the same names, the same members in the same
+    /// order, and whose turn it is.
+    pub(super) fn views_converge(&mut self) -> Result<(), Broken> {
+        self.agents.views.clear();
+        let lobby = RoomId::lobby(self.secret.mesh_id());
+        for node in 0..self.nodes.len() {
+            self.ask(node, Asked::Rooms, Command::ListRooms { key: KEY, parent: None });
+            let room_info = Command::RoomInfo { key: KEY, room: lobby };
+            self.ask(node, Asked::Room(lobby), room_info);
+        }
+        let until = self.now + std::time::Duration::from_millis(300);
+        self.run_until(until)?;
+        for (what, by_node) in &self.agents.views {
+            let first = by_node.get(&0);
+            if let Some((node, other)) = by_node.iter().find(|(_, it)| Some(*it) != first) {
+                let text = format!("of {what} node0 says {first:?}, node{node} says {other:?}");
+                return broken("views", text);
+            }
+            if by_node.len() < self.nodes.len() {
+                return broken("views", format!("only {} nodes speak of {what}", by_node.len()));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn agent_replied(
         &mut self,
         node: usize,
@@ -203,7 +234,10 @@ impl World {
             return Ok(());
         }
         let Some((_, asked)) = self.agents.asked.remove(&call) else {
-            return broken("replies", format!("{call:?} was answered twice, or never asked"));
+            return broken(
+                "replies",
+                format!("{call:?} was answered twice, or never asked: {result:?}"),
+            );
         };
         self.agents.answered += 1;
         if let Err(refused) = &result {
@@ -254,6 +288,26 @@ impl World {
                     self.promises.ephemeral.insert(view.room);
                 }
                 self.agents.rooms.push(view.room);
+            }
+            (Asked::Rooms, Ok(Outcome::Rooms(rooms))) => {
+                let said: Vec<String> = rooms
+                    .iter()
+                    .map(|it| format!("{} {} {}", it.room, it.name, it.members))
+                    .collect();
+                let views = self.agents.views.entry("rooms".to_owned()).or_default();
+                views.insert(node, said.join(", "));
+            }
+            (Asked::Room(room), Ok(Outcome::RoomInfo(info))) => {
+                let order: Vec<String> = info
+                    .agents
+                    .iter()
+                    .map(|it| format!("{} at {}", it.agent, it.node.short()))
+                    .collect();
+                let said = format!("{} turn {:?}", order.join(", "), info.turn);
+                self.agents.views.entry(format!("room {room}")).or_default().insert(node, said);
+            }
+            (Asked::Rooms | Asked::Room(_), _) => {
+                return broken("views", format!("node{node} does not say what it knows"));
             }
             (Asked::Attach(_) | Asked::Join(..) | Asked::Leave(..), Err(_))
             | (Asked::Say(_) | Asked::Create { .. }, _)

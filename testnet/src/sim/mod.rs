@@ -15,8 +15,8 @@ pub mod world;
 use std::{fmt, time::Duration};
 
 use mesh::id::{NodeId, RoomId};
-use promises::Broken;
 pub use plan::Plan;
+use promises::Broken;
 pub use world::World;
 
 /// What a world came to that kept all promises.
@@ -108,6 +108,7 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
     }
     world.numbers_resolve_everywhere(&rooms)?;
     world.nobody_waits()?;
+    world.views_converge()?;
     numbers_agree_again(world, &nodes)?;
     roam_to_the_end(world)?;
     Ok(world.report())
@@ -145,7 +146,8 @@ impl World {
                     let Some(running) = &node.running else { continue };
                     let row = running.reader.by_number(*room, number).ok().flatten();
                     if row.as_ref().map(|it| (it.log, it.at.seq)) != Some(entry) {
-                        let what = format!("{number:?} of {room} at node{i} is {row:?}");
+                        let what =
+                            format!("{number:?} of {room}, {entry:?}, is {row:?} at node{i}");
                         return promises::broken("names", what);
                     }
                 }

@@ -21,7 +21,8 @@ pub struct Weather {
 
 impl Weather {
     /// Everything arrives, in order but for a millisecond or two.
-    pub const CALM: Weather = Weather { lost: 0, lost_direct: 0, doubled: 0, late: 0, late_ms_max: 0 };
+    pub const CALM: Weather =
+        Weather { lost: 0, lost_direct: 0, doubled: 0, late: 0, late_ms_max: 0 };
 }
 
 /// Which node's messages reach which.

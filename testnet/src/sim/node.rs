@@ -1,6 +1,9 @@
 //! A simulated node: the real engine and the real store, on a disk that crashes.
 
-use std::{collections::{BTreeMap, VecDeque}, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
 
 use mesh::{
     Config, Effect, Engine, Identity, Input, Pulse, Turn,

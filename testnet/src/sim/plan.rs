@@ -127,7 +127,10 @@ fn faults(dice: &mut Dice, kind: Kind, (nodes, end): (usize, Duration)) -> Vec<(
                 4..=6 => crash(dice, node),
                 7 => Fault::Pause(node, dice.within(200, 6_000)),
                 8 => Fault::Stall(node, dice.within(200, 6_000)),
-                9 => Fault::Clock(node, i64::try_from(dice.within(0, 20_000)).expect("small") - 10_000),
+                9 => Fault::Clock(
+                    node,
+                    i64::try_from(dice.within(0, 20_000)).expect("small") - 10_000,
+                ),
                 10 => Fault::Weather(dice.next()),
                 _ => Fault::RestartCut(node, dice.within(0, 60)),
             },

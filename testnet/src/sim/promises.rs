@@ -52,7 +52,12 @@ impl Promises {
     }
 
     /// A node takes `number` for the number of `entry`. *names*: so does everybody.
-    pub(super) fn named(&mut self, room: RoomId, number: Number, entry: Entry) -> Result<(), Broken> {
+    pub(super) fn named(
+        &mut self,
+        room: RoomId,
+        number: Number,
+        entry: Entry,
+    ) -> Result<(), Broken> {
         let known = *self.names.entry((room, number)).or_insert(entry);
         if known == entry {
             return Ok(());
@@ -101,7 +106,13 @@ impl Promises {
         }
     }
 
-    pub(super) fn acknowledged(&mut self, node: NodeId, room: RoomId, entry: Entry, number: Number) {
+    pub(super) fn acknowledged(
+        &mut self,
+        node: NodeId,
+        room: RoomId,
+        entry: Entry,
+        number: Number,
+    ) {
         self.acknowledged.push((room, entry, number, node));
     }
 

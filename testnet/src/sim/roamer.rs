@@ -94,7 +94,7 @@ impl World {
             return Ok(());
         }
         let reader = running.reader.clone();
-        let serves = reader.serves(room, cursor).map_err(|it| read_failed(&it))?;
+        let serves = reader.serves_roamer(room, cursor).map_err(|it| read_failed(&it))?;
         let rows = match serves {
             Cursor::Here => reader.page_since(room, cursor, PAGE).map_err(|it| read_failed(&it))?,
             Cursor::Foreign => {
@@ -116,7 +116,12 @@ impl World {
             }
         };
         let full = rows.len() >= PAGE;
-        self.say(|| format!("roamer {i} at node{node} with {cursor:?} {serves:?} reads {:?}", rows.iter().map(|it| (it.number, it.at)).collect::<Vec<_>>()));
+        self.say(|| {
+            format!(
+                "roamer {i} at node{node} with {cursor:?} {serves:?} reads {:?}",
+                rows.iter().map(|it| (it.number, it.at)).collect::<Vec<_>>()
+            )
+        });
         for row in rows {
             if row.number <= self.roamers[i].cursor {
                 return broken("roaming", format!("{:?} at or behind {cursor:?}", row.number));
@@ -173,7 +178,10 @@ impl World {
             }
             let repeats = self.roamers[i].repeats;
             if self.plan.calm && repeats > 0 {
-                return broken("roaming", format!("roamer {i} saw {repeats} twice in calm weather"));
+                return broken(
+                    "roaming",
+                    format!("roamer {i} saw {repeats} twice in calm weather"),
+                );
             }
         }
         Ok(())

@@ -202,7 +202,8 @@ impl World {
             Event::Fault { index } => self.fault(self.plan.faults[index].1.clone()),
             Event::Start { node } => self.start(node),
             Event::Isolate { node } => {
-                let groups: Vec<usize> = (0..self.nodes.len()).map(|i| usize::from(i == node)).collect();
+                let groups: Vec<usize> =
+                    (0..self.nodes.len()).map(|i| usize::from(i == node)).collect();
                 self.network.split(&groups);
                 self.notice_all();
             }
@@ -258,7 +259,11 @@ impl World {
         };
         self.judge(node, &turn.batch)?;
         let life = self.nodes[node].life;
-        let commit = Duration::from_micros(if turn.batch.is_empty() { 0 } else { self.dice.within(60, 900) });
+        let commit = Duration::from_micros(if turn.batch.is_empty() {
+            0
+        } else {
+            self.dice.within(60, 900)
+        });
         self.nodes[node].busy_until = self.now + commit;
         self.after(commit, Event::Perform { node, life, effects: turn.effects });
         if let Some(running) = &self.nodes[node].running {
@@ -318,7 +323,9 @@ impl World {
     pub(super) fn entry(&self, node: usize, room: RoomId, at: At) -> Result<Entry, Broken> {
         match self.nodes[node].log(room, at.log) {
             Some(log) => Ok((log, at.seq)),
-            None => broken("store", format!("node{node} writes of a log it has no record of: {at:?}")),
+            None => {
+                broken("store", format!("node{node} writes of a log it has no record of: {at:?}"))
+            }
         }
     }
 
@@ -353,7 +360,11 @@ impl World {
                 }
                 Effect::Pulse(_) => self.begin_beating(node),
                 Effect::Alarm(alarm) => self.say(|| format!("node{node}: {alarm:?}")),
-                Effect::Stopped => self.stopped(node),
+                Effect::Stopped => {
+                    // The process ends here, whatever else was to be done.
+                    self.stopped(node);
+                    return Ok(());
+                }
                 Effect::Tell(_) => {}
             }
         }
@@ -588,7 +599,8 @@ impl World {
             && let Some(room) = self.agents.said_in(call)
         {
             let running = self.nodes[node].running.as_ref();
-            let row = running.and_then(|it| it.reader.by_message(room, said.message).ok().flatten());
+            let row =
+                running.and_then(|it| it.reader.by_message(room, said.message).ok().flatten());
             let Some(row) = row else {
                 let what = format!("{:?} was answered and is not in the store", said.message);
                 return broken("acknowledged survives", what);

@@ -28,7 +28,7 @@ pub(crate) fn room_record() -> RoomRecord {
         tip: Number::ZERO,
         delivered: 0,
         last_activity_ms: None,
-        turn: None,
+        spoke: None,
         floor: None,
         ephemeral: false,
         local: false,
@@ -79,7 +79,7 @@ pub(crate) fn said(content: &str) -> Said {
         mentions: Vec::new(),
         metadata: None,
         dedup: None,
-        turn: None,
+        spoke: None,
     }
 }
 
