@@ -42,7 +42,7 @@ pub(crate) struct Fake {
     pub(crate) full: AtomicBool,
     /// Nothing can be read.
     pub(crate) broken: AtomicBool,
-    /// Answers to sends are kept back while this is set.
+    /// Answers to sends and registrations are kept back while this is set.
     pub(crate) stalls: AtomicBool,
     stalled: Mutex<Vec<(Reply, Outcome)>>,
     /// What a cursor above every number finds, before and after it was claimed for.
@@ -428,7 +428,12 @@ impl Fake {
             Ok(Outcome::Attached(it)) if it.displaced.is_none() => it.restored.clone(),
             _ => None,
         };
-        reply.send(result);
+        match result {
+            Ok(outcome) if self.stalls.load(Ordering::Relaxed) => {
+                self.stalled.lock().unwrap().push((reply, outcome));
+            }
+            result => reply.send(result),
+        }
         for (room, _) in back.into_iter().flatten() {
             let (agent, name) = (agent.clone(), "x".into());
             self.hub().notify(room, RoomEvent::Joined { agent, name, reconnected: true });

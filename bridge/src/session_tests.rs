@@ -1,6 +1,6 @@
 use std::sync::{Arc, atomic::Ordering};
 
-use mesh::number::Number;
+use mesh::{command::Say, number::Number};
 use serde_json::{Value, json};
 
 use crate::{
@@ -94,6 +94,52 @@ fn a_taken_id_keeps_the_connection_and_a_reconnection_takes_it_over() {
     assert!(b.kinds().is_empty(), "nobody sees a leave or a join");
     late.call("send_message", json!({"room_id": room, "content": "x"}));
     assert_eq!(b.event("message_received").unwrap()["agent_id"], "a");
+}
+
+#[test]
+fn of_many_rooms_the_newest_missed_messages_are_replayed() {
+    let (fake, mut a, _b, name) = pair();
+    a.call("join_room", json!({"room_id": "lobby"}));
+    a.hang_up();
+    let room = room(&json!({"room_id": name}));
+    for _ in 0..150 {
+        fake.tell(LOBBY, "z", chat(LOBBY, "x"));
+        fake.tell(room, "z", chat(room, "x"));
+    }
+    let mut a = Local::fresh(&fake, keyed());
+    assert_eq!(a.register("a")["payload"]["missed_messages"], limits::MISSED_MAX);
+    let mut seqs = std::collections::BTreeMap::<String, Vec<u64>>::new();
+    while let Some(message) = a.event("message_received") {
+        let room = message["room_id"].as_str().unwrap().into();
+        seqs.entry(room).or_default().push(message["seq"].as_u64().unwrap());
+    }
+    assert!(seqs.values().all(|seqs| *seqs == (51..=150).collect::<Vec<_>>()), "{seqs:?}");
+}
+
+#[test]
+fn a_member_that_catches_up_does_not_get_its_own_messages() {
+    let (fake, mut a, _b, name) = pair();
+    let room = room(&json!({"room_id": name}));
+    for _ in 0..1_000 {
+        fake.tell(room, "a", chat(room, "mine"));
+        fake.tell(room, "z", Say { mentions: vec!["a".into()], ..chat(room, "theirs") });
+    }
+    let (mut messages, mut mentions) = (0, 0);
+    while let Some(mut event) = {
+        a.settle();
+        a.events.pop_front()
+    } {
+        match event["type"].as_str() {
+            Some("message_received") => {
+                messages += 1;
+                assert_eq!(event["payload"]["seq"], 2 * messages);
+            }
+            Some("mention") => mentions += 1,
+            _ => panic!("{}", event["type"].take()),
+        }
+    }
+    assert_eq!(messages, 1_000);
+    assert!(mentions >= limits::SPILL_FRAMES_MAX);
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl Node {
     }
 
     async fn stop(self) {
-        self.stop.send(true).unwrap();
+        self.stop.send_replace(true);
         for serving in self.serving {
             timeout(PATIENCE, serving).await.expect("stops").unwrap();
         }
@@ -479,6 +479,20 @@ async fn an_agent_that_leaves_while_it_is_attached_does_not_stay() {
     node.until("all are gone", |node| node.bridge.shared().hub.agents() == 0).await;
     node.until("all are detached", |node| node.fake.attached() == 0).await;
     assert_eq!(node.fake.say(LOBBY, "z", "x"), Number(1));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_whose_connection_ends_while_it_is_being_attached_is_detached() {
+    let node = Node::start(keyed()).await;
+    node.fake.stalls.store(true, Ordering::Relaxed);
+    let mut a = node.tcp().await;
+    a.post("r", "register", json!({"key": "key", "name": "a"})).await;
+    node.until("it is attached", |node| node.fake.attached() == 1).await;
+    node.stop.send_replace(true);
+    assert!(a.is_closed().await);
+    node.fake.flow();
+    node.until("it is detached", |node| node.fake.attached() == 0).await;
     node.stop().await;
 }
 

@@ -188,6 +188,9 @@ mod tests {
         let (got, gone) = lines(&[PING, &line(LINE_BYTES_MAX + 1), PING]).await;
         assert_eq!(got.len(), 1);
         assert!(matches!(gone, Gone::TooLong));
+        let long = line(LINE_BYTES_MAX + 1);
+        let (got, gone) = lines(&[&long[..LINE_BYTES_MAX - 9], &long[LINE_BYTES_MAX - 9..]]).await;
+        assert!(got.is_empty() && matches!(gone, Gone::TooLong));
         let endless = vec![b'x'; LINE_BYTES_MAX];
         let (got, gone) = lines(&[&endless]).await;
         assert!(got.is_empty());
