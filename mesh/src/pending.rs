@@ -122,12 +122,12 @@ impl Pending {
         }
     }
 
-    /// Bodies to be asked for now, by whom to ask: the sender of their run the first time, `other`
-    /// after that.
+    /// Bodies to be asked for now, by whom to ask: the sender of their run the first time, after
+    /// that `another`, who has the entry.
     pub(crate) fn bodies_to_ask(
         &mut self,
         now: Duration,
-        other: Option<NodeId>,
+        another: impl Fn(Head) -> Option<NodeId>,
     ) -> BTreeMap<NodeId, Vec<Head>> {
         let mut out: BTreeMap<NodeId, Vec<Head>> = BTreeMap::new();
         for waiting in self.runs.values_mut() {
@@ -136,12 +136,10 @@ impl Pending {
             }
             let log = waiting.run.run().log;
             let lacks: Vec<Head> = waiting.lacks(0).map(|seq| Head { log, seq }).collect();
-            if lacks.is_empty() {
-                continue;
-            }
+            let Some(last) = lacks.last() else { continue };
             let first_time = waiting.asked.is_none();
-            let ask = if first_time { waiting.from } else { other.unwrap_or(waiting.from) };
-            out.entry(ask).or_default().extend(lacks);
+            let other = if first_time { None } else { another(*last) };
+            out.entry(other.unwrap_or(waiting.from)).or_default().extend(lacks);
             waiting.asked = Some(now);
         }
         out

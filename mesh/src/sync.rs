@@ -87,6 +87,20 @@ impl Sync {
         })
     }
 
+    /// Peers that have said what they have, the one asked last at the end.
+    fn next_to_ask(&self) -> Vec<NodeId> {
+        let after = self.last_asked;
+        let (later, earlier): (Vec<NodeId>, Vec<NodeId>) =
+            self.views.keys().partition(|peer| after.is_none_or(|it| **peer > it));
+        later.into_iter().chain(earlier).collect()
+    }
+
+    /// Whether a peer has said that it has this entry.
+    fn has(&self, peer: NodeId, entry: Head) -> bool {
+        let view = self.views.get(&peer);
+        view.and_then(|it| it.heads.get(&entry.log)).is_some_and(|head| *head >= entry.seq)
+    }
+
     /// The furthest that any connected peer is known to have got in this log.
     pub(crate) fn best_known(&self, log: LogId) -> u64 {
         self.views.values().filter_map(|view| view.heads.get(&log)).max().copied().unwrap_or(0)
@@ -143,8 +157,10 @@ impl Room {
     /// Bodies and entries that are known to exist elsewhere are asked for.
     pub(crate) fn pump(&mut self, cx: &mut Context) {
         let now = cx.now.mono;
-        let any = self.sync.views.keys().next().copied();
-        for (peer, at) in self.pending.bodies_to_ask(now, any) {
+        let asked = self.sync.next_to_ask();
+        let has = |head: Head| asked.iter().copied().find(|peer| self.sync.has(*peer, head));
+        for (peer, at) in self.pending.bodies_to_ask(now, has) {
+            self.sync.last_asked = Some(peer);
             for at in at.chunks(SPANS_MAX) {
                 cx.send(peer, Message::WantBodies { room: self.id, at: at.to_vec() });
             }
@@ -153,10 +169,7 @@ impl Room {
             return;
         }
         self.sync.want = None;
-        let after = self.sync.last_asked;
-        let (later, earlier): (Vec<NodeId>, Vec<NodeId>) =
-            self.sync.views.keys().partition(|peer| after.is_none_or(|it| **peer > it));
-        let lacking = later.into_iter().chain(earlier).find_map(|peer| {
+        let lacking = asked.into_iter().find_map(|peer| {
             let spans = self.lacking(cx, peer);
             (!spans.is_empty()).then_some((peer, spans))
         });

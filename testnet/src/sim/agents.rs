@@ -7,9 +7,9 @@ use std::{
 
 use mesh::{
     Input,
-    command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, Say, Speech},
+    command::{Attach, Attached, CallId, Caller, Command, NewRoom, Outcome, Refused, Say, Speech},
     entry::DedupId,
-    id::{AgentId, KeyPrint, RoomId},
+    id::{AgentId, KeyPrint, MessageId, RoomId},
 };
 
 use super::{
@@ -28,7 +28,7 @@ enum Asked {
     Attach(usize),
     Join(usize, RoomId),
     Leave(usize, RoomId),
-    Say(RoomId),
+    Say(RoomId, DedupId),
     Create { ephemeral: bool },
     Rooms,
     Room(RoomId),
@@ -50,6 +50,8 @@ pub(super) struct Agents {
     pub(super) rooms: Vec<RoomId>,
     pub(super) refused: u64,
     pub(super) answered: u64,
+    /// The message that each send became.
+    sent: BTreeMap<DedupId, MessageId>,
     /// What nodes say of rooms, when they are asked at the end: by node.
     views: BTreeMap<String, BTreeMap<usize, String>>,
 }
@@ -68,6 +70,7 @@ impl Agents {
             rooms: Vec::new(),
             refused: 0,
             answered: 0,
+            sent: BTreeMap::new(),
             views: BTreeMap::new(),
         }
     }
@@ -83,7 +86,7 @@ impl Agents {
 
     pub(super) fn said_in(&self, call: CallId) -> Option<RoomId> {
         match self.asked.get(&call)? {
-            (_, Asked::Say(room)) => Some(*room),
+            (_, Asked::Say(room, _)) => Some(*room),
             _ => None,
         }
     }
@@ -192,10 +195,10 @@ impl World {
             metadata: None,
             dedup: Some(dedup),
         };
-        let again = self.dice.chance(5).then(|| say.clone());
-        self.ask(node, Asked::Say(room), Command::Say { caller: caller.clone(), say });
+        let again = self.dice.chance(10).then(|| say.clone());
+        self.ask(node, Asked::Say(room, dedup), Command::Say { caller: caller.clone(), say });
         if let Some(say) = again {
-            self.ask(node, Asked::Say(room), Command::Say { caller, say });
+            self.ask(node, Asked::Say(room, dedup), Command::Say { caller, say });
         }
     }
 
@@ -245,44 +248,23 @@ impl World {
             self.say(|| format!("node{node}: {asked:?} refused: {refused}"));
         }
         match (asked, result) {
-            (Asked::Attach(i), Ok(Outcome::Attached(attached))) => {
-                let agent = &mut self.agents.agents[i];
-                agent.caller = Some(Caller {
-                    agent: Arc::clone(&agent.id),
-                    key: KEY,
-                    registration: attached.registration,
-                });
-                let restored = attached.restored.unwrap_or_default();
-                agent.rooms.extend(restored.into_iter().map(|(room, _)| room));
-                let lobby = RoomId::lobby(self.secret.mesh_id());
-                if let Some(caller) = agent.caller.clone() {
-                    let join = Command::Join { caller, room: lobby };
-                    self.ask(node, Asked::Join(i, lobby), join);
-                }
-            }
+            (Asked::Attach(i), Ok(Outcome::Attached(attached))) => self.attached(node, i, attached),
             (Asked::Join(i, room), Ok(_)) => {
                 self.agents.agents[i].rooms.insert(room);
             }
             (Asked::Leave(i, room), Ok(_)) => {
                 self.agents.agents[i].rooms.remove(&room);
             }
-            (Asked::Say(_), Err(refused)) => match refused {
-                // The room ended, or the agent lost its seat or its connection meanwhile.
-                Refused::NoRoom
-                | Refused::NotMember
-                | Refused::Superseded
-                | Refused::Closed
-                | Refused::Stopping => {}
-                Refused::NotYours
-                | Refused::NameTaken(_)
-                | Refused::AgentTaken(_)
-                | Refused::Plaintext
-                | Refused::TooLarge { .. }
-                | Refused::Invalid(_)
-                | Refused::Full(_) => {
-                    return broken("replies", format!("a message was refused: {refused}"));
+            (Asked::Say(_, send), Ok(Outcome::Said(said))) => {
+                let first = *self.agents.sent.entry(send).or_insert(said.message);
+                if first != said.message {
+                    let text = format!("one send became {first} and {}", said.message);
+                    return broken("dedup", text);
                 }
-            },
+            }
+            (Asked::Say(..), Err(refused)) if !may_be_refused(&refused) => {
+                return broken("replies", format!("a message was refused: {refused}"));
+            }
             (Asked::Create { ephemeral }, Ok(Outcome::Room(view))) => {
                 if ephemeral {
                     self.promises.ephemeral.insert(view.room);
@@ -310,9 +292,39 @@ impl World {
                 return broken("views", format!("node{node} does not say what it knows"));
             }
             (Asked::Attach(_) | Asked::Join(..) | Asked::Leave(..), Err(_))
-            | (Asked::Say(_) | Asked::Create { .. }, _)
+            | (Asked::Say(..) | Asked::Create { .. }, _)
             | (Asked::Attach(_), Ok(_)) => {}
         }
         Ok(())
+    }
+
+    fn attached(&mut self, node: usize, i: usize, attached: Attached) {
+        let agent = &mut self.agents.agents[i];
+        let caller =
+            Caller { agent: Arc::clone(&agent.id), key: KEY, registration: attached.registration };
+        agent.caller = Some(caller.clone());
+        let restored = attached.restored.unwrap_or_default();
+        agent.rooms.extend(restored.into_iter().map(|(room, _)| room));
+        let lobby = RoomId::lobby(self.secret.mesh_id());
+        self.ask(node, Asked::Join(i, lobby), Command::Join { caller, room: lobby });
+    }
+}
+
+/// The room ended, or the agent lost its seat or its connection meanwhile; nothing else may be in
+/// the way of a message.
+fn may_be_refused(refused: &Refused) -> bool {
+    match refused {
+        Refused::NoRoom
+        | Refused::NotMember
+        | Refused::Superseded
+        | Refused::Closed
+        | Refused::Stopping => true,
+        Refused::NotYours
+        | Refused::NameTaken(_)
+        | Refused::AgentTaken(_)
+        | Refused::Plaintext
+        | Refused::TooLarge { .. }
+        | Refused::Invalid(_)
+        | Refused::Full(_) => false,
     }
 }

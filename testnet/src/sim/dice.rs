@@ -12,7 +12,7 @@ impl Dice {
     }
 
     /// 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,17 +22,17 @@ impl Dice {
 
     /// Within `low..=high`.
     pub fn within(&mut self, low: u64, high: u64) -> u64 {
-        low + self.next() % (high - low + 1)
+        low + self.draw() % (high - low + 1)
     }
 
     /// True `percent` times of a hundred.
     pub fn chance(&mut self, percent: u64) -> bool {
-        self.next() % 100 < percent
+        self.draw() % 100 < percent
     }
 
     /// An index below `len`, which is not 0.
     pub fn index(&mut self, len: usize) -> usize {
-        usize::try_from(self.next() % len as u64).expect("below a usize")
+        usize::try_from(self.draw() % len as u64).expect("below a usize")
     }
 
     /// One of them; there is at least one.

@@ -62,6 +62,8 @@ enum Kind {
     Splits,
     Crashes,
     Everything,
+    /// All nodes but one go down at once, and stay down for longer than content is waited for.
+    Lonely,
 }
 
 impl Plan {
@@ -70,6 +72,7 @@ impl Plan {
     pub fn of(seed: u64) -> Plan {
         let mut dice = Dice::new(seed ^ 0x706c_616e);
         let kind = match seed % 8 {
+            _ if seed % 16 == 15 => Kind::Lonely,
             0 => Kind::Calm,
             1 => Kind::PlannedRestarts,
             2 | 3 => Kind::Splits,
@@ -77,7 +80,8 @@ impl Plan {
             _ => Kind::Everything,
         };
         let nodes = usize::try_from(dice.within(2, 5)).expect("small");
-        let faults_end = Duration::from_secs(dice.within(15, 30));
+        let nodes = if kind == Kind::Lonely { nodes.max(3) } else { nodes };
+        let faults_end = Duration::from_secs(dice.within(18, 30));
         let calm = matches!(kind, Kind::Calm | Kind::PlannedRestarts);
         let faults = faults(&mut dice, kind, (nodes, faults_end));
         let weather = if kind == Kind::PlannedRestarts || (calm && dice.chance(50)) {
@@ -87,7 +91,7 @@ impl Plan {
         };
         Plan {
             nodes,
-            gossip: kind == Kind::PlannedRestarts || !dice.chance(25),
+            gossip: matches!(kind, Kind::PlannedRestarts | Kind::Lonely) || !dice.chance(25),
             era_capacity: (!calm && dice.chance(30)).then(|| dice.within(80, 300)),
             faults,
             faults_end,
@@ -112,13 +116,15 @@ pub(super) fn some_weather(dice: &mut Dice, calm: bool) -> Weather {
 fn faults(dice: &mut Dice, kind: Kind, (nodes, end): (usize, Duration)) -> Vec<(Duration, Fault)> {
     let mut out = Vec::new();
     let mut at = Duration::from_secs(2);
-    if kind == Kind::Calm {
-        return out;
+    match kind {
+        Kind::Calm => return out,
+        Kind::Lonely => return lonely(dice, nodes),
+        Kind::PlannedRestarts | Kind::Splits | Kind::Crashes | Kind::Everything => {}
     }
     while at < end {
         let node = dice.index(nodes);
         let fault = match kind {
-            Kind::Calm => break,
+            Kind::Calm | Kind::Lonely => break,
             Kind::PlannedRestarts => Fault::Restart(node),
             Kind::Splits => split(dice, nodes),
             Kind::Crashes => crash(dice, node),
@@ -131,7 +137,7 @@ fn faults(dice: &mut Dice, kind: Kind, (nodes, end): (usize, Duration)) -> Vec<(
                     node,
                     i64::try_from(dice.within(0, 20_000)).expect("small") - 10_000,
                 ),
-                10 => Fault::Weather(dice.next()),
+                10 => Fault::Weather(dice.draw()),
                 _ => Fault::RestartCut(node, dice.within(0, 60)),
             },
         };
@@ -139,6 +145,19 @@ fn faults(dice: &mut Dice, kind: Kind, (nodes, end): (usize, Duration)) -> Vec<(
         let gap = if kind == Kind::PlannedRestarts { 5_000 } else { dice.within(300, 4_000) };
         at += Duration::from_millis(gap);
     }
+    out
+}
+
+/// Somebody is left with numbers whose content nobody has who could be asked: it hears the home
+/// sequencer, but neither an author nor the answer to its own questions, and then all others go down.
+fn lonely(dice: &mut Dice, nodes: usize) -> Vec<(Duration, Fault)> {
+    let left = 1 + dice.index(nodes - 1);
+    let at = Duration::from_millis(dice.within(2_000, 4_000));
+    let author = if left == 1 { 2 } else { 1 };
+    let mut out = vec![(at, Fault::OneWay(author, left)), (at, Fault::OneWay(left, 0))];
+    let all = (0..nodes).filter(|node| *node != left);
+    let crash = at + Duration::from_millis(800);
+    out.extend(all.map(|node| (crash, Fault::Crash(node))));
     out
 }
 

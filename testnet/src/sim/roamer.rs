@@ -101,7 +101,9 @@ impl World {
                 let roam = reader.roam(room, cursor, PAGE).map_err(|it| read_failed(&it))?;
                 if roam.needs_claim {
                     let call = self.call();
+                    // Live events are held until it has read again.
                     self.roamers[i].waits_for = Some(call);
+                    self.roamers[i].caught_up = false;
                     self.roam_calls.insert(call);
                     let command = Command::Roam { room, cursor, entries: roam.unproven };
                     self.give(node, Input::Command { call, command });

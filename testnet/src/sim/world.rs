@@ -96,9 +96,9 @@ impl World {
             .map(|(i, key)| {
                 let mut config = Config::new(secret.mesh_id(), founder);
                 config.name = format!("node{i}");
-                config.seed = dice.next();
+                config.seed = dice.draw();
                 config.era_capacity = plan.era_capacity;
-                Node::new(*key, config, dice.next())
+                Node::new(*key, config, dice.draw())
             })
             .collect::<Vec<Node>>();
         let network = Network::new(plan.nodes, plan.gossip);
@@ -601,7 +601,12 @@ impl World {
             let running = self.nodes[node].running.as_ref();
             let row =
                 running.and_then(|it| it.reader.by_message(room, said.message).ok().flatten());
+            let ephemeral = self.promises.ephemeral.contains(&room);
             let Some(row) = row else {
+                if ephemeral {
+                    // It ended in the same turn.
+                    return self.agent_replied(node, call, result);
+                }
                 let what = format!("{:?} was answered and is not in the store", said.message);
                 return broken("acknowledged survives", what);
             };
@@ -620,7 +625,7 @@ fn pair(a: usize, b: usize) -> (usize, usize) {
 fn key_seed(dice: &mut Dice) -> [u8; 32] {
     let mut seed = [0; 32];
     for part in seed.chunks_mut(8) {
-        part.copy_from_slice(&dice.next().to_be_bytes());
+        part.copy_from_slice(&dice.draw().to_be_bytes());
     }
     seed
 }
