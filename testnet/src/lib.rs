@@ -1,6 +1,13 @@
 //! Many nodes on one machine, with faults.
 //!
 //! [`sim`] is a world in virtual time: the real engine and store, everything else made up, one seed one
-//! world.
+//! world; [`worlds`] plays many of them. [`process`] is the other one: real daemons, real sockets,
+//! signals; [`binary`] finds the daemon to run and [`wire`] is a client that repairs nothing, so that
+//! what the nodes do shows. [`cli`] is the program `clawmesh-testnet` over both.
 
+pub mod binary;
+pub mod cli;
+pub mod process;
 pub mod sim;
+pub mod wire;
+pub mod worlds;

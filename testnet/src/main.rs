@@ -1,1 +1,7 @@
-fn main() {}
+//! The program `clawmesh-testnet`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    testnet::cli::run(std::env::args_os())
+}

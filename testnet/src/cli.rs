@@ -1,0 +1,55 @@
+//! The command line of `clawmesh-testnet`: one file per command.
+
+mod output;
+mod simulate;
+mod up;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use output::Output;
+
+/// Many clawmesh nodes on one machine: real ones, or simulated ones with faults.
+#[derive(Debug, Parser)]
+#[command(name = "clawmesh-testnet", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Up(up::Up),
+    Sim(simulate::Simulate),
+}
+
+/// Runs the command line `arguments`, the program's name first.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments,
+        Err(usage) => {
+            // Help and version are no errors and go to stdout; where nobody reads, nothing is lost.
+            let _ = usage.print();
+            return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(1));
+        }
+    };
+    let mut output = Output::new();
+    match execute(arguments.command, &mut output) {
+        Ok(code) => code,
+        Err(error) => {
+            output.note(&format!("clawmesh-testnet: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(command: Command, output: &mut Output) -> Result<ExitCode> {
+    match command {
+        Command::Sim(simulate) => simulate.run(output),
+        Command::Up(up) => {
+            let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
+            runtime.block_on(up.run(output))
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The one place that writes: results to stdout, everything else to stderr.
+
+use std::io::{self, IsTerminal, Write};
+
+/// Standard output and error.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// Progress overwrites itself at a terminal, and is sparse elsewhere.
+    terminal: bool,
+    /// A line of progress stands at the terminal.
+    open: bool,
+}
+
+impl Output {
+    pub(super) fn new() -> Output {
+        Output { terminal: io::stderr().is_terminal(), open: false }
+    }
+
+    /// What was asked for.
+    pub(super) fn say(&mut self, text: &str) -> io::Result<()> {
+        self.close();
+        let mut out = io::stdout().lock();
+        writeln!(out, "{}", text.trim_end())?;
+        out.flush()
+    }
+
+    /// For the person who reads along.
+    pub(super) fn note(&mut self, text: &str) {
+        self.close();
+        // Nobody may be there.
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+
+    /// How far it is: at a terminal each time, elsewhere when it is a tenth further.
+    pub(super) fn progress(&mut self, done: u64, of: u64, text: &str) {
+        // Nobody may be there, both times.
+        if self.terminal {
+            self.open = true;
+            let _ = write!(io::stderr(), "\r\x1b[K{done} of {of} {text}");
+        } else if of >= 10 && (done * 10 / of) != (done.saturating_sub(1) * 10 / of) {
+            let _ = writeln!(io::stderr(), "{done} of {of} {text}");
+        }
+    }
+
+    fn close(&mut self) {
+        if std::mem::take(&mut self.open) {
+            let _ = writeln!(io::stderr());
+        }
+    }
+}

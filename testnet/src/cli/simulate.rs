@@ -1,0 +1,103 @@
+//! `clawmesh-testnet sim`.
+
+use std::{fmt::Write, num::NonZeroUsize, process::ExitCode, thread, time::Instant};
+
+use anyhow::Result;
+
+use super::output::Output;
+use crate::{
+    sim::{self, Report},
+    worlds::{self, Summary},
+};
+
+/// Failures shown in full; the others would scroll them away.
+const FAILURES_SHOWN: usize = 5;
+
+/// Play simulated worlds: real nodes and stores, virtual time, faults; one seed is one world.
+///
+/// Exits 1 when a world breaks a promise, and prints the command that replays it.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("which").required(true))]
+pub(super) struct Simulate {
+    /// Play the world of this seed
+    #[arg(long, group = "which")]
+    seed: Option<u64>,
+    /// Say what happens in it, on stderr
+    #[arg(long, requires = "seed")]
+    trace: bool,
+    /// Play this many worlds
+    #[arg(long, group = "which", value_name = "N")]
+    seeds: Option<u64>,
+    /// The first seed of them
+    #[arg(long, value_name = "M", default_value_t = 0, conflicts_with = "seed")]
+    from: u64,
+    /// Worlds at the same time [default: one for each processor]
+    #[arg(long, conflicts_with = "seed")]
+    jobs: Option<NonZeroUsize>,
+}
+
+impl Simulate {
+    pub(super) fn run(self, output: &mut Output) -> Result<ExitCode> {
+        match self.seed {
+            Some(seed) => one(seed, self.trace, output),
+            None => self.many(output),
+        }
+    }
+
+    fn many(self, output: &mut Output) -> Result<ExitCode> {
+        let count = self.seeds.unwrap_or(0);
+        let end = self.from.saturating_add(count);
+        let all = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let jobs = self.jobs.map_or(all, NonZeroUsize::get);
+        let began = Instant::now();
+        let mut shown = 0;
+        let summary = worlds::play(self.from..end, jobs, |so_far| {
+            for failure in so_far.failures.iter().skip(shown).take(FAILURES_SHOWN - shown) {
+                output.note(&failure.to_string());
+            }
+            shown = so_far.failures.len().min(FAILURES_SHOWN);
+            let text = format!("worlds, {} broke a promise", so_far.failures.len());
+            output.progress(so_far.worlds, count, &text);
+        });
+        output.say(&text(&summary, began.elapsed().as_secs_f64()))?;
+        Ok(code(summary.failures.is_empty()))
+    }
+}
+
+fn one(seed: u64, trace: bool, output: &mut Output) -> Result<ExitCode> {
+    match sim::run(seed, trace) {
+        Ok(report) => {
+            output.say(&format!("seed {seed} kept all promises: {}", counts(&report)))?;
+            Ok(code(true))
+        }
+        Err(failure) => {
+            output.say(&failure.to_string())?;
+            Ok(code(false))
+        }
+    }
+}
+
+fn code(good: bool) -> ExitCode {
+    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn text(summary: &Summary, seconds: f64) -> String {
+    let Summary { worlds, total, failures } = summary;
+    let kept = worlds - failures.len() as u64;
+    let mut text = format!("{kept} of {worlds} worlds kept all promises, in {seconds:.1} s\n");
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "in these: {}", counts(total));
+    if !failures.is_empty() {
+        let seeds: Vec<String> = failures.iter().map(|it| it.seed.to_string()).collect();
+        let _ = writeln!(text, "broken: seeds {}", seeds.join(" "));
+    }
+    text
+}
+
+fn counts(report: &Report) -> String {
+    let Report { entries, eras, holes, answered, refused, moves, repeats } = report;
+    format!(
+        "{entries} messages, {eras} eras, {holes} holes, {answered} commands answered and {refused} \
+         refused, {moves} moves of roaming clients and {repeats} repeats to them"
+    )
+}

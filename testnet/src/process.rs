@@ -1,0 +1,477 @@
+//! Real daemons on this machine: started, joined, killed, started again.
+//!
+//! Every port is free when a daemon first asks for one (0) and is asked for again when it is restarted,
+//! as an operator's would be. What a daemon logs goes to a file in its data directory, and its end is
+//! part of the error when the daemon does not do what it should. A daemon that is dropped is killed.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+    process::{ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tempfile::TempDir;
+use thiserror::Error;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    time::{sleep, timeout},
+};
+
+use crate::{
+    binary::BinaryError,
+    wire::{Agent, WireError},
+};
+
+/// How long a daemon may take to be ready: it answers within a second, but machines that run tests are
+/// busy.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+/// How long a daemon may take to stop. It promises 3 s; whoever tests that looks at [`Stopped::took`].
+const STOPPED_WITHIN: Duration = Duration::from_secs(20);
+/// How long nodes may take to know each other.
+const JOINED_WITHIN: Duration = Duration::from_secs(30);
+/// Between two looks at something that is waited for.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How much of a log is shown when something fails.
+const LOG_SHOWN_BYTES: usize = 6_000;
+/// The log of a daemon, in its data directory.
+const LOG: &str = "daemon.log";
+
+/// A daemon did not do what it should.
+#[derive(Debug, Error)]
+pub enum ProcessError {
+    /// There is none to run.
+    #[error(transparent)]
+    Binary(#[from] BinaryError),
+    /// The system refuses.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It ended, or said something else than that it is ready.
+    #[error("{name} {what}; its log ends with:\n{log}")]
+    Daemon {
+        /// Which one.
+        name: String,
+        /// What it did.
+        what: String,
+        /// What it logged last.
+        log: String,
+    },
+    /// An agent that looked whether nodes see each other got no answer.
+    #[error("cannot see whether the nodes know each other: {0}")]
+    Look(#[from] WireError),
+    /// The nodes do not find each other.
+    #[error("the nodes do not know each other after {0:?}")]
+    Strangers(Duration),
+}
+
+type Result<T> = std::result::Result<T, ProcessError>;
+
+/// How to start a daemon.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The program.
+    pub binary: PathBuf,
+    /// Where it keeps everything.
+    pub data_dir: PathBuf,
+    /// What people call it.
+    pub name: String,
+    /// The file of the key that agents need; `None`: they need none.
+    pub key_file: Option<PathBuf>,
+    /// Invitations.
+    pub join: Vec<String>,
+    /// Who gets a Ctrl-C at this terminal.
+    pub terminal: Terminal,
+}
+
+/// Who gets a Ctrl-C at the terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terminal {
+    /// This program and its daemons: none is left when a test run is broken off.
+    Shared,
+    /// This program only, which ends its daemons in order.
+    Mine,
+}
+
+/// What a daemon says when it is ready.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Ready {
+    /// The node's id.
+    pub node_id: String,
+    /// What people call it.
+    pub name: String,
+    /// The mesh it is in.
+    pub mesh_id: String,
+    /// Where it keeps everything.
+    pub data_dir: PathBuf,
+    /// The clients' Unix socket.
+    pub socket: Option<PathBuf>,
+    /// `HOST:PORT` for clients.
+    pub tcp: Option<String>,
+    /// `HOST:PORT` for HTTP and WebSocket.
+    pub http: Option<String>,
+    /// `HOST:PORT`s for other nodes.
+    pub listen: Vec<String>,
+    /// The invitation to its mesh: a secret.
+    pub ticket: String,
+}
+
+/// How a daemon stopped.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopped {
+    /// Its exit code or the signal that ended it.
+    pub status: ExitStatus,
+    /// From the signal to its end.
+    pub took: Duration,
+}
+
+/// A daemon, running or not.
+#[derive(Debug)]
+pub struct Daemon {
+    options: Options,
+    ready: Ready,
+    child: Option<Child>,
+}
+
+impl Daemon {
+    /// Starts one and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// It does not start, or says something else than that it is ready.
+    pub async fn start(options: Options) -> Result<Daemon> {
+        let (child, ready) = launch(&options, None).await?;
+        Ok(Daemon { options, ready, child: Some(child) })
+    }
+
+    /// What it said when it was last ready.
+    #[must_use]
+    pub fn ready(&self) -> &Ready {
+        &self.ready
+    }
+
+    /// Its `HOST:PORT` for agents.
+    #[must_use]
+    pub fn tcp(&self) -> &str {
+        self.ready.tcp.as_deref().unwrap_or_default()
+    }
+
+    /// Its `HOST:PORT` for HTTP.
+    #[must_use]
+    pub fn http(&self) -> &str {
+        self.ready.http.as_deref().unwrap_or_default()
+    }
+
+    /// Ends it with SIGKILL, and waits until it is gone.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    pub async fn kill9(&mut self) -> Result<()> {
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        child.kill().await.map_err(system(format!("kill {}", self.options.name)))
+    }
+
+    /// Ends it with SIGTERM, and waits until it is gone.
+    ///
+    /// # Errors
+    ///
+    /// It does not run, or goes on running.
+    pub async fn stop(&mut self) -> Result<Stopped> {
+        let began = Instant::now();
+        let Some(mut child) = self.child.take() else {
+            return Err(self.options.failed("does not run"));
+        };
+        let pid = child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
+        let pid = pid.ok_or_else(|| self.options.failed("has ended by itself"))?;
+        kill_process(pid, Signal::TERM)
+            .map_err(|error| system(format!("stop {}", self.options.name))(error.into()))?;
+        match timeout(STOPPED_WITHIN, child.wait()).await {
+            Ok(Ok(status)) => Ok(Stopped { status, took: began.elapsed() }),
+            Ok(Err(source)) => Err(system(format!("wait for {}", self.options.name))(source)),
+            Err(_) => Err(self.options.failed("goes on after SIGTERM")),
+        }
+    }
+
+    /// Starts it again on the same data and the same addresses, after a kill if it runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Daemon::start`].
+    pub async fn restart(&mut self) -> Result<()> {
+        self.kill9().await?;
+        let (child, ready) = launch(&self.options, Some(&self.ready)).await?;
+        (self.child, self.ready) = (Some(child), ready);
+        Ok(())
+    }
+
+    /// Restarts it with further invitations.
+    ///
+    /// # Errors
+    ///
+    /// As [`Daemon::start`]; the node refuses a ticket of another mesh.
+    pub async fn restart_joining(&mut self, ticket: &str) -> Result<()> {
+        self.options.join.push(ticket.to_owned());
+        self.restart().await
+    }
+
+    /// Waits until it ends by itself.
+    ///
+    /// # Errors
+    ///
+    /// What it logged last, always: a daemon does not end by itself.
+    pub async fn ended(&mut self) -> ProcessError {
+        let what = match &mut self.child {
+            Some(child) => match child.wait().await {
+                Ok(status) => format!("ended by itself ({status})"),
+                Err(error) => format!("cannot be waited for ({error})"),
+            },
+            None => "does not run".to_owned(),
+        };
+        self.options.failed(&what)
+    }
+
+    /// The end of its log.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.options.log()
+    }
+}
+
+impl Options {
+    fn command(&self, before: Option<&Ready>) -> Command {
+        let free = "127.0.0.1:0";
+        let at = |pick: fn(&Ready) -> Option<&String>| before.and_then(pick).map_or(free, |it| it);
+        let mut command = Command::new(&self.binary);
+        command.args(["up", "--json", "--name", &self.name]);
+        command.arg("--data-dir").arg(&self.data_dir);
+        command.arg("--socket").arg(self.data_dir.join("clawchat.sock"));
+        command.args(["--tcp", at(|it| it.tcp.as_ref())]);
+        command.args(["--http", at(|it| it.http.as_ref())]);
+        command.args(["--listen", at(|it| it.listen.first())]);
+        match &self.key_file {
+            Some(file) => command.arg("--key-file").arg(file),
+            None => command.arg("--no-auth"),
+        };
+        for ticket in &self.join {
+            command.args(["--join", ticket]);
+        }
+        // What the user set for a daemon of their own is not for these.
+        let foreign = |name: &OsStr| name.to_string_lossy().starts_with("CLAWMESH_");
+        for (name, _) in std::env::vars_os().filter(|(name, _)| foreign(name)) {
+            command.env_remove(name);
+        }
+        if self.terminal == Terminal::Mine {
+            command.process_group(0);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+        command
+    }
+
+    fn log(&self) -> String {
+        let log = fs::read(self.data_dir.join(LOG)).unwrap_or_default();
+        let from = log.len().saturating_sub(LOG_SHOWN_BYTES);
+        String::from_utf8_lossy(&log[from..]).into_owned()
+    }
+
+    fn failed(&self, what: &str) -> ProcessError {
+        ProcessError::Daemon { name: self.name.clone(), what: what.to_owned(), log: self.log() }
+    }
+}
+
+/// Starts a daemon, at the addresses it had `before` if there was one.
+async fn launch(options: &Options, before: Option<&Ready>) -> Result<(Child, Ready)> {
+    let dir = &options.data_dir;
+    fs::create_dir_all(dir).map_err(system(format!("make {}", dir.display())))?;
+    let log = fs::File::options().create(true).append(true).open(dir.join(LOG));
+    let log = log.map_err(system(format!("write {LOG} in {}", dir.display())))?;
+    let mut child = options
+        .command(before)
+        .stderr(log)
+        .spawn()
+        .map_err(system(format!("start {}", options.binary.display())))?;
+    let stdout = child.stdout.take().ok_or_else(|| options.failed("has no stdout"))?;
+    let mut line = String::new();
+    let mut lines = BufReader::new(stdout);
+    let read = timeout(READY_WITHIN, lines.read_line(&mut line)).await;
+    let read = read.map_err(|_| options.failed(&format!("is not ready after {READY_WITHIN:?}")))?;
+    read.map_err(system(format!("read from {}", options.name)))?;
+    if line.is_empty() {
+        let status = child.wait().await.map_err(system(format!("wait for {}", options.name)))?;
+        return Err(options.failed(&format!("ended instead of starting ({status})")));
+    }
+    match serde_json::from_str(&line) {
+        Ok(ready) => Ok((child, ready)),
+        Err(error) => Err(options.failed(&format!("says something else than ready: {error}"))),
+    }
+}
+
+fn system(what: String) -> impl FnOnce(io::Error) -> ProcessError {
+    move |source| ProcessError::System { what, source }
+}
+
+/// How to start a mesh.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The program.
+    pub binary: PathBuf,
+    /// Daemons; at least one.
+    pub nodes: usize,
+    /// Whether agents need a key.
+    pub auth: Auth,
+    /// Where data is kept, and stays; `None`: where it vanishes with the mesh.
+    pub keep: Option<PathBuf>,
+    /// Who gets a Ctrl-C at this terminal.
+    pub terminal: Terminal,
+}
+
+/// Whether agents need a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Auth {
+    /// One key for all nodes.
+    Key,
+    /// None at all.
+    Open,
+}
+
+/// Some daemons that know each other.
+#[derive(Debug)]
+pub struct Mesh {
+    /// In order of start; the others joined the first.
+    pub nodes: Vec<Daemon>,
+    /// The key that all of them accept, and its file.
+    pub key: Option<(String, PathBuf)>,
+    plan: Plan,
+    dir: PathBuf,
+    /// Removed when dropped, after the daemons.
+    _temp: Option<TempDir>,
+}
+
+impl Mesh {
+    /// Starts daemons, joins them, and waits until all know each other.
+    ///
+    /// # Errors
+    ///
+    /// A daemon fails, or they do not find each other.
+    pub async fn up(plan: Plan) -> Result<Mesh> {
+        let (dir, temp) = match &plan.keep {
+            Some(dir) => (dir.clone(), None),
+            None => {
+                let prefix = "clawmesh-";
+                let temp = tempfile::Builder::new().prefix(prefix).tempdir();
+                let temp = temp.map_err(system("make a temporary directory".to_owned()))?;
+                (temp.path().to_owned(), Some(temp))
+            }
+        };
+        let count = plan.nodes.max(1);
+        let mut mesh = Mesh { nodes: Vec::new(), key: None, plan, dir, _temp: temp };
+        for i in 0..count {
+            let join = mesh.nodes.first().map(|first| first.ready.ticket.clone());
+            let node = mesh.add(&format!("node{}", i + 1), join).await?;
+            mesh.nodes.push(node);
+        }
+        mesh.know_each_other().await?;
+        Ok(mesh)
+    }
+
+    /// Starts a daemon beside the mesh's; it is in the mesh if `join` is the mesh's ticket.
+    ///
+    /// # Errors
+    ///
+    /// As [`Daemon::start`].
+    pub async fn add(&mut self, name: &str, join: Option<String>) -> Result<Daemon> {
+        let key_file = (self.plan.auth == Auth::Key).then(|| self.dir.join("auth.key"));
+        let daemon = Daemon::start(Options {
+            binary: self.plan.binary.clone(),
+            data_dir: self.dir.join(name),
+            name: name.to_owned(),
+            key_file: key_file.clone(),
+            join: join.into_iter().collect(),
+            terminal: self.plan.terminal,
+        })
+        .await?;
+        if let (None, Some(file)) = (&self.key, key_file) {
+            let key = fs::read_to_string(&file);
+            let key = key.map_err(system(format!("read {}", file.display())))?;
+            self.key = Some((key.trim().to_owned(), file));
+        }
+        Ok(daemon)
+    }
+
+    /// The key, for [`Agent::attach`].
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_ref().map(|(key, _)| key.as_str())
+    }
+
+    /// Where the data of all nodes is.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Waits until an agent at each of the nodes that run is seen, and seen to leave, by all others.
+    ///
+    /// # Errors
+    ///
+    /// [`ProcessError::Strangers`] when that takes too long.
+    pub async fn know_each_other(&self) -> Result<()> {
+        let mut probes = Vec::new();
+        for node in self.nodes.iter().filter(|node| node.child.is_some()) {
+            let name = format!("testnet at {}", node.ready.name);
+            let mut probe = Agent::attach(node.tcp(), self.key(), &name).await?;
+            probe.call("join_room", json!({ "room_id": "lobby" })).await?;
+            probes.push(probe);
+        }
+        let ids: Vec<String> = probes.iter().map(|probe| probe.id.clone()).collect();
+        lobby_lists(&mut probes, |listed| ids.iter().all(|id| listed.contains(id))).await?;
+        for probe in &mut probes {
+            probe.call("leave_room", json!({ "room_id": "lobby" })).await?;
+        }
+        lobby_lists(&mut probes, |listed| !ids.iter().any(|id| listed.contains(id))).await
+    }
+
+    /// Ends all daemons in good order, all at once.
+    ///
+    /// # Errors
+    ///
+    /// The first that does not end, after all have been told.
+    pub async fn stop(&mut self) -> Result<()> {
+        let mut ending = tokio::task::JoinSet::new();
+        for mut node in self.nodes.drain(..) {
+            ending.spawn(async move { node.stop().await.map(drop) });
+        }
+        let ended = ending.join_all().await;
+        ended.into_iter().collect()
+    }
+}
+
+/// Waits until the lobby's members please everybody.
+async fn lobby_lists(probes: &mut [Agent], pleased: impl Fn(&[String]) -> bool) -> Result<()> {
+    let deadline = Instant::now() + JOINED_WITHIN;
+    for probe in probes {
+        loop {
+            let listed = probe.call("list_agents", json!({ "room_id": "lobby" })).await?;
+            let listed = listed["agents"].as_array().into_iter().flatten();
+            let listed: Vec<String> =
+                listed.map(|agent| crate::wire::text(agent, "agent_id")).collect();
+            if pleased(&listed) {
+                break;
+            }
+            if Instant::now() > deadline {
+                return Err(ProcessError::Strangers(JOINED_WITHIN));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,294 @@
+//! An agent that repairs nothing: NDJSON over TCP, one request at a time.
+//!
+//! It never reconnects, repeats or sorts, so what a node does shows. Events that come while it waits for
+//! something else are kept, in the order in which they came. Nothing is read unless somebody waits: an
+//! agent that is left alone is a slow reader.
+
+use std::{collections::VecDeque, io, time::Duration};
+
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{
+        TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    time::{Instant, timeout, timeout_at},
+};
+
+/// How long a reply may take. A node answers a message within 3 s whatever other nodes do, and machines
+/// that run tests are busy.
+pub const REPLY_WITHIN: Duration = Duration::from_secs(20);
+
+/// What went wrong with a request.
+#[derive(Debug, Error)]
+pub enum WireError {
+    /// The node said no.
+    #[error("refused as {code}: {message}")]
+    Refused {
+        /// From the table in the protocol.
+        code: String,
+        /// For people.
+        message: String,
+    },
+    /// The connection is gone, or never was.
+    #[error("no connection: {0}")]
+    Closed(#[from] io::Error),
+    /// Nothing came.
+    #[error("no {what} within {within:?}")]
+    Silent {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        within: Duration,
+    },
+    /// A line that is not JSON.
+    #[error("a line that is not JSON: {0}")]
+    Malformed(#[from] serde_json::Error),
+}
+
+impl WireError {
+    /// The code of a refusal.
+    #[must_use]
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            WireError::Refused { code, .. } => Some(code),
+            WireError::Closed(_) | WireError::Silent { .. } | WireError::Malformed(_) => None,
+        }
+    }
+}
+
+type Result<T> = std::result::Result<T, WireError>;
+
+/// Something pushed by a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Its type.
+    pub kind: String,
+    /// Its payload.
+    pub body: Value,
+}
+
+impl Event {
+    /// Whether it is of this type and its payload has all fields of `fields`, equal.
+    #[must_use]
+    pub fn is(&self, kind: &str, fields: &Value) -> bool {
+        let wanted = fields.as_object().into_iter().flatten();
+        self.kind == kind && wanted.clone().all(|(name, value)| self.body.get(name) == Some(value))
+    }
+}
+
+/// A connection to a node, registered or not.
+#[derive(Debug)]
+pub struct Agent {
+    /// Its id, once registered.
+    pub id: String,
+    /// What it calls itself.
+    pub name: String,
+    lines: BufReader<OwnedReadHalf>,
+    writer: OwnedWriteHalf,
+    /// What has come of a line that has not come whole.
+    partial: Vec<u8>,
+    requests: u64,
+    events: VecDeque<Event>,
+}
+
+impl Agent {
+    /// Connects to the `HOST:PORT` of a node.
+    ///
+    /// # Errors
+    ///
+    /// [`WireError::Closed`] when nobody listens there.
+    pub async fn connect(address: &str, name: &str) -> Result<Agent> {
+        let stream = timeout(REPLY_WITHIN, TcpStream::connect(address)).await;
+        let stream = stream.map_err(|_| silent("connection", REPLY_WITHIN))??;
+        stream.set_nodelay(true)?;
+        let (reader, writer) = stream.into_split();
+        Ok(Agent {
+            id: String::new(),
+            name: name.to_owned(),
+            lines: BufReader::new(reader),
+            writer,
+            partial: Vec::new(),
+            requests: 0,
+            events: VecDeque::new(),
+        })
+    }
+
+    /// Connects and registers, under an id that the node draws.
+    ///
+    /// # Errors
+    ///
+    /// As [`Agent::connect`] and [`Agent::call`].
+    pub async fn attach(address: &str, key: Option<&str>, name: &str) -> Result<Agent> {
+        Agent::attach_as(address, key, name, json!({})).await
+    }
+
+    /// As [`Agent::attach`], with fields of `register` of one's own, such as `agent_id`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Agent::connect`] and [`Agent::call`].
+    pub async fn attach_as(
+        address: &str,
+        key: Option<&str>,
+        name: &str,
+        fields: Value,
+    ) -> Result<Agent> {
+        let mut agent = Agent::connect(address, name).await?;
+        let mut payload = json!({ "key": key.unwrap_or(""), "name": name });
+        if let (Some(payload), Value::Object(fields)) = (payload.as_object_mut(), fields) {
+            payload.extend(fields);
+        }
+        let welcome = agent.call("register", payload).await?;
+        agent.id = text(&welcome, "agent_id");
+        Ok(agent)
+    }
+
+    /// Sends a request and waits for its reply, whose payload it returns.
+    ///
+    /// # Errors
+    ///
+    /// A refusal, a lost connection, or silence for [`REPLY_WITHIN`].
+    pub async fn call(&mut self, kind: &str, payload: Value) -> Result<Value> {
+        let id = self.send(kind, payload).await?;
+        let deadline = Instant::now() + REPLY_WITHIN;
+        loop {
+            let frame = timeout_at(deadline, self.frame()).await;
+            let mut frame =
+                frame.map_err(|_| silent(&format!("reply to {kind}"), REPLY_WITHIN))??;
+            if frame.get("reply_to").and_then(Value::as_str) != Some(&id) {
+                self.keep(frame).await?;
+                continue;
+            }
+            let body = frame["payload"].take();
+            return if frame["type"] == "error" {
+                Err(WireError::Refused {
+                    code: text(&body, "code"),
+                    message: text(&body, "message"),
+                })
+            } else {
+                Ok(body)
+            };
+        }
+    }
+
+    /// Sends a request without waiting, and returns its id.
+    ///
+    /// # Errors
+    ///
+    /// The connection is gone.
+    pub async fn send(&mut self, kind: &str, payload: Value) -> Result<String> {
+        self.requests += 1;
+        let id = format!("r{}", self.requests);
+        let mut line = json!({ "id": id, "type": kind, "payload": payload }).to_string();
+        line.push('\n');
+        self.writer.write_all(line.as_bytes()).await?;
+        Ok(id)
+    }
+
+    /// Takes the first event that `wanted` accepts, of those that came and those that come `within`.
+    ///
+    /// # Errors
+    ///
+    /// Silence, or the connection is gone.
+    pub async fn event(
+        &mut self,
+        what: &str,
+        within: Duration,
+        wanted: impl Fn(&Event) -> bool,
+    ) -> Result<Event> {
+        if let Some(at) = self.events.iter().position(&wanted)
+            && let Some(event) = self.events.remove(at)
+        {
+            return Ok(event);
+        }
+        let deadline = Instant::now() + within;
+        loop {
+            let frame = timeout_at(deadline, self.frame()).await;
+            self.keep(frame.map_err(|_| silent(what, within))??).await?;
+            if self.events.back().is_some_and(&wanted)
+                && let Some(event) = self.events.pop_back()
+            {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// All events that have come, oldest first. What the node sent before it answers this is among them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Agent::call`].
+    pub async fn drain(&mut self) -> Result<Vec<Event>> {
+        self.call("ping", json!({})).await?;
+        Ok(self.events.drain(..).collect())
+    }
+
+    /// Reads the connection to its end, past everything that is on the way, and returns the events.
+    pub async fn last_words(mut self) -> Vec<Event> {
+        while let Ok(Ok(frame)) = timeout(REPLY_WITHIN, self.frame()).await {
+            if self.keep(frame).await.is_err() {
+                break;
+            }
+        }
+        self.events.into()
+    }
+
+    async fn keep(&mut self, mut frame: Value) -> Result<()> {
+        if frame["payload"]["heartbeat"] == true {
+            let pong = json!({ "type": "pong", "reply_to": frame["id"], "payload": {} });
+            self.writer.write_all(format!("{pong}\n").as_bytes()).await?;
+        } else if frame.get("reply_to").is_none() {
+            let body = frame["payload"].take();
+            self.events.push_back(Event { kind: text(&frame, "type"), body });
+        }
+        Ok(())
+    }
+
+    /// The next frame. Cancelling it loses nothing.
+    async fn frame(&mut self) -> Result<Value> {
+        let bytes = self.lines.read_until(b'\n', &mut self.partial).await?;
+        if bytes == 0 || self.partial.last() != Some(&b'\n') {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        let frame = serde_json::from_slice(&self.partial)?;
+        self.partial.clear();
+        Ok(frame)
+    }
+}
+
+/// What a node answers to `GET path`: the status and, if it is one, the JSON document.
+///
+/// # Errors
+///
+/// The node does not answer, or not in HTTP.
+pub async fn get(address: &str, path: &str) -> Result<(u16, Value)> {
+    let asked = async {
+        let mut stream = TcpStream::connect(address).await?;
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        io::Result::Ok(answer)
+    };
+    let answer = timeout(REPLY_WITHIN, asked).await;
+    let answer = answer.map_err(|_| silent(&format!("answer to GET {path}"), REPLY_WITHIN))??;
+    let answer = String::from_utf8_lossy(&answer);
+    let bad = || io::Error::new(io::ErrorKind::InvalidData, "an answer that is not HTTP");
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(bad)?;
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or_else(bad)?;
+    Ok((status, serde_json::from_str(body).unwrap_or(Value::Null)))
+}
+
+fn silent(what: &str, within: Duration) -> WireError {
+    WireError::Silent { what: what.to_owned(), within }
+}
+
+/// A field that is a text; empty when it is not there.
+#[must_use]
+pub fn text(object: &Value, field: &str) -> String {
+    object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
