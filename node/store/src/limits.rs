@@ -15,3 +15,9 @@ pub const DEDUP_PRUNE_EVERY: usize = 1_024;
 pub const RUN_OVERHEAD_BYTES: usize = 320;
 /// What an entry of a run, or a body sent apart, takes besides the body. Rounded up.
 pub const ENTRY_OVERHEAD_BYTES: usize = 96;
+/// Numbers below a roaming client's cursor that are looked through for what it may not have seen, the
+/// highest first. Whoever comes from an era that nobody here has heard of proves nothing by it: without
+/// a bound the whole history would be numbered again for them. What is older counts as seen.
+pub const UNPROVEN_NUMBERS_MAX: usize = 4_096;
+/// Rooms for which it is remembered up to where cursors were found to be proven.
+pub const PROVEN_ROOMS_MAX: usize = 1_024;

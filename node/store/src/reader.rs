@@ -1,8 +1,11 @@
 //! Reading: rooms, history, single messages. For any thread, never in the writer's way.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use mesh::{
@@ -16,7 +19,8 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use crate::{
     error::ReadError,
-    limits::{PAGE_ROWS_MAX, SCAN_ROWS},
+    limits::{PAGE_ROWS_MAX, PROVEN_ROOMS_MAX, SCAN_ROWS},
+    roam::Proven,
     schema::{EVIDENCE, ROOMS, decode, table},
     view::{View, room_row},
 };
@@ -38,6 +42,8 @@ pub(crate) struct Databases {
 #[derive(Clone, Debug)]
 pub struct Reader {
     databases: Arc<Databases>,
+    /// What earlier reads found out about cursors; all clones share it.
+    proven: Arc<Mutex<BTreeMap<RoomId, Proven>>>,
 }
 
 /// A message, or another numbered entry, of a room.
@@ -61,7 +67,22 @@ pub struct Row {
 
 impl Reader {
     pub(crate) fn new(databases: Arc<Databases>) -> Reader {
-        Reader { databases }
+        Reader { databases, proven: Arc::default() }
+    }
+
+    /// Whether an earlier read found that such a cursor leaves nothing unproven.
+    pub(crate) fn is_proven(&self, room: RoomId, cursor: &Proven) -> bool {
+        let proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+        proven.get(&room).is_some_and(|known| known.covers(cursor))
+    }
+
+    /// A read found that such a cursor leaves nothing unproven.
+    pub(crate) fn note_proven(&self, room: RoomId, cursor: Proven) {
+        let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+        if proven.len() >= PROVEN_ROOMS_MAX && !proven.contains_key(&room) {
+            proven.pop_first();
+        }
+        proven.insert(room, cursor);
     }
 
     fn snapshots(&self) -> impl Iterator<Item = Result<ReadTransaction, ReadError>> {

@@ -80,16 +80,17 @@ pub fn run(seed: u64, trace: bool) -> Result<Report, Failure> {
 ///
 /// As [`run`].
 pub fn play(seed: u64, plan: Plan, trace: bool) -> Result<Report, Failure> {
-    let mut world = World::new(seed, plan, trace);
+    let broken_at = |at| move |broken| Failure { seed, at, broken };
+    let mut world = World::new(seed, plan, trace).map_err(broken_at(Duration::ZERO))?;
     let result = judge(&mut world);
-    result.map_err(|broken| Failure { seed, at: world.now, broken })
+    result.map_err(broken_at(world.now))
 }
 
 fn judge(world: &mut World) -> Result<Report, Broken> {
     let end = world.plan.faults_end;
     world.run_until(end)?;
     world.quiet = true;
-    world.calm_down();
+    world.calm_down()?;
     let complete_at = end + world::COMPLETE_WITHIN;
     world.run_until(complete_at)?;
     let nodes: Vec<NodeId> = world.nodes.iter().map(|node| node.id).collect();

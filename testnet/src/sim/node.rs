@@ -5,10 +5,12 @@ use std::{
     time::Duration,
 };
 
+use super::promises::Entry;
 use mesh::{
     Config, Effect, Engine, Identity, Input, Pulse, Turn,
     batch::Change,
     id::{LogId, LogIx, NodeId, RoomId},
+    number::Number,
     time::Now,
 };
 use store::{
@@ -107,6 +109,24 @@ impl Node {
             stopped: false,
             logs,
         });
+    }
+
+    /// What the store's delivery logs say, by room.
+    pub(super) fn deliveries(&self) -> Vec<(RoomId, Vec<(Number, Entry)>)> {
+        let Some(running) = &self.running else { return Vec::new() };
+        let reader = &running.reader;
+        let rooms = reader.rooms().expect("a sound store reads");
+        let page = |room| {
+            let mut rows = Vec::new();
+            let mut after = Number::ZERO;
+            loop {
+                let page = reader.page_since(room, after, 1_000).expect("a sound store reads");
+                let Some(last) = page.last() else { return rows };
+                after = last.number;
+                rows.extend(page.iter().map(|row| (row.number, (row.log, row.at.seq))));
+            }
+        };
+        rooms.into_iter().map(|(room, _)| (room, page(room))).collect()
     }
 
     /// The power fails.

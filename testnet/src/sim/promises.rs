@@ -86,6 +86,29 @@ impl Promises {
         }
     }
 
+    /// A node starts with these deliveries in its store: a turn whose commit was cut off is there
+    /// or not, and either is right. What was there before must still be.
+    pub(super) fn restarted(
+        &mut self,
+        node: NodeId,
+        room: RoomId,
+        stored: &[(Number, Entry)],
+    ) -> Result<(), Broken> {
+        let seen = self.deliveries.entry((node, room)).or_default();
+        let now: BTreeMap<Entry, Number> =
+            stored.iter().map(|(number, entry)| (*entry, *number)).collect();
+        if let Some((entry, number)) =
+            seen.numbers.iter().find(|(entry, number)| now.get(entry) != Some(number))
+        {
+            let text =
+                format!("{entry:?} was delivered as {number:?} and now as {:?}", now.get(entry));
+            return broken("rising", text);
+        }
+        seen.tip = seen.tip.max(now.values().max().copied().unwrap_or_default());
+        seen.numbers = now;
+        Ok(())
+    }
+
     /// A node leaves a number as a hole.
     pub(super) fn hole(&mut self, node: NodeId, room: RoomId, number: Number) {
         self.deliveries.entry((node, room)).or_default().holes.insert(number);

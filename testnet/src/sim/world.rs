@@ -84,8 +84,11 @@ pub struct World {
 
 impl World {
     /// The world of a seed, at its beginning.
-    #[must_use]
-    pub fn new(seed: u64, plan: Plan, trace: bool) -> World {
+    ///
+    /// # Errors
+    ///
+    /// A promise broken by the first start.
+    pub fn new(seed: u64, plan: Plan, trace: bool) -> Result<World, Broken> {
         let mut dice = Dice::new(seed);
         let seeds: Vec<[u8; 32]> = (0..plan.nodes).map(|_| key_seed(&mut dice)).collect();
         let founder = mesh::Identity::from_seed(&seeds[0]).node_id();
@@ -128,19 +131,19 @@ impl World {
             trace,
         };
         world.network.weather = world.plan.weather;
-        world.begin();
-        world
+        world.begin().map(|()| world)
     }
 
-    fn begin(&mut self) {
+    fn begin(&mut self) -> Result<(), Broken> {
         for node in 0..self.nodes.len() {
-            self.start(node);
+            self.start(node)?;
         }
         for index in 0..self.plan.faults.len() {
             let at = self.plan.faults[index].0;
             self.at(at, Event::Fault { index });
         }
         self.at(Duration::from_millis(500), Event::Act);
+        Ok(())
     }
 
     fn at(&mut self, when: Duration, event: Event) {
@@ -199,8 +202,8 @@ impl World {
             }
             Event::Beat { node, life } => self.beat(node, life),
             Event::Notice { a, b } => self.notice(a, b),
-            Event::Fault { index } => self.fault(self.plan.faults[index].1.clone()),
-            Event::Start { node } => self.start(node),
+            Event::Fault { index } => return self.fault(self.plan.faults[index].1.clone()),
+            Event::Start { node } => return self.start(node),
             Event::Isolate { node } => {
                 let groups: Vec<usize> =
                     (0..self.nodes.len()).map(|i| usize::from(i == node)).collect();
@@ -474,12 +477,15 @@ impl World {
 
     // Lives.
 
-    fn start(&mut self, node: usize) {
+    fn start(&mut self, node: usize) -> Result<(), Broken> {
         if self.nodes[node].running.is_some() {
-            return;
+            return Ok(());
         }
         self.say(|| format!("node{node}: starts"));
         self.nodes[node].start(self.now);
+        for (room, stored) in self.nodes[node].deliveries() {
+            self.promises.restarted(self.nodes[node].id, room, &stored)?;
+        }
         self.wakes[node] = None;
         self.wake(node, self.now);
         for other in 0..self.nodes.len() {
@@ -490,6 +496,7 @@ impl World {
             }
         }
         self.attach_agents(node);
+        Ok(())
     }
 
     /// A node is not there any more: its connections break at once.
@@ -516,7 +523,7 @@ impl World {
         }
     }
 
-    fn fault(&mut self, fault: Fault) {
+    fn fault(&mut self, fault: Fault) -> Result<(), Broken> {
         self.say(|| format!("{fault:?}"));
         match fault {
             Fault::Split(groups) => {
@@ -539,7 +546,7 @@ impl World {
                 }
             }
             Fault::Doom(node, operations) => self.nodes[node].doom(operations),
-            Fault::Start(node) => self.start(node),
+            Fault::Start(node) => return self.start(node),
             Fault::Restart(node) => self.restart(node),
             Fault::RestartCut(node, ms) => {
                 self.restart(node);
@@ -556,6 +563,7 @@ impl World {
                 self.network.weather = some_weather(&mut Dice::new(seed), false);
             }
         }
+        Ok(())
     }
 
     fn restart(&mut self, node: usize) {
@@ -566,7 +574,7 @@ impl World {
     }
 
     /// No more faults: all links are up, all nodes run, clocks are right.
-    pub(super) fn calm_down(&mut self) {
+    pub(super) fn calm_down(&mut self) -> Result<(), Broken> {
         self.say(|| "the last fault is over".to_owned());
         self.network.heal();
         self.network.weather = super::network::Weather::CALM;
@@ -578,10 +586,11 @@ impl World {
                 self.nodes[node].crash(Unsynced::Torn);
                 self.went_down(node);
             }
-            self.start(node);
+            self.start(node)?;
             self.wake(node, self.now);
         }
         self.notice_all();
+        Ok(())
     }
 
     pub(super) fn call(&mut self) -> CallId {

@@ -79,7 +79,7 @@ pub(crate) fn said(content: &str) -> Said {
         mentions: Vec::new(),
         metadata: None,
         dedup: None,
-        spoke: None,
+        turn: None,
     }
 }
 
