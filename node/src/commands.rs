@@ -7,7 +7,7 @@ mod up;
 
 use std::{
     ffi::OsString,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     path::PathBuf,
     process::ExitCode,
 };
@@ -85,7 +85,10 @@ fn layered(flags: Layer, config: Option<PathBuf>) -> Result<Layered> {
 /// Logs to stderr. `filter` is `--log`.
 fn log_to_stderr(filter: &str) -> Result<()> {
     let filter = EnvFilter::try_new(filter).map_err(|error| anyhow!("--log {filter}: {error}"))?;
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal());
     // A program that calls `run` twice has its log already.
     drop(logs.try_init());
     Ok(())

@@ -206,7 +206,7 @@ fn warn(alarm: &Alarm) {
         ),
         Alarm::EraOpened { room, era, before } => tracing::warn!(
             %room, ?era,
-            "took over the numbering of a room from node {}, which is not heard any more",
+            "this node numbers a room from now on, in a new era: node {} did before",
             before.short()
         ),
         Alarm::Hole { room, number } => tracing::warn!(

@@ -3,7 +3,7 @@
 use std::{
     fs, io,
     net::SocketAddr,
-    os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt},
+    os::unix::fs::{FileTypeExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -15,43 +15,33 @@ use crate::files::make_private_dir;
 /// Binds `HOST:PORT` for `--flag`.
 pub(crate) async fn tcp(flag: &str, at: &str) -> Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(at).await.map_err(|error| {
-        let why = match error.kind() {
-            io::ErrorKind::AddrInUse => format!(
-                "the port is in use: stop what uses it, choose another with --{flag} HOST:PORT, \
-                 or switch it off with --no-{flag}"
-            ),
-            io::ErrorKind::AddrNotAvailable => {
-                format!("not an address of this machine: choose another with --{flag} HOST:PORT")
-            }
-            _ => error.to_string(),
+        let why = if error.kind() == io::ErrorKind::AddrInUse {
+            "the port is in use: stop what uses it, or choose another".to_owned()
+        } else {
+            format!("{error}: choose another")
         };
-        anyhow::anyhow!("--{flag} {at}: {why}")
+        let choice = format!("with --{flag} HOST:PORT, or switch it off with --no-{flag}");
+        anyhow::anyhow!("--{flag} {at}: {why} {choice}")
     })?;
     let bound = listener.local_addr().with_context(|| format!("--{flag} {at}"))?;
     Ok((listener, bound))
 }
 
-/// A Unix socket's file: it goes with its owner.
+/// A Unix socket's file: removed with this, unless somebody listens there. So drop the listener first.
 #[derive(Debug)]
-pub(crate) struct SocketFile {
-    path: PathBuf,
-    /// Device and file number: somebody else may have put another one there.
-    file: (u64, u64),
-}
+pub(crate) struct SocketFile(PathBuf);
 
 impl SocketFile {
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        &self.0
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let ours = fs::symlink_metadata(&self.path)
-            .is_ok_and(|found| (found.dev(), found.ino()) == self.file);
-        if ours {
-            // If it stays, nobody listens there, and the next start replaces it.
-            drop(fs::remove_file(&self.path));
+        if std::os::unix::net::UnixStream::connect(&self.0).is_err() {
+            // If it stays, the next start replaces it.
+            drop(fs::remove_file(&self.0));
         }
     }
 }
@@ -82,8 +72,7 @@ pub(crate) async fn unix(flag: &str, path: &Path) -> Result<(UnixListener, Socke
     }
     let listener = UnixListener::bind(path).with_context(hint)?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).with_context(hint)?;
-    let made = fs::symlink_metadata(path).with_context(hint)?;
-    Ok((listener, SocketFile { path: path.clone(), file: (made.dev(), made.ino()) }))
+    Ok((listener, SocketFile(path.clone())))
 }
 
 /// Whether the system takes so long a path for a socket.
@@ -106,10 +95,10 @@ mod tests {
         assert!(error.starts_with("--socket") && error.contains("--no-socket"), "{error}");
         drop(listener);
         // As after kill -9: the file is there, nobody listens.
-        let (_listener, newer) = unix("socket", &path).await.unwrap();
+        let (listener, newer) = unix("socket", &path).await.unwrap();
         drop(file);
         assert!(path.exists(), "the file of another is left alone");
-        drop(newer);
+        drop((listener, newer));
         assert!(!path.exists());
     }
 

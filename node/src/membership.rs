@@ -67,7 +67,7 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
         dir.write_node_seed(&seed)?;
     }
     let peers = remember(dir, me, tickets)?;
-    if !dir.mesh()?.is_some_and(|it| it.mesh_id() == id) {
+    if dir.mesh()?.is_none_or(|it| it.mesh_id() != id) {
         dir.write_mesh(&target)?;
     }
     if let Some(before) = record.filter(|record| record.mesh != id) {

@@ -13,7 +13,7 @@ use mesh::{
     id::{NodeId, RoomId},
 };
 use net::{Discovery, Inbox, Net, StartError};
-use store::Store;
+use store::{Reader, Store};
 use tokio::{
     net::{TcpListener, UnixListener},
     sync::{mpsc, oneshot, watch},
@@ -53,6 +53,12 @@ pub struct Running {
     engine: JoinHandle<()>,
     beacons: Beacons,
     remembered: Remembered,
+    serving: Serving,
+}
+
+/// What serves clients and operators.
+#[derive(Debug)]
+struct Serving {
     shutdown: watch::Sender<bool>,
     listeners: JoinSet<()>,
     operators: JoinSet<()>,
@@ -75,7 +81,7 @@ struct Doors {
 pub async fn start(settings: Settings) -> Result<Running> {
     let dir = DataDir::prepare(&settings.data_dir)?;
     // First of all: whoever has the store is the only one here.
-    let mut store = Store::open(dir.path())?;
+    let mut store = Store::open(dir.path()).context("--data-dir")?;
     let (auth, key_file) = auth(&settings.auth)?;
     let doors = Doors::open(&settings, &dir).await?;
     let mut member = membership::enter(&dir, &mut store, &settings.join)?;
@@ -116,26 +122,22 @@ impl Parts {
     ) -> Result<Running> {
         let Parts { dir, key_file, clock, name, member, net } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
-        let lobby = RoomId::lobby(mesh);
         let reader = store.reader();
         let queue = Arc::new(Queue::default());
         let pulse = Arc::new(PulseCell::default());
         let connected = Arc::new(Connected::default());
         let counters = Arc::new(Counters::default());
-        let hub = Arc::new(Hub::new(lobby, Arc::new(FromStore(reader.clone()))));
-        let to_engine = Arc::new(ToEngine(queue.clone()));
-        let bridge = Bridge::new(bridge::Config::new(lobby, auth), hub.clone(), to_engine);
+        let (hub, bridge) = bridge(RoomId::lobby(mesh), &reader, &queue, auth);
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
 
-        let outgoing = Outgoing::start(net.clone(), reader.clone(), ending.clone())?;
         let driver = Driver {
             engine,
             store,
             clock,
             queue: queue.clone(),
             net: net.clone(),
-            outgoing,
+            outgoing: Outgoing::start(net.clone(), reader.clone(), ending.clone())?,
             hub,
             pulse: pulse.clone(),
         };
@@ -173,29 +175,7 @@ impl Parts {
 
         let ready = ready(&dir, &control, &doors);
         publish_addresses(&dir, &doors, &ready, key_file.clone())?;
-        let (shutdown, stopping) = watch::channel(false);
-        let Doors { tcp, http, unix, control: (operators_at, control_file) } = doors;
-        let mut sockets = vec![control_file];
-        let mut operators = JoinSet::new();
-        operators.spawn(control.serve(operators_at));
-        let mut listeners = JoinSet::new();
-        if let Some((listener, _)) = tcp {
-            let (bridge, stopping) = (bridge.clone(), stopping.clone());
-            listeners.spawn(async move { bridge.serve_tcp(listener, told(stopping)).await });
-        }
-        if let Some((listener, file)) = unix {
-            sockets.push(file);
-            let (bridge, stopping) = (bridge.clone(), stopping.clone());
-            listeners.spawn(async move { bridge.serve_unix(listener, told(stopping)).await });
-        }
-        if let Some((listener, _)) = http {
-            let bridge = bridge.clone();
-            listeners.spawn(async move {
-                if let Err(error) = bridge.serve_http(listener, told(stopping)).await {
-                    tracing::error!(%error, "HTTP is not served any more");
-                }
-            });
-        }
+        let serving = doors.serve(&bridge, control);
         bridge.set_ready(true);
         Ok(Running {
             ready,
@@ -208,10 +188,7 @@ impl Parts {
             engine,
             beacons,
             remembered,
-            shutdown,
-            listeners,
-            operators,
-            sockets,
+            serving,
         })
     }
 }
@@ -250,11 +227,12 @@ impl Running {
         }
         self.queue.close();
         drop(self.beacons);
+        let Serving { shutdown, mut listeners, mut operators, sockets } = self.serving;
         // They may all have gone.
-        let _ = self.shutdown.send(true);
+        let _ = shutdown.send(true);
         let engine = tokio::task::spawn_blocking(move || drop(self.engine.join()));
         let leaving = async {
-            let clients = async { while self.listeners.join_next().await.is_some() {} };
+            let clients = async { while listeners.join_next().await.is_some() {} };
             tokio::join!(clients, self.net.shutdown(), self.remembered.close());
             // A panic there was said already, as an end.
             drop(engine.await);
@@ -262,8 +240,9 @@ impl Running {
         if timeout(LEAVE_WITHIN, leaving).await.is_err() {
             tracing::debug!("clients or peers that do not read are cut off");
         }
-        self.operators.shutdown().await;
-        drop(self.sockets);
+        listeners.shutdown().await;
+        operators.shutdown().await;
+        drop(sockets);
         self.dir.remove_run();
         match end {
             Ok(Some(End::Failed(error))) => Err(error),
@@ -288,6 +267,33 @@ impl Doors {
         };
         Ok(Doors { tcp, http, unix, control: control::bind(dir).await? })
     }
+
+    fn serve(self, bridge: &Bridge, control: Arc<Control>) -> Serving {
+        let Doors { tcp, http, unix, control: (operators_at, control_file) } = self;
+        let (shutdown, stopping) = watch::channel(false);
+        let mut sockets = vec![control_file];
+        let mut operators = JoinSet::new();
+        operators.spawn(control.serve(operators_at));
+        let mut listeners = JoinSet::new();
+        if let Some((listener, _)) = tcp {
+            let (bridge, stopping) = (bridge.clone(), stopping.clone());
+            listeners.spawn(async move { bridge.serve_tcp(listener, told(stopping)).await });
+        }
+        if let Some((listener, file)) = unix {
+            sockets.push(file);
+            let (bridge, stopping) = (bridge.clone(), stopping.clone());
+            listeners.spawn(async move { bridge.serve_unix(listener, told(stopping)).await });
+        }
+        if let Some((listener, _)) = http {
+            let bridge = bridge.clone();
+            listeners.spawn(async move {
+                if let Err(error) = bridge.serve_http(listener, told(stopping)).await {
+                    tracing::error!(%error, "HTTP is not served any more");
+                }
+            });
+        }
+        Serving { shutdown, listeners, operators, sockets }
+    }
 }
 
 /// Who may attach, and the key file if there is one.
@@ -305,7 +311,26 @@ fn auth(auth: &Auth) -> Result<(BridgeAuth, Option<PathBuf>)> {
     }
 }
 
+fn bridge(
+    lobby: RoomId,
+    reader: &Reader,
+    queue: &Arc<Queue>,
+    auth: BridgeAuth,
+) -> (Arc<Hub>, Bridge) {
+    let hub = Arc::new(Hub::new(lobby, Arc::new(FromStore(reader.clone()))));
+    let to_engine = Arc::new(ToEngine(queue.clone()));
+    let bridge = Bridge::new(bridge::Config::new(lobby, auth), hub.clone(), to_engine);
+    (hub, bridge)
+}
+
 async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
+    for address in &settings.listen {
+        // libp2p would share the port with whoever has it, and get some of the connections.
+        drop(
+            std::net::TcpListener::bind(address)
+                .map_err(|error| cannot_listen(*address, &error))?,
+        );
+    }
     let settings = net::Settings {
         secret_key: (*member.seed).into(),
         pre_shared_key: (*member.mesh.pre_shared_key()).into(),
@@ -316,11 +341,15 @@ async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
         discovery: Discovery::FullMesh,
     };
     net::start(settings).await.map_err(|error| match error {
-        StartError::Listen { address, source } => anyhow::anyhow!(
-            "--listen {address}: {source}: stop what uses it, or choose another with --listen HOST:PORT"
-        ),
+        StartError::Listen { address, source } => cannot_listen(address, &source),
         StartError::Topics(_) | StartError::Setup(_) => error.into(),
     })
+}
+
+fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
+    anyhow::anyhow!(
+        "--listen {address}: {error}: stop what uses it, or choose another with --listen HOST:PORT"
+    )
 }
 
 /// The machine's name, or the beginning of the node's id.

@@ -14,8 +14,10 @@ use crate::{
     start::{Running, start},
 };
 
-/// Logged unless told otherwise: what libp2p thinks worth a warning is for its authors.
-const LOG: &str = "info,libp2p=error,libp2p_gossipsub=error,libp2p_swarm=error,libp2p_tcp=error";
+/// Logged unless told otherwise: of peers that come and go `intake` tells, and what libp2p thinks worth
+/// a warning is for its authors.
+const LOG: &str =
+    "info,net=warn,libp2p=error,libp2p_gossipsub=error,libp2p_swarm=error,libp2p_tcp=error";
 
 /// Run a node, until Ctrl-C or SIGTERM; a second one exits at once.
 ///

@@ -1,0 +1,399 @@
+//! The daemon from the outside: real processes, real sockets, real signals.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::{Child, ChildStdout, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Generous: several test runs share two cores. Nothing waits for it to pass.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A daemon; killed if the test ends before it.
+struct Daemon {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    ready: Value,
+}
+
+/// `clawmeshd`, without anything that this machine's own node would have or want.
+fn clawmeshd(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_clawmeshd"));
+    command.args(arguments).stdin(Stdio::null()).env_clear();
+    command
+}
+
+fn up_arguments<'a>(dir: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut all = vec!["up", "--data-dir", dir, "--json", "--no-socket"];
+    for (flag, at) in
+        [("--tcp", "127.0.0.1:0"), ("--http", "127.0.0.1:0"), ("--listen", "127.0.0.1:0")]
+    {
+        if !more.contains(&flag) {
+            all.extend([flag, at]);
+        }
+    }
+    all.extend(more);
+    all
+}
+
+/// A node without a key.
+fn up(dir: &Path, more: &[&str]) -> Daemon {
+    up_keyed(dir, &[&["--no-auth"], more].concat())
+}
+
+fn up_keyed(dir: &Path, more: &[&str]) -> Daemon {
+    let mut child = clawmeshd(&up_arguments(dir.to_str().unwrap(), more))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    let ready = serde_json::from_str(&line).unwrap_or_else(|_| panic!("ready line: {line:?}"));
+    Daemon { child, stdout, ready }
+}
+
+/// A start that is expected to fail: one line that says why, an exit code that says so.
+fn refused(dir: &Path, more: &[&str]) -> String {
+    let mut child = clawmeshd(&up_arguments(dir.to_str().unwrap(), more))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let end = Instant::now() + DEADLINE;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if Instant::now() < end => thread::sleep(Duration::from_millis(20)),
+            None => {
+                child.kill().unwrap();
+                panic!("it starts: {more:?}");
+            }
+        }
+    };
+    let mut text = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text
+}
+
+impl Daemon {
+    fn text(&self, name: &str) -> &str {
+        self.ready[name].as_str().unwrap_or_else(|| panic!("{name}: {}", self.ready))
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    }
+
+    /// SIGTERM: how long it took, after a clean exit that said nothing more.
+    fn stop(mut self) -> Duration {
+        let start = Instant::now();
+        self.signal("-TERM");
+        let status = self.child.wait().unwrap();
+        let took = start.elapsed();
+        assert_eq!(status.code(), Some(0));
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "", "one line and no more");
+        took
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn status(&self) -> Value {
+        let output = ask(&["status", "--json", "--data-dir", self.text("data_dir")]);
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn until_connected(&self) {
+        until("connected", || {
+            let peers = self.status()["peers"].clone();
+            peers
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|it| it["connected"] == true && it["alive"] == true)
+        });
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It has ended if the test went well.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn ask(arguments: &[&str]) -> Output {
+    let output = clawmeshd(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn until(what: &str, mut is: impl FnMut() -> bool) {
+    let end = Instant::now() + DEADLINE;
+    while !is() {
+        assert!(Instant::now() < end, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// An agent, as raw as can be.
+struct Agent {
+    read: BufReader<TcpStream>,
+    calls: u64,
+}
+
+impl Agent {
+    fn register(at: &str, key: &str) -> Result<Agent, String> {
+        let socket = TcpStream::connect(at).unwrap();
+        socket.set_read_timeout(Some(DEADLINE)).unwrap();
+        let mut agent = Agent { read: BufReader::new(socket), calls: 0 };
+        agent.call("register", json!({"key": key, "name": "tester"})).map(|_| agent)
+    }
+
+    fn open(daemon: &Daemon) -> Agent {
+        Agent::register(daemon.text("tcp"), "any").unwrap()
+    }
+
+    /// The reply's payload, or the code it was refused with. Events are passed over.
+    fn call(&mut self, name: &str, payload: Value) -> Result<Value, String> {
+        self.calls += 1;
+        let id = self.calls.to_string();
+        let line = json!({"id": id, "type": name, "payload": payload}).to_string() + "\n";
+        self.read.get_mut().write_all(line.as_bytes()).unwrap();
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.read.read_line(&mut line).unwrap(), 0, "hung up");
+            let frame: Value = serde_json::from_str(&line).unwrap();
+            if frame["reply_to"] == id {
+                return match frame["type"].as_str() {
+                    Some("error") => Err(frame["payload"]["code"].as_str().unwrap().to_owned()),
+                    _ => Ok(frame["payload"].clone()),
+                };
+            }
+        }
+    }
+
+    fn say(&mut self, content: &str) -> u64 {
+        self.call("join_room", json!({"room_id": "lobby"})).unwrap();
+        let said = self.call("send_message", json!({"room_id": "lobby", "content": content}));
+        said.unwrap()["seq"].as_u64().unwrap()
+    }
+
+    /// Numbers and contents of the lobby.
+    fn lobby(&mut self) -> Vec<(u64, String)> {
+        let page = json!({"room_id": "lobby", "since_seq": 0, "limit": 500});
+        let page = self.call("get_history", page).unwrap();
+        let message =
+            |it: &Value| (it["seq"].as_u64().unwrap(), it["content"].as_str().unwrap().to_owned());
+        page["messages"].as_array().unwrap().iter().map(message).collect()
+    }
+}
+
+fn temp() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn a_node_says_where_it_is_and_stops_when_told() {
+    let dir = temp();
+    let socket = dir.path().join("sockets/agents.sock");
+    let arguments = ["up", "--data-dir", dir.path().to_str().unwrap(), "--json", "--no-auth"];
+    let more = ["--socket", socket.to_str().unwrap(), "--no-http", "--name", "first"];
+    let ports = ["--tcp", "127.0.0.1:0", "--listen", "127.0.0.1:0"];
+    let mut child = clawmeshd(&[&arguments[..], &more, &ports].concat())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    let node = Daemon { child, stdout, ready: serde_json::from_str(&line).unwrap() };
+    assert_eq!(node.ready["ready"], true);
+    assert_eq!(node.text("name"), "first");
+    assert_eq!(node.text("node_id").len(), 64);
+    assert_eq!(node.text("mesh_id").len(), 32);
+    assert_eq!(node.text("socket"), socket.to_str().unwrap());
+    assert_eq!(node.ready["http"], Value::Null);
+    assert!(!node.text("tcp").ends_with(":0"));
+    assert_eq!(node.ready["listen"].as_array().unwrap().len(), 1);
+    assert!(node.text("ticket").starts_with("clawmesh1"));
+    let keys: Vec<&String> = node.ready.as_object().unwrap().keys().collect();
+    assert_eq!(keys.len(), 10, "{keys:?}");
+    let mut agent = Agent::open(&node);
+    agent.say("hello");
+    assert_eq!(node.status()["agents"], 1);
+    assert!(node.status()["store_bytes"].as_u64().unwrap() > 0);
+    let took = node.stop();
+    assert!(took < Duration::from_secs(3), "{took:?}");
+    assert!(!socket.exists());
+    assert!(!dir.path().join("run.json").exists());
+}
+
+#[test]
+fn one_data_directory_has_one_node() {
+    let dir = temp();
+    let node = up(dir.path(), &[]);
+    let text = refused(dir.path(), &["--no-auth"]);
+    assert!(text.contains("--data-dir") && text.contains(node.text("data_dir")), "{text}");
+    Agent::open(&node).say("the first one is unharmed");
+}
+
+#[test]
+fn what_is_busy_names_its_flag() {
+    let (first, second) = (temp(), temp());
+    let node = up(first.path(), &[]);
+    for flag in ["--tcp", "--http"] {
+        let text = refused(second.path(), &["--no-auth", flag, node.text(&flag[2..])]);
+        assert!(text.starts_with(&format!("error: {flag} ")), "{text}");
+    }
+    let listen = node.ready["listen"][0].as_str().unwrap();
+    let text = refused(second.path(), &["--no-auth", "--listen", listen]);
+    assert!(text.starts_with("error: --listen "), "{text}");
+    let text = refused(second.path(), &["--no-auth", "--join", &node.text("ticket")[..60]]);
+    assert!(text.starts_with("error: --join"), "{text}");
+    let key = second.path().join("is-a-directory");
+    fs::create_dir_all(&key).unwrap();
+    let text = refused(second.path(), &["--key-file", key.to_str().unwrap()]);
+    assert!(text.starts_with("error: --key-file "), "{text}");
+}
+
+#[test]
+fn kill_and_restart_keep_what_was_acknowledged() {
+    let dir = temp();
+    let node = up(dir.path(), &[]);
+    let mut agent = Agent::open(&node);
+    let said: Vec<(u64, String)> = (0..20)
+        .map(|i| {
+            let content = format!("message {i}");
+            (agent.say(&content), content)
+        })
+        .collect();
+    let name = node.text("node_id").to_owned();
+    node.kill();
+    let invited = ask(&["invite", "--data-dir", dir.path().to_str().unwrap()]);
+    assert!(invited.stdout.starts_with(b"clawmesh1"));
+    assert!(String::from_utf8_lossy(&invited.stderr).contains("--listen 0.0.0.0:9231"));
+    let node = up(dir.path(), &[]);
+    assert_eq!(node.text("node_id"), name);
+    let mut agent = Agent::open(&node);
+    assert_eq!(agent.lobby(), said);
+    let next = agent.say("and on");
+    assert!(next > said[19].0, "{next}");
+}
+
+#[test]
+fn a_ticket_joins_two_nodes_and_another_one_is_refused_then() {
+    let dirs = [temp(), temp(), temp()];
+    let first = up(dirs[0].path(), &[]);
+    let second = up(dirs[1].path(), &["--join", first.text("ticket")]);
+    assert_eq!(first.text("mesh_id"), second.text("mesh_id"));
+    second.until_connected();
+    let (mut one, mut two) = (Agent::open(&first), Agent::open(&second));
+    let here = (one.say("from the first"), "from the first".to_owned());
+    until("the message is at the second", || two.lobby() == [here.clone()]);
+    let there = (two.say("from the second"), "from the second".to_owned());
+    until("and back", || one.lobby() == [here.clone(), there.clone()]);
+    assert_ne!(here.0, there.0);
+
+    // The ticket is remembered, also when the node is killed.
+    second.kill();
+    let second = up(dirs[1].path(), &[]);
+    second.until_connected();
+    assert!(second.stop() < Duration::from_secs(3));
+    let other = up(dirs[2].path(), &[]);
+    let text = refused(dirs[1].path(), &["--no-auth", "--join", other.text("ticket")]);
+    assert!(text.contains("already belongs to another mesh; use another --data-dir"), "{text}");
+    let again = up(dirs[1].path(), &["--join", first.text("ticket")]);
+    again.until_connected();
+}
+
+#[test]
+fn a_node_that_joins_late_keeps_its_rooms_and_gets_the_others() {
+    let dirs = [temp(), temp()];
+    let first = up(dirs[0].path(), &[]);
+    let mut one = Agent::open(&first);
+    let mut meshes = vec![(one.say("of the mesh"), "of the mesh".to_owned())];
+    let alone = up(dirs[1].path(), &["--name", "loner"]);
+    let mut two = Agent::open(&alone);
+    for i in 0..5 {
+        two.say(&format!("own {i}"));
+    }
+    let own = two.lobby();
+    assert!(alone.stop() < Duration::from_secs(3));
+
+    let joined = up(dirs[1].path(), &["--name", "loner", "--join", first.text("ticket")]);
+    joined.until_connected();
+    let mut two = Agent::open(&joined);
+    until("the mesh's lobby", || two.lobby() == meshes);
+    let rooms = two.call("list_rooms", json!({})).unwrap();
+    let rooms = rooms["rooms"].as_array().unwrap();
+    let archived = rooms.iter().find(|it| it["name"] == "lobby (loner)").unwrap();
+    let page = json!({"room_id": archived["room_id"], "limit": 100});
+    let kept = two.call("get_history", page).unwrap();
+    let kept: Vec<&str> = kept["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|it| it["content"].as_str())
+        .collect();
+    assert_eq!(kept, own.iter().map(|(_, content)| content).collect::<Vec<_>>());
+    let said = json!({"room_id": archived["room_id"], "content": "too late"});
+    assert!(two.call("send_message", said).is_err());
+    // Its clients' cursors go on working: what comes now has a number above all they saw.
+    let next = two.say("with both");
+    assert!(next > own.last().unwrap().0, "{next}");
+    meshes.push((next, "with both".to_owned()));
+    until("everywhere the same", || one.lobby() == meshes);
+}
+
+#[test]
+fn a_rotated_key_is_in_force_at_once() {
+    let dir = temp();
+    let key = dir.path().join("keys/auth.key");
+    let data = dir.path().join("data");
+    let node = up_keyed(&data, &["--key-file", key.to_str().unwrap()]);
+    let old = fs::read_to_string(&key).unwrap();
+    let place = ["--data-dir", data.to_str().unwrap()];
+    let shown = ask(&[&["key", "show"][..], &place].concat());
+    assert_eq!(String::from_utf8(shown.stdout).unwrap(), old);
+    Agent::register(node.text("tcp"), old.trim()).unwrap();
+    assert!(Agent::register(node.text("tcp"), "wrong").is_err());
+
+    ask(&[&["key", "rotate"][..], &place].concat());
+    let new = fs::read_to_string(&key).unwrap();
+    assert_ne!(new, old);
+    Agent::register(node.text("tcp"), new.trim()).unwrap();
+    assert!(Agent::register(node.text("tcp"), old.trim()).is_err());
+}
+
+#[test]
+fn status_of_nobody_says_what_to_do() {
+    let dir = temp();
+    let check = |arguments: &[&str], expect: &str| {
+        let output = clawmeshd(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(expect) && text.lines().count() == 1, "{text}");
+    };
+    let here = dir.path().to_str().unwrap();
+    check(&["status", "--data-dir", here], "no node runs on");
+    check(&["invite", "--data-dir", here], "no node was ever started");
+    check(&["status", "--data-dir", "/no/such"], "there is no node at");
+}
