@@ -1,5 +1,7 @@
 //! The daemon from the outside: real processes, real sockets, real signals.
 
+#![allow(clippy::unwrap_used, reason = "a test says by panicking what went wrong")]
+
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
