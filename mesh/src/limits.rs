@@ -92,6 +92,8 @@ pub const ASK_AFTER: Duration = Duration::from_millis(500);
 pub const ASK_EVERY_MAX: Duration = Duration::from_secs(2);
 /// An author's node claims when its entry has had no number for this long, whatever its rank.
 pub const NUMBER_WITHIN: Duration = Duration::from_secs(3);
+/// Any node asks for a number for an entry that has had none for this long.
+pub const FORLORN_AFTER: Duration = Duration::from_secs(6);
 /// A node that was not called for this long was itself paused.
 pub const PAUSED_AFTER: Duration = Duration::from_secs(1);
 /// A node that was not stopped cleanly and hears nobody for this long opens a new era.

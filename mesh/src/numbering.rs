@@ -11,7 +11,7 @@ use std::{
 use crate::{
     batch::{EraRecord, Foretold},
     entry::{EraClaimed, Facts, Reached, Said},
-    id::{At, LogId},
+    id::{At, LogId, NodeId},
     limits::CUT_ERAS_MAX,
     number::{Era, Number},
 };
@@ -60,6 +60,8 @@ pub(crate) struct EraState {
     pub(crate) cut_at: u64,
     /// Since when its next item's content is missing.
     pub(crate) missing_since: Option<Duration>,
+    /// Its sequencer forked its log: no more items come.
+    ended: bool,
     dirty: bool,
 }
 
@@ -225,6 +227,13 @@ impl Numbering {
         }
     }
 
+    /// This author's eras get no more items.
+    pub(crate) fn end_eras_of(&mut self, author: NodeId) {
+        for state in self.eras.values_mut() {
+            state.ended |= state.record.sequencer.author == author;
+        }
+    }
+
     /// The next item of `era` is dealt with.
     pub(crate) fn step(&mut self, era: Era) {
         let Some(state) = self.edit(era) else { return };
@@ -239,7 +248,8 @@ impl Numbering {
 
 impl EraState {
     fn new(record: EraRecord, dirty: bool) -> EraState {
-        EraState { record, items: VecDeque::new(), cut_at: 0, missing_since: None, dirty }
+        let items = VecDeque::new();
+        EraState { record, items, cut_at: 0, missing_since: None, ended: false, dirty }
     }
 }
 

@@ -201,27 +201,31 @@ impl Room {
                 Body::Ordered(it) => {
                     let now = self.numbering.eras.get(&it.era).map(|era| era.record.sequencer);
                     reached.insert(it.era, it.first.saturating_add(count(&it)).saturating_sub(1));
-                    opened.get(&it.era).copied().or(now) == Some(log)
+                    opened.get(&it.era).copied().or(now) == Some(log) || self.is_void(cx, it.era)
                 }
                 Body::EraClaimed(it) => {
                     let lane = it.era.lane().unwrap_or(u32::MAX);
                     let in_lane =
                         cx.lanes.get(&log.author).is_some_and(|lanes| lanes.contains(&lane));
                     let here = |era: Era| {
-                        self.numbering.eras.contains_key(&era) || opened.contains_key(&era)
+                        self.numbering.eras.contains_key(&era)
+                            || opened.contains_key(&era)
+                            || self.is_void(cx, era)
                     };
                     let ready = in_lane
                         && here(it.after)
                         && it.cut.iter().all(|cut| {
                             let brought = reached.get(&cut.era).copied().unwrap_or(0);
-                            here(cut.era) && self.numbering.known(cut.era).max(brought) >= cut.n
+                            let reached = self.numbering.known(cut.era).max(brought) >= cut.n;
+                            here(cut.era) && (reached || self.is_void(cx, cut.era))
                         });
                     opened.insert(it.era, log);
                     ready
                 }
                 Body::HandedOver(it) => {
                     let now = self.numbering.eras.get(&it.era).map(|era| era.record.sequencer);
-                    let ready = opened.get(&it.era).copied().or(now) == Some(log);
+                    let ready = opened.get(&it.era).copied().or(now) == Some(log)
+                        || self.is_void(cx, it.era);
                     opened.insert(it.era, it.to);
                     ready
                 }
@@ -474,8 +478,11 @@ impl Room {
             it.era.c() == it.after.c() + 1 || (self.record.ephemeral && it.era.c() > it.after.c());
         let sane = it.era.is_valid()
             && it.cut.len() <= CUT_ERAS_MAX
-            && self.numbering.eras.contains_key(&it.after)
-            && it.cut.iter().all(|cut| cut.era < it.era && cut.n <= self.numbering.known(cut.era));
+            && (self.numbering.eras.contains_key(&it.after) || self.is_void(cx, it.after))
+            && it.cut.iter().all(|cut| {
+                let reached = cut.n <= self.numbering.known(cut.era);
+                cut.era < it.era && (reached || self.is_void(cx, cut.era))
+            });
         if !(in_lane && follows && sane) {
             cx.faults.void += 1;
         } else if !self.numbering.open(it, author) {
@@ -526,7 +533,7 @@ impl Room {
     fn deliver_item(&mut self, cx: &mut Context, number: Number, at: At) -> bool {
         let era = number.era();
         if number > self.record.tip {
-            if self.is_missing(at) {
+            if self.is_missing(cx, at) {
                 if let Some(state) = self.numbering.eras.get_mut(&era) {
                     state.missing_since.get_or_insert(cx.now.mono);
                 }
@@ -541,13 +548,25 @@ impl Room {
         true
     }
 
-    /// Not held, though it may still come.
-    pub(crate) fn is_missing(&self, at: At) -> bool {
+    /// Not held, though it may still come: of an author that forked nothing does.
+    pub(crate) fn is_missing(&self, cx: &Context, at: At) -> bool {
         if at.log == LogIx::MAX {
             return false;
         }
         let log = self.logs.get(at.log);
-        at.seq > log.head && log.fork.is_none_or(|fork| at.seq < fork)
+        at.seq > log.head && !cx.forked.contains(&log.id.author)
+    }
+
+    /// An era of an author that forked, or one that nothing is known of here and that can only be
+    /// such an author's. Others may have built on it before they knew; what they wrote is accepted
+    /// all the same, or their logs would be cut for ever.
+    fn is_void(&self, cx: &Context, era: Era) -> bool {
+        match self.numbering.eras.get(&era) {
+            Some(known) => cx.forked.contains(&known.record.sequencer.author),
+            None => era.lane().is_some_and(|lane| {
+                cx.forked.iter().any(|it| cx.lanes.get(it).is_some_and(|it| it.contains(&lane)))
+            }),
+        }
     }
 
     fn deliver_entry(&mut self, cx: &mut Context, number: Number, at: At, entry: Undelivered) {
@@ -603,9 +622,14 @@ impl Room {
                 cx.warm_bytes -= entry.body_bytes;
             }
         }
-        self.pending.forget_author(cx, log.author);
-        cx.active.insert(self.id);
         self.deliver(cx);
+    }
+
+    /// Nothing more is accepted from this author, here or anywhere; its eras end where they are.
+    pub(crate) fn shut_out(&mut self, cx: &mut Context, author: NodeId) {
+        self.pending.forget_author(cx, author);
+        self.numbering.end_eras_of(author);
+        cx.active.insert(self.id);
     }
 
     // Numbering what needs it.

@@ -11,8 +11,8 @@ use crate::{
     entry::{Body, DedupId, EraClaimed, HandedOver},
     id::{At, LogId, NodeId},
     limits::{
-        ASK_ENTRIES_MAX, ASK_EVERY_MAX, CLAIM_EVERY, DEDUP_FOR, DEDUP_IDS_MAX, HOLE_AFTER,
-        HOLE_AFTER_SILENCE, NUMBER_WITHIN, ROAM_ERAS_AHEAD_MAX,
+        ASK_ENTRIES_MAX, ASK_EVERY_MAX, CLAIM_EVERY, DEDUP_FOR, DEDUP_IDS_MAX, FORLORN_AFTER,
+        HOLE_AFTER, HOLE_AFTER_SILENCE, NUMBER_WITHIN, ROAM_ERAS_AHEAD_MAX,
     },
     liveness::{Liveness, Verdict},
     message::{Message, Span},
@@ -236,8 +236,14 @@ impl Room {
         let (now, tip, mine) = (cx.now.mono, self.tip(), self.logs.ix(self.mine));
         let (mut late, mut unnumbered) = (Vec::new(), false);
         for (at, it) in &mut self.numbering.undelivered {
-            let own = it.is_unnumbered() && Some(at.log) == mine;
-            if (it.is_late(tip) || own) && now >= it.ask_at && late.len() < ASK_ENTRIES_MAX {
+            // Normally its author sees to it that an entry gets a number; whoever has waited this
+            // long knows of none that others do, because its giver forked.
+            let forlorn = it.is_unnumbered() && now >= it.since + FORLORN_AFTER;
+            let own = it.is_unnumbered() && Some(at.log) == mine && !forlorn;
+            if (it.is_late(tip) || own || forlorn)
+                && now >= it.ask_at
+                && late.len() < ASK_ENTRIES_MAX
+            {
                 it.ask_step = (it.ask_step * 2).min(ASK_EVERY_MAX);
                 it.ask_at = now + it.ask_step;
                 unnumbered |= own;
@@ -377,7 +383,7 @@ impl Room {
                 continue;
             };
             let NextItem::Item(_, at) = self.numbering.next_item(era) else { continue };
-            if !self.is_missing(at) {
+            if !self.is_missing(cx, at) {
                 continue;
             }
             self.ask_all(cx, live);

@@ -75,6 +75,9 @@ impl Engine {
             let (id, dedups) = (stored.room, std::mem::take(&mut stored.dedups));
             let mine = LogId { author: self.cx.me, incarnation: 0 };
             let mut room = Room::restore(&mut self.cx, stored, mine);
+            for author in self.cx.forked.clone() {
+                room.shut_out(&mut self.cx, author);
+            }
             for (dedup, at, wall_ms, number) in dedups {
                 room.sequencing.sent.insert(dedup, at, wall_ms);
                 if let Some(number) = number {

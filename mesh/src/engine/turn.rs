@@ -151,8 +151,7 @@ impl Engine {
         self.cx.broadcast(Some(room), Message::Fork(*certificate, run));
         self.cx.forked.insert(log.author);
         for it in self.rooms.values_mut() {
-            it.pending.forget_author(&mut self.cx, log.author);
-            self.cx.active.insert(it.id);
+            it.shut_out(&mut self.cx, log.author);
         }
         if let Some(it) = self.rooms.get_mut(&room) {
             it.quarantine(&mut self.cx, log, seq);

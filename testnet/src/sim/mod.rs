@@ -5,6 +5,8 @@
 
 mod agents;
 pub mod dice;
+#[cfg(test)]
+mod forks;
 pub mod network;
 mod node;
 pub mod plan;
@@ -119,10 +121,16 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
 fn numbers_agree_again(world: &mut World, nodes: &[NodeId]) -> Result<(), Broken> {
     let lobby = RoomId::lobby(world.secret.mesh_id());
     let before = world.promises.seen(nodes[0], lobby);
+    world.everybody_joins();
+    let until = world.now + Duration::from_millis(500);
+    world.run_until(until)?;
     world.everybody_speaks();
     let until = world.now + Duration::from_secs(3);
     world.run_until(until)?;
     world.promises.complete(nodes, lobby)?;
+    if world.promises.seen(nodes[0], lobby).len() < before.len() + nodes.len() {
+        return promises::broken("complete", "nobody could speak after the heal".to_owned());
+    }
     world.promises.agree(nodes, lobby, |entry| !before.contains(entry))
 }
 

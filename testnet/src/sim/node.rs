@@ -218,3 +218,17 @@ impl Node {
         self.paused_until.max(self.stalled_until).max(self.busy_until)
     }
 }
+
+#[cfg(test)]
+impl Node {
+    /// What its disk holds now.
+    pub(super) fn image(&self) -> Vec<u8> {
+        self.disk.image()
+    }
+
+    /// Its disk is replaced by an old copy, as from a backup.
+    pub(super) fn restore(&mut self, image: Vec<u8>) {
+        self.exit();
+        self.disk = CrashingBackend::of(image, 0);
+    }
+}

@@ -80,6 +80,11 @@ pub struct World {
     pub(super) next_call: u64,
     pub(super) messages: u64,
     trace: bool,
+    /// Nodes whose promises are not judged: their disks were tampered with.
+    exempt: BTreeSet<NodeId>,
+    /// A call of a test, and its answer.
+    #[cfg(test)]
+    pub(super) probe: Option<(CallId, Option<Outcome>)>,
 }
 
 impl World {
@@ -129,6 +134,9 @@ impl World {
             next_call: 0,
             messages: 0,
             trace,
+            exempt: BTreeSet::new(),
+            #[cfg(test)]
+            probe: None,
         };
         world.network.weather = world.plan.weather;
         world.begin().map(|()| world)
@@ -294,6 +302,9 @@ impl World {
                 }
                 Change::Number { room, number, at, fate } => {
                     let entry = self.entry(node, *room, *at)?;
+                    if self.exempt.contains(&entry.0.author) || self.exempt.contains(&id) {
+                        continue;
+                    }
                     self.promises.named(*room, *number, entry)?;
                     match fate {
                         Fate::Assigned => {}
@@ -483,7 +494,8 @@ impl World {
         }
         self.say(|| format!("node{node}: starts"));
         self.nodes[node].start(self.now);
-        for (room, stored) in self.nodes[node].deliveries() {
+        let judged = !self.exempt.contains(&self.nodes[node].id);
+        for (room, stored) in self.nodes[node].deliveries().into_iter().filter(|_| judged) {
             self.promises.restarted(self.nodes[node].id, room, &stored)?;
         }
         self.wakes[node] = None;
@@ -598,12 +610,47 @@ impl World {
         CallId(self.next_call)
     }
 
+    pub(super) fn is_exempt(&self, node: usize) -> bool {
+        self.exempt.contains(&self.nodes[node].id)
+    }
+
+    #[cfg(test)]
+    fn is_probe(&mut self, call: CallId, result: &Result<Outcome, Refused>) -> bool {
+        match &mut self.probe {
+            Some((probe, answer)) if *probe == call => {
+                *answer = result.clone().ok();
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// A node comes back with another disk. Its own promises are off from then on.
+    #[cfg(test)]
+    pub(super) fn replace_disk(&mut self, node: usize, image: Vec<u8>) {
+        self.exempt.insert(self.nodes[node].id);
+        self.nodes[node].restore(image);
+        self.went_down(node);
+        self.start(node).expect("a copy opens");
+    }
+
+    #[cfg(test)]
+    pub(super) fn isolate(&mut self, node: usize) {
+        let groups: Vec<usize> = (0..self.nodes.len()).map(|i| usize::from(i == node)).collect();
+        self.network.split(&groups);
+        self.notice_all();
+    }
+
     fn replied(
         &mut self,
         node: usize,
         call: CallId,
         result: Result<Outcome, Refused>,
     ) -> Result<(), Broken> {
+        #[cfg(test)]
+        if self.is_probe(call, &result) {
+            return Ok(());
+        }
         if let Ok(Outcome::Said(said)) = &result
             && let Some(room) = self.agents.said_in(call)
         {
@@ -621,7 +668,9 @@ impl World {
             };
             let id = self.nodes[node].id;
             let entry = (row.log, row.at.seq);
-            self.promises.acknowledged(id, room, entry, said.number);
+            if !self.exempt.contains(&id) {
+                self.promises.acknowledged(id, room, entry, said.number);
+            }
         }
         self.agent_replied(node, call, result)
     }

@@ -1,0 +1,106 @@
+//! A node that comes back with an old disk and goes on where it was then: its logs fork.
+
+use std::time::Duration;
+
+use mesh::{
+    Input,
+    command::{Command, Outcome},
+    id::{NodeId, RoomId},
+};
+
+use super::{Plan, World, network::Weather, promises::Broken};
+
+const FORKED: usize = 1;
+
+fn plan() -> Plan {
+    Plan {
+        nodes: 4,
+        gossip: true,
+        era_capacity: None,
+        faults: Vec::new(),
+        faults_end: Duration::from_secs(30),
+        calm: false,
+        weather: Weather::CALM,
+        act_every: Duration::from_millis(20),
+    }
+}
+
+fn run(world: &mut World, seconds: u64) -> Result<(), Broken> {
+    let until = world.now + Duration::from_secs(seconds);
+    world.run_until(until)
+}
+
+/// Who a node says has forked, and how many forks it counts.
+fn forked(world: &mut World, node: usize) -> Vec<NodeId> {
+    let call = world.call();
+    world.probe = Some((call, None));
+    world.give(node, Input::Command { call, command: Command::Status });
+    run(world, 1).expect("no promise is touched");
+    match world.probe.take() {
+        Some((_, Some(Outcome::Status(status)))) => status.forked,
+        other => panic!("node{node} did not say: {other:?}"),
+    }
+}
+
+/// Writes, copies the disk, writes on, and comes back with the copy, alone at first.
+fn world_with_a_fork(seed: u64) -> World {
+    let mut world = World::new(seed, plan(), false).expect("it starts");
+    run(&mut world, 4).expect("calm");
+    let old = world.nodes[FORKED].image();
+    run(&mut world, 4).expect("calm");
+    world.isolate(FORKED);
+    world.replace_disk(FORKED, old);
+    // It hears nobody, so it goes on writing where its old disk ends: a second history.
+    run(&mut world, 6).expect("names and rising are about other nodes");
+    world.calm_down().expect("all start");
+    run(&mut world, 10).expect("others keep every promise");
+    world
+}
+
+#[test]
+fn a_fork_is_found_and_told_by_everybody_and_stops_nobody_else() {
+    for seed in 0..4 {
+        let mut world = world_with_a_fork(seed);
+        let author = world.nodes[FORKED].id;
+        for node in (0..4).filter(|node| *node != FORKED) {
+            assert_eq!(forked(&mut world, node), vec![author], "seed {seed}, node{node}");
+        }
+        world.quiet = true;
+        run(&mut world, 2).expect("others keep every promise");
+        // What others write is delivered by all others, under one number.
+        let lobby = RoomId::lobby(world.secret.mesh_id());
+        let others: Vec<NodeId> =
+            world.nodes.iter().map(|it| it.id).filter(|id| *id != author).collect();
+        let before = world.promises.seen(others[0], lobby);
+        world.everybody_joins();
+        run(&mut world, 1).expect("others keep every promise");
+        world.everybody_speaks();
+        run(&mut world, 10).expect("others keep every promise");
+        let after = world.promises.seen(others[0], lobby);
+        assert!(
+            after.len() >= before.len() + 6,
+            "seed {seed}: {} to {}",
+            before.len(),
+            after.len()
+        );
+        world
+            .promises
+            .agree(&others, lobby, |entry| entry.0.author != author && !before.contains(entry))
+            .unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
+        for other in &others {
+            let mine: Vec<_> = world.promises.seen(*other, lobby).into_iter().collect();
+            let theirs: Vec<_> = after.iter().copied().collect();
+            let honest = |it: Vec<super::promises::Entry>| {
+                it.into_iter().filter(|entry| entry.0.author != author).collect::<Vec<_>>()
+            };
+            assert_eq!(honest(mine), honest(theirs), "seed {seed}");
+        }
+        for other in &others {
+            let i = world.index(*other).expect("it is one of them");
+            let running = world.nodes[i].running.as_ref().expect("it runs");
+            let evidence = running.reader.evidence().expect("a sound store reads");
+            assert!(!evidence.is_empty(), "seed {seed}: node{i} keeps no evidence");
+            assert!(evidence.iter().all(|(seal, _)| seal.log.author == author));
+        }
+    }
+}
