@@ -10,6 +10,7 @@ use crate::{
     context::Fact,
     entry::{Body, RoomCreated},
     id::{AgentId, At, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
+    limits::{AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX},
     number::Number,
 };
 
@@ -117,7 +118,13 @@ impl Directory {
         match fact.body {
             Body::RoomCreated(created) => {
                 let id = room_id(mesh, fact.room, fact.log, fact.at.seq);
-                if created.room != id || self.rooms.contains_key(&id) {
+                let fits = !created.name.is_empty()
+                    && created.name.len() <= NAME_BYTES_MAX
+                    && created
+                        .description
+                        .as_ref()
+                        .is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX);
+                if created.room != id || !fits || self.rooms.contains_key(&id) {
                     return Learned::Nothing;
                 }
                 self.by_source.insert(source, Key::Room(id));
@@ -128,7 +135,7 @@ impl Directory {
                 self.rooms.insert(id, room);
                 Learned::Rooms(self.of_name(&name))
             }
-            Body::AgentClaimed(claim) => {
+            Body::AgentClaimed(claim) if claim.agent.len() <= AGENT_ID_BYTES_MAX => {
                 self.by_source.insert(source, Key::Agent(claim.agent.clone()));
                 let known = self.claims.entry(claim.agent).or_default();
                 if known.iter().all(|it| it.source != source) {
@@ -139,14 +146,16 @@ impl Directory {
             }
             Body::NodeAdmitted(it) => {
                 let node = fact.log.author;
-                self.node_names.insert(node, it.name);
+                let name = it.name.chars().take(NAME_BYTES_MAX / 4).collect();
+                self.node_names.insert(node, name);
                 let lanes = self.lanes.entry(node).or_default();
                 lanes.push((standing, it.lane));
                 lanes.sort();
                 lanes.dedup();
                 Learned::Lane(node)
             }
-            Body::Chat(_)
+            Body::AgentClaimed(_)
+            | Body::Chat(_)
             | Body::Thinking(_)
             | Body::Ordered(_)
             | Body::EraClaimed(_)
@@ -279,4 +288,121 @@ impl Directory {
 /// Whether two rooms of one name are in each other's way.
 fn collide(a: &RoomCreated, b: &RoomCreated) -> bool {
     (a.public && b.public) || a.owner == b.owner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        entry::{AgentClaimed, Facts, NodeAdmitted},
+        number::Era,
+    };
+
+    const MESH: MeshId = MeshId([9; 16]);
+    const DIRECTORY: RoomId = RoomId([7; 16]);
+
+    fn log(author: u8) -> LogId {
+        LogId { author: NodeId([author; 32]), incarnation: 0 }
+    }
+
+    fn fact(author: u8, seq: u64, body: Body) -> Fact {
+        let facts = Facts { clock: seq, wall_ms: 0, kind: 33, visible: true };
+        let at = At { log: u32::from(author), seq };
+        Fact { room: DIRECTORY, at, log: log(author), facts, body }
+    }
+
+    /// A public room called "plan", by the first entry of this author's log.
+    fn plan(author: u8) -> Fact {
+        let room = room_id(MESH, DIRECTORY, log(author), 1);
+        let created = RoomCreated {
+            room,
+            name: "plan".to_owned(),
+            description: None,
+            parent: None,
+            public: true,
+            encrypted: false,
+            owner: KeyPrint([author; 16]),
+            created_by: "agent".into(),
+        };
+        fact(author, 1, Body::RoomCreated(created))
+    }
+
+    fn id(author: u8) -> RoomId {
+        room_id(MESH, DIRECTORY, log(author), 1)
+    }
+
+    #[test]
+    fn of_two_rooms_of_one_name_the_lower_number_keeps_it_in_whatever_order_they_come() {
+        let other = Era::new(1, 5).expect("an era");
+        let cases = [
+            (Number(4), Number(9), Named::Void),
+            (Number(4), other.number(1), Named::Name("plan (02020202)".into())),
+        ];
+        for (first, second, loser) in cases {
+            for swap in [false, true] {
+                let mut directory = Directory::default();
+                let mut facts = vec![(plan(1), first), (plan(2), second)];
+                if swap {
+                    facts.reverse();
+                }
+                for (fact, number) in facts {
+                    directory.learn(MESH, fact, Some(number));
+                }
+                assert_eq!(directory.name(id(1)), Named::Name("plan".into()), "{first:?}");
+                assert_eq!(directory.name(id(2)), loser, "{second:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_room_has_no_name_before_it_has_a_number() {
+        let mut directory = Directory::default();
+        directory.learn(MESH, plan(1), None);
+        assert_eq!(directory.name(id(1)), Named::NotYet);
+        assert!(directory.is_taken("plan", KeyPrint([5; 16])), "nobody else may ask for it");
+        let fact = plan(1);
+        directory.renumber((fact.room, fact.at), Number(3));
+        assert_eq!(directory.name(id(1)), Named::Name("plan".into()));
+    }
+
+    #[test]
+    fn nobody_can_create_a_room_under_an_id_that_is_not_theirs() {
+        let mut directory = Directory::default();
+        let mut stolen = plan(2);
+        if let Body::RoomCreated(created) = &mut stolen.body {
+            created.room = id(1);
+        }
+        assert_eq!(directory.learn(MESH, stolen, Some(Number(1))), Learned::Nothing);
+        assert!(directory.room(id(1)).is_none());
+    }
+
+    #[test]
+    fn an_agent_id_belongs_to_the_claim_with_the_lowest_number() {
+        let claim = |author, key| {
+            let body = AgentClaimed { agent: "me".into(), key: KeyPrint([key; 16]) };
+            fact(author, 1, Body::AgentClaimed(body))
+        };
+        let mut directory = Directory::default();
+        directory.learn(MESH, claim(1, 1), None);
+        assert_eq!(directory.owner("me"), Some((KeyPrint([1; 16]), false)));
+        directory.learn(MESH, claim(2, 2), Some(Number(7)));
+        assert_eq!(directory.owner("me"), Some((KeyPrint([2; 16]), true)));
+        directory.renumber((DIRECTORY, At { log: 1, seq: 1 }), Number(6));
+        assert_eq!(directory.owner("me"), Some((KeyPrint([1; 16]), true)));
+        directory.forget(DIRECTORY, log(1), 1);
+        assert_eq!(directory.owner("me"), Some((KeyPrint([2; 16]), true)));
+    }
+
+    #[test]
+    fn of_two_equal_lanes_the_later_one_has_to_be_drawn_again() {
+        let admitted = |author, seq| {
+            let body = NodeAdmitted { lane: 5, name: String::new() };
+            fact(author, seq, Body::NodeAdmitted(body))
+        };
+        let mut directory = Directory::default();
+        directory.learn(MESH, admitted(1, 1), None);
+        directory.learn(MESH, admitted(2, 2), None);
+        assert!(!directory.lane_clashes(NodeId([1; 32])));
+        assert!(directory.lane_clashes(NodeId([2; 32])));
+    }
 }

@@ -193,3 +193,98 @@ pub(crate) fn first_8(hash: Hash) -> u64 {
     out.copy_from_slice(&hash[..8]);
     u64::from_be_bytes(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        entry::Facts,
+        id::{MeshId, NodeId},
+        identity::Identity,
+        run::{Carried, Run, RunEntry},
+    };
+
+    const MESH: MeshId = MeshId([1; 16]);
+    const ROOM: RoomId = RoomId([2; 16]);
+
+    /// A sealed run of one author: entries from `first` on with these clocks.
+    fn run(first: u64, backlink: Hash, clocks: &[u64]) -> Verified {
+        let identity = Identity::from_seed(&[5; 32]);
+        let entry = |clock: &u64| RunEntry {
+            facts: Facts { clock: *clock, wall_ms: 0, kind: 1, visible: true },
+            body: Carried::Here(vec![0].into()),
+        };
+        let log = LogId { author: identity.node_id(), incarnation: 0 };
+        let entries = clocks.iter().map(entry).collect();
+        let run = Run { room: ROOM, log, first, backlink, entries, seal: [0; 64] };
+        run.seal(MESH, &identity)
+    }
+
+    fn accept(logs: &mut Logs, run: &Verified) {
+        let ix = logs.ensure(run.run().log).expect("there is room");
+        logs.advance(
+            ix,
+            run.run().last(),
+            run.run().entries.last().expect("not empty").facts.clock,
+        );
+        let seal = run.certificate();
+        let record = logs.edit(ix);
+        (record.hash, record.seal) = (seal.hash, seal.seal);
+    }
+
+    #[test]
+    fn a_run_is_next_old_ahead_or_a_fork() {
+        let mut logs = Logs::default();
+        let first = run(1, [0; 32], &[1, 2]);
+        assert_eq!(logs.place(ROOM, &first, false), Place::Next(0));
+        accept(&mut logs, &first);
+        let head = first.certificate().hash;
+        assert_eq!(logs.place(ROOM, &first, false), Place::Old);
+        assert_eq!(logs.place(ROOM, &run(3, head, &[3]), false), Place::Next(0));
+        assert_eq!(logs.place(ROOM, &run(4, head, &[4]), false), Place::Gap);
+        // The same beginning under a later seal: only the rest is new.
+        assert_eq!(logs.place(ROOM, &run(1, [0; 32], &[1, 2, 3]), false), Place::Next(2));
+        // Another history: both are signed, so both cannot be of an honest author.
+        let other = run(1, [0; 32], &[1, 9]);
+        let Place::Fork(seal) = logs.place(ROOM, &other, false) else { panic!("a fork") };
+        assert_eq!((seal.seq, seal.hash), (2, head));
+        assert!(seal.verify() && other.hash_at(2).is_some_and(|hash| hash != head));
+        assert!(matches!(logs.place(ROOM, &run(3, [7; 32], &[3]), false), Place::Fork(_)));
+        assert_eq!(Logs::default().place(ROOM, &run(1, [7; 32], &[1]), false), Place::Bad);
+    }
+
+    #[test]
+    fn clocks_rise_and_do_not_leap() {
+        let mut logs = Logs::default();
+        let first = run(1, [0; 32], &[CLOCK_START_MAX]);
+        assert_eq!(logs.place(ROOM, &first, false), Place::Next(0), "a newcomer to a long room");
+        assert_eq!(logs.place(ROOM, &run(1, [0; 32], &[CLOCK_START_MAX + 1]), false), Place::Bad);
+        let first = run(1, [0; 32], &[5]);
+        accept(&mut logs, &first);
+        let head = first.certificate().hash;
+        assert_eq!(logs.place(ROOM, &run(2, head, &[5]), false), Place::Bad);
+        assert_eq!(logs.place(ROOM, &run(2, head, &[5 + CLOCK_STEP_MAX]), false), Place::Next(0));
+        assert_eq!(logs.place(ROOM, &run(2, head, &[6 + CLOCK_STEP_MAX]), false), Place::Bad);
+    }
+
+    #[test]
+    fn digests_are_equal_when_frontiers_are_whatever_the_order() {
+        let id = |author: u8| LogId { author: NodeId([author; 32]), incarnation: 0 };
+        let (mut a, mut b) = (Logs::default(), Logs::default());
+        for author in [1, 2] {
+            let ix = a.ensure(id(author)).expect("there is room");
+            a.advance(ix, 7, 7);
+        }
+        for author in [3, 2, 1] {
+            let ix = b.ensure(id(author)).expect("there is room");
+            if author != 3 {
+                b.advance(ix, 3, 3);
+                b.advance(ix, 7, 7);
+            }
+        }
+        assert_eq!(a.digest(), b.digest(), "a log that is empty makes no difference");
+        let ix = b.ensure(id(3)).expect("there is room");
+        b.advance(ix, 1, 1);
+        assert_ne!(a.digest(), b.digest());
+    }
+}

@@ -296,14 +296,15 @@ impl Room {
             return;
         }
         let mut give = Vec::new();
+        // However much is asked for, no more is looked at than may be given at once.
+        let mut left = ASK_ENTRIES_MAX;
         for span in spans {
             let Some(log) = self.logs.ix(span.log) else { continue };
             let upto = span.upto.min(self.logs.get(log).head);
-            for seq in span.after.saturating_add(1)..=upto {
+            for seq in (span.after.saturating_add(1)..=upto).take(left) {
+                left -= 1;
                 let at = At { log, seq };
-                if self.highest_issued(at).is_none_or(|number| number <= tip)
-                    && give.len() < ASK_ENTRIES_MAX
-                {
+                if self.highest_issued(at).is_none_or(|number| number <= tip) {
                     give.push(at);
                 }
             }

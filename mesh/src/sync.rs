@@ -15,7 +15,7 @@ use crate::{
     room::Room,
 };
 
-/// What a peer said it has.
+/// What a peer said it has, as far as this node has not; at most [`SPANS_MAX`] logs.
 #[derive(Debug)]
 struct View {
     at: Duration,
@@ -124,7 +124,12 @@ impl Room {
         from: NodeId,
         (heads, answer): (&[Head], bool),
     ) {
-        let heads = heads.iter().map(|head| (head.log, head.seq)).collect();
+        // Kept is what they have beyond this node, and what they have of this node's own.
+        let beyond = heads
+            .iter()
+            .filter(|head| head.seq > self.logs.head_of(head.log) || head.log == self.mine)
+            .take(SPANS_MAX);
+        let heads = beyond.map(|head| (head.log, head.seq)).collect();
         self.sync.views.insert(from, View { at: cx.now.mono, heads });
         if answer {
             let heads = self.logs.heads();

@@ -212,6 +212,7 @@ impl World {
             Event::Notice { a, b } => self.notice(a, b),
             Event::Fault { index } => return self.fault(self.plan.faults[index].1.clone()),
             Event::Start { node } => return self.start(node),
+            Event::Isolate { .. } if self.quiet => {}
             Event::Isolate { node } => {
                 let groups: Vec<usize> =
                     (0..self.nodes.len()).map(|i| usize::from(i == node)).collect();
