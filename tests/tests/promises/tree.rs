@@ -1,0 +1,474 @@
+//! The rules of the tree itself. An edge between packages is a decision: adding one edits
+//! [`PACKAGES`] and the table in `docs/ARCHITECTURE.md` in the same commit.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use toml::{Table, Value};
+
+/// No file of ours is longer.
+const FILE_LINES_MAX: usize = 800;
+
+/// One of our packages, and all that it may use.
+struct Package {
+    name: &'static str,
+    folder: &'static str,
+    /// Packages of ours that it is built with.
+    edges: &'static [&'static str],
+    /// Crates of others that it is built with.
+    crates: &'static [&'static str],
+    /// What only its tests use, ours and others'.
+    in_tests: &'static [&'static str],
+}
+
+const PACKAGES: &[Package] = &[
+    Package {
+        name: "mesh",
+        folder: "mesh",
+        edges: &[],
+        crates: &["ed25519-dalek", "hkdf", "minicbor", "sha2", "thiserror", "zeroize"],
+        in_tests: &["proptest"],
+    },
+    Package {
+        name: "store",
+        folder: "node/store",
+        edges: &["mesh"],
+        crates: &["minicbor", "redb", "sha2", "thiserror"],
+        in_tests: &["tempfile"],
+    },
+    Package {
+        name: "net",
+        folder: "node/net",
+        edges: &[],
+        crates: &[
+            "bytes",
+            "futures",
+            "libp2p",
+            "libp2p-stream",
+            "sha2",
+            "thiserror",
+            "tokio",
+            "tracing",
+            "zeroize",
+        ],
+        in_tests: &[],
+    },
+    Package {
+        name: "protocol",
+        folder: "bridge/protocol",
+        edges: &[],
+        crates: &["serde", "serde_json"],
+        in_tests: &[],
+    },
+    Package {
+        name: "client",
+        folder: "bridge/client",
+        edges: &["protocol"],
+        crates: &[
+            "futures",
+            "getrandom",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tokio",
+            "tokio-tungstenite",
+        ],
+        in_tests: &[],
+    },
+    Package {
+        name: "bridge",
+        folder: "bridge",
+        edges: &["mesh", "protocol"],
+        crates: &[
+            "axum",
+            "bytes",
+            "futures",
+            "getrandom",
+            "jiff",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tokio",
+            "tracing",
+        ],
+        in_tests: &["tokio-tungstenite"],
+    },
+    Package {
+        name: "node",
+        folder: "node",
+        edges: &["bridge", "mesh", "net", "store"],
+        crates: &[
+            "anyhow",
+            "bytes",
+            "clap",
+            "etcetera",
+            "getrandom",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tokio",
+            "toml",
+            "tracing",
+            "tracing-subscriber",
+            "zeroize",
+        ],
+        in_tests: &["tempfile"],
+    },
+    Package {
+        name: "cli",
+        folder: "cli",
+        edges: &["client", "protocol"],
+        crates: &["clap", "etcetera", "serde_json", "thiserror", "tokio"],
+        in_tests: &[],
+    },
+    Package {
+        name: "testnet",
+        folder: "testnet",
+        edges: &["mesh", "store"],
+        crates: &[
+            "anyhow",
+            "clap",
+            "futures",
+            "rustix",
+            "serde",
+            "serde_json",
+            "tempfile",
+            "thiserror",
+            "tokio",
+        ],
+        in_tests: &[],
+    },
+    Package {
+        name: "tests",
+        folder: "tests",
+        edges: &[],
+        crates: &[],
+        in_tests: &[
+            "anyhow",
+            "client",
+            "mesh",
+            "protocol",
+            "serde_json",
+            "tempfile",
+            "testnet",
+            "tokio",
+            "toml",
+        ],
+    },
+];
+
+/// The folders of the top level. A new one is a decision, too.
+const FOLDERS: &[&str] = &["bridge", "cli", "docs", "mesh", "node", "testnet", "tests"];
+
+#[test]
+fn packages_use_what_they_may_use_and_nothing_else() {
+    let members = strings(&workspace()["members"]);
+    let known: BTreeSet<&str> = PACKAGES.iter().map(|it| it.folder).collect();
+    assert_eq!(members, owned(&known), "members of the workspace");
+    let ours: BTreeSet<&str> = PACKAGES.iter().map(|it| it.name).collect();
+    for package in PACKAGES {
+        let manifest = table(&root().join(package.folder).join("Cargo.toml"));
+        assert_eq!(manifest["package"]["name"].as_str(), Some(package.name));
+        let used = names(&manifest, &["dependencies", "build-dependencies"]);
+        let (edges, crates): (BTreeSet<_>, BTreeSet<_>) =
+            used.into_iter().partition(|it| ours.contains(it.as_str()));
+        let name = package.name;
+        assert_eq!(edges, set(package.edges), "edges of {name}: see docs/ARCHITECTURE.md");
+        assert_eq!(crates, set(package.crates), "crates of {name}: see docs/ARCHITECTURE.md");
+        let in_tests = names(&manifest, &["dev-dependencies"]);
+        assert_eq!(in_tests, set(package.in_tests), "dev-dependencies of {name}");
+        assert!(manifest.get("target").is_none(), "{name} depends on the platform");
+    }
+}
+
+#[test]
+fn the_architecture_page_has_the_same_edges() {
+    let page = read(&root().join("docs/ARCHITECTURE.md"));
+    let rows: BTreeMap<&str, Vec<&str>> = page
+        .lines()
+        .skip_while(|line| *line != "## Package edges")
+        .skip(1)
+        .take_while(|line| !line.starts_with("## "))
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
+        .map(|(name, rest)| (name, rest.split('|').collect()))
+        .collect();
+    assert_eq!(rows.len(), PACKAGES.len(), "rows of the table");
+    for package in PACKAGES {
+        let row = rows.get(package.name).unwrap_or_else(|| panic!("{} has no row", package.name));
+        let columns = [package.edges, package.crates, package.in_tests];
+        for (column, expect) in row.iter().zip(columns) {
+            let said: BTreeSet<String> =
+                column.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+            assert_eq!(said, set(expect), "row of {} in docs/ARCHITECTURE.md", package.name);
+        }
+    }
+}
+
+/// Versions and features are chosen in one place, lints hold everywhere.
+#[test]
+fn packages_take_versions_and_lints_from_the_workspace() {
+    for package in PACKAGES {
+        let manifest = table(&root().join(package.folder).join("Cargo.toml"));
+        let name = package.name;
+        assert_eq!(manifest["lints"]["workspace"].as_bool(), Some(true), "lints of {name}");
+        for kind in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let Some(Value::Table(used)) = manifest.get(kind) else { continue };
+            for (dependency, how) in used {
+                let inherited = how.get("workspace").and_then(Value::as_bool) == Some(true);
+                assert!(inherited, "{name} chooses its own version of {dependency}");
+            }
+        }
+        for key in ["version", "edition", "rust-version", "license", "publish"] {
+            let inherited = manifest["package"][key].get("workspace").and_then(Value::as_bool);
+            assert_eq!(inherited, Some(true), "package.{key} of {name}");
+        }
+    }
+}
+
+/// What is built, which is less than what the lock file names: that also has what crates could use.
+#[test]
+fn nothing_is_built_twice_or_in_c_without_need() {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--workspace", "--locked", "--offline", "--edges", "normal,build,dev"])
+        .args(["--prefix", "none", "--format", "{p}"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
+    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let (Some(name), Some(version)) = (words.next(), words.next()) else { continue };
+        versions.entry(name).or_default().insert(version);
+    }
+    assert!(versions.contains_key("mesh"), "the list was understood");
+    // Each would cost a C or C++ build; TLS has no place here yet, and will be rustls with ring.
+    for name in ["aws-lc-rs", "aws-lc-sys", "openssl-sys", "cmake", "bindgen", "native-tls"] {
+        assert!(!versions.contains_key(name), "{name} is built");
+    }
+    // axum decides which tungstenite, libp2p which ed25519: two of them are two to keep up with.
+    let once = ["tungstenite", "tokio-tungstenite", "ed25519-dalek", "curve25519-dalek", "hkdf"];
+    for name in once.into_iter().chain(["redb", "minicbor", "tokio", "axum", "libp2p"]) {
+        let found = versions.get(name).map_or(0, BTreeSet::len);
+        assert!(found <= 1, "{found} versions of {name}: {:?}", versions.get(name));
+    }
+    // snow, below libp2p's noise, is of the generation before: it is the only one.
+    for name in ["sha2", "digest", "chacha20poly1305"] {
+        let found = versions.get(name).map_or(0, BTreeSet::len);
+        assert!(found <= 2, "{found} versions of {name}: {:?}", versions.get(name));
+    }
+}
+
+/// The manifest's line and ours: never the 0.10 and 0.12 lines of RustCrypto.
+#[test]
+fn one_generation_of_rustcrypto_is_used() {
+    let dependencies = &workspace()["dependencies"];
+    let generation = [("chacha20poly1305", "0.11"), ("ed25519-dalek", "3"), ("hkdf", "0.13")];
+    for (name, expect) in generation.into_iter().chain([("sha2", "0.11")]) {
+        let Some(how) = dependencies.get(name) else { continue };
+        let version = how.as_str().or_else(|| how.get("version")?.as_str());
+        assert_eq!(version, Some(expect), "{name}");
+    }
+}
+
+#[test]
+fn no_file_is_longer_than_a_reader_can_hold() {
+    let sources = files(&root(), "rs");
+    assert!(sources.len() > 100, "the sources were found");
+    for file in sources {
+        let lines = read(&file).lines().count();
+        let shown = shown(&file);
+        assert!(lines <= FILE_LINES_MAX, "{shown} has {lines} lines: split it by what it is about");
+    }
+}
+
+#[test]
+fn every_library_says_what_it_is() {
+    for package in PACKAGES {
+        let file = root().join(package.folder).join("src/lib.rs");
+        assert!(read(&file).starts_with("//! "), "{} has no doc", shown(&file));
+    }
+}
+
+/// A function of its inputs: what would make it something else does not pass clippy.
+#[test]
+fn the_core_bans_clocks_threads_and_hash_collections() {
+    let ours = table(&root().join("clippy.toml"));
+    let core = table(&root().join("mesh/clippy.toml"));
+    // A package's file replaces that of the top level.
+    for (key, value) in &ours {
+        assert_eq!(core.get(key), Some(value), "{key} of mesh/clippy.toml");
+    }
+    let banned: BTreeSet<&str> = ["disallowed-types", "disallowed-methods"]
+        .iter()
+        .flat_map(|key| core[*key].as_array().expect("a list"))
+        .filter_map(|it| it.get("path")?.as_str())
+        .collect();
+    for path in [
+        "std::time::Instant",
+        "std::time::Instant::now",
+        "std::time::SystemTime",
+        "std::time::SystemTime::now",
+        "std::collections::HashMap",
+        "std::collections::HashSet",
+        "std::thread::spawn",
+        "std::thread::sleep",
+    ] {
+        assert!(banned.contains(path), "{path} is not banned");
+    }
+}
+
+#[test]
+fn the_top_level_is_what_it_was_decided_to_be() {
+    let entries = fs::read_dir(root()).expect("the top level can be read");
+    let folders: BTreeSet<String> = entries
+        .map(|entry| entry.expect("an entry"))
+        .filter(|entry| entry.path().is_dir())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.') && name != "target")
+        .collect();
+    assert_eq!(folders, set(FOLDERS));
+}
+
+/// Links in pages lead somewhere, to the heading too.
+#[test]
+fn links_resolve() {
+    let pages = files(&root(), "md");
+    assert!(pages.iter().any(|page| page.ends_with("README.md")), "the pages were found");
+    let mut count = 0;
+    for page in pages {
+        for target in links(&read(&page)) {
+            if target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            count += 1;
+            let (path, anchor) = target.split_once('#').unwrap_or((&target, ""));
+            let folder = page.parent().expect("a file is in a folder");
+            let file = if path.is_empty() { page.clone() } else { folder.join(path) };
+            assert!(file.exists(), "{} links to {target}: there is no such file", shown(&page));
+            if !anchor.is_empty() {
+                let found = headings(&read(&file)).contains(anchor);
+                assert!(found, "{} links to {target}: there is no such heading", shown(&page));
+            }
+        }
+    }
+    assert!(count > 10, "links were found");
+}
+
+/// Pages that comments and other pages name exist.
+#[test]
+fn pages_that_are_named_exist() {
+    let (sources, manifests) = (files(&root(), "rs"), files(&root(), "toml"));
+    let pages = files(&root(), "md");
+    for file in sources.into_iter().chain(manifests).chain(pages) {
+        let text = read(&file);
+        for (start, _) in text.match_indices("docs/") {
+            let rest = &text[start..];
+            let end = rest.find(|it: char| !(it.is_ascii_alphanumeric() || "/_-.".contains(it)));
+            let named = rest[..end.unwrap_or(rest.len())].trim_end_matches('.');
+            let is_page = Path::new(named).extension().is_some_and(|it| it == "md");
+            let exists = !is_page || root().join(named).exists();
+            assert!(exists, "{} names {named}, which does not exist", shown(&file));
+        }
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests is in the tree").to_owned()
+}
+
+fn shown(file: &Path) -> String {
+    file.strip_prefix(root()).unwrap_or(file).display().to_string()
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn table(file: &Path) -> Table {
+    toml::from_str(&read(file)).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+}
+
+fn workspace() -> Table {
+    let manifest = table(&root().join("Cargo.toml"));
+    manifest["workspace"].as_table().expect("[workspace]").clone()
+}
+
+/// The crates that a manifest names in these sections.
+fn names(manifest: &Table, sections: &[&str]) -> BTreeSet<String> {
+    let tables = sections.iter().filter_map(|section| manifest.get(*section)?.as_table());
+    tables.flat_map(|table| table.keys().cloned()).collect()
+}
+
+fn strings(list: &Value) -> BTreeSet<String> {
+    let items = list.as_array().expect("a list");
+    items.iter().map(|it| it.as_str().expect("a string").to_owned()).collect()
+}
+
+fn set(items: &[&str]) -> BTreeSet<String> {
+    items.iter().map(|it| (*it).to_owned()).collect()
+}
+
+fn owned(items: &BTreeSet<&str>) -> BTreeSet<String> {
+    items.iter().map(|it| (*it).to_owned()).collect()
+}
+
+/// All files of this kind in the tree, but for what is built and what is hidden.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder of ours can be read") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with('.') || (name == "target" && folder == root()) {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|it| it == extension) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Targets of `[text](target)`, outside of code.
+fn links(page: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in prose(page) {
+        let parts: String = line.split('`').step_by(2).collect::<Vec<_>>().join("code");
+        for (at, _) in parts.match_indices("](") {
+            let rest = &parts[at + 2..];
+            if let Some(end) = rest.find(')') {
+                found.push(rest[..end].to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// Anchors of a page's headings, as forges make them.
+fn headings(page: &str) -> BTreeSet<String> {
+    let titles = prose(page).filter(|line| line.starts_with('#'));
+    titles
+        .map(|line| {
+            let title = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = title.chars().filter(|it| it.is_alphanumeric() || " -_".contains(*it));
+            kept.map(|it| if it == ' ' { '-' } else { it }).collect()
+        })
+        .collect()
+}
+
+/// A page without its blocks of code.
+fn prose(page: &str) -> impl Iterator<Item = &str> {
+    let mut code = false;
+    page.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        code ^= fence;
+        !fence && !code
+    })
+}

@@ -1,0 +1,42 @@
+//! The example in `docs/protocol/mesh.md` is what this code sends and takes.
+
+use std::{fs, path::Path};
+
+use mesh::{
+    id::{MeshId, MessageId, RoomId},
+    message::Message,
+    run::Carried,
+};
+
+#[test]
+fn the_example_on_the_page_is_read_verified_and_written_alike() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol/mesh.md");
+    let page = fs::read_to_string(file).expect("the page is in the tree");
+    let bytes = example(&page);
+    let message = Message::decode(&bytes).expect("a message");
+    assert_eq!(message.encode(), bytes, "there is one form");
+    let verified = message.verify(MeshId([1; 16])).expect("the seal is good");
+    let Message::Runs(runs) = verified else { panic!("not Runs") };
+    let run = runs[0].run();
+    assert_eq!((run.room, run.first, run.entries.len()), (RoomId([2; 16]), 1, 1));
+    let Carried::Here(body) = &run.entries[0].body else { panic!("the body is apart") };
+    assert!(body.windows(5).any(|it| it == b"hello"));
+    let hash = runs[0].hash_at(1).expect("it has entry 1");
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(page.contains(&hash), "the header's hash is {hash}");
+    let id = MessageId::new(run.room, run.log, 1).to_uuid();
+    assert!(page.contains(&id), "the message's id is {id}");
+}
+
+/// The bytes in the page's one block of hex, without what is said about them.
+fn example(page: &str) -> Vec<u8> {
+    let block = page.split("```hex\n").nth(1).expect("a block of hex");
+    let lines = block.lines().take_while(|line| !line.starts_with("```"));
+    let digits: Vec<u32> = lines
+        .filter_map(|line| line.split('#').next())
+        .flat_map(str::chars)
+        .filter_map(|it| it.to_digit(16))
+        .collect();
+    let bytes = digits.chunks_exact(2).map(|pair| pair[0] * 16 + pair[1]);
+    bytes.map(|it| u8::try_from(it).expect("two digits are a byte")).collect()
+}
