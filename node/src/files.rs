@@ -29,8 +29,6 @@ pub(crate) struct RunFile {
     pub(crate) control: PathBuf,
     /// Its key file; `None` if it checks no keys.
     pub(crate) key_file: Option<PathBuf>,
-    /// Mesh addresses really bound, for others to dial.
-    pub(crate) listen: Vec<String>,
 }
 
 impl DataDir {

@@ -403,7 +403,7 @@ fn publish_addresses(
 ) -> Result<()> {
     let control = doors.control.1.path().to_owned();
     dir.write_last_listen(&ready.listen)?;
-    dir.write_run(&RunFile { control, key_file, listen: ready.listen.clone() })
+    dir.write_run(&RunFile { control, key_file })
 }
 
 async fn told(mut stopping: watch::Receiver<bool>) {

@@ -385,6 +385,32 @@ fn a_rotated_key_is_in_force_at_once() {
     assert!(Agent::register(node.text("tcp"), old.trim()).is_err());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_can_be_started_within_a_program() {
+    let dir = temp();
+    let settings = node::Settings::isolated(dir.path());
+    let first = node::start(settings.clone()).await.unwrap();
+    let at = first.ready().tcp.clone().unwrap();
+    let said = tokio::task::spawn_blocking(move || Agent::register(&at, "any").unwrap().say("hi"));
+    let number = said.await.unwrap();
+    let start = Instant::now();
+    first.stop().await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    // The directory is free as soon as the last read has ended.
+    let end = Instant::now() + DEADLINE;
+    let again = loop {
+        match node::start(settings.clone()).await {
+            Ok(again) => break again,
+            Err(error) => assert!(Instant::now() < end, "{error:#}"),
+        }
+        tokio::task::yield_now().await;
+    };
+    let at = again.ready().tcp.clone().unwrap();
+    let read = tokio::task::spawn_blocking(move || Agent::register(&at, "any").unwrap().lobby());
+    assert_eq!(read.await.unwrap(), [(number, "hi".to_owned())]);
+    again.stop().await.unwrap();
+}
+
 #[test]
 fn status_of_nobody_says_what_to_do() {
     let dir = temp();
