@@ -73,7 +73,7 @@ pub struct Stored {
     /// Hash of the header before it: only on the first entry of a run.
     #[cbor(n(2), with = "minicbor::bytes")]
     pub backlink: Option<Hash>,
-    /// The author's signature over the header's hash: only on the last entry of a run.
+    /// The run's seal ([`crate::run::Certificate`]): only on the last entry of a run.
     #[cbor(n(3), with = "minicbor::bytes")]
     pub seal: Option<[u8; 64]>,
 }

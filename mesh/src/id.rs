@@ -54,7 +54,8 @@ pub struct MeshId(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
 #[cbor(transparent)]
 pub struct NodeId(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 32]);
 
-/// A room. Random, but for the two that every mesh has: [`RoomId::lobby`] and [`RoomId::directory`].
+/// A room: a hash of where its creation is written, so that nobody can claim another's; but for the
+/// two that every mesh has, [`RoomId::lobby`] and [`RoomId::directory`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(transparent)]
 pub struct RoomId(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
@@ -123,7 +124,7 @@ pub struct LogId {
     /// The node that signs the log.
     #[n(0)]
     pub author: NodeId,
-    /// 0 in permanent rooms, random in ephemeral ones.
+    /// 0 in permanent rooms; in ephemeral ones which start of the node, and which log of that start.
     #[n(1)]
     pub incarnation: u64,
 }

@@ -216,11 +216,13 @@ impl Numbering {
     /// The next item of `era`, once everything its cut names is done (rule 4).
     pub(crate) fn next_item(&self, era: Era) -> NextItem {
         let Some(state) = self.eras.get(&era) else { return NextItem::Nothing };
-        let entered =
-            state.record.done > 0
-                || state.record.cut.iter().all(|it| {
-                    self.eras.get(&it.era).is_some_and(|other| other.record.done >= it.n)
-                });
+        // An era that is not known though the claim was accepted is void: nothing of it will come.
+        let entered = state.record.done > 0
+            || state.record.cut.iter().all(|it| {
+                self.eras.get(&it.era).is_none_or(|other| {
+                    other.record.done >= it.n || (other.ended && other.items.is_empty())
+                })
+            });
         match state.items.front() {
             Some(at) if entered => NextItem::Item(era.number(state.record.done + 1), *at),
             Some(_) | None => NextItem::Nothing,

@@ -58,7 +58,7 @@ pub struct Run {
     /// The entries, at least one.
     #[n(4)]
     pub entries: Vec<RunEntry>,
-    /// The author's signature over the hash of the last header.
+    /// The author's signature over room, log, place and hash of the last header: see [`Certificate`].
     #[cbor(n(5), with = "minicbor::bytes")]
     pub seal: [u8; 64],
 }

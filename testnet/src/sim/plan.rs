@@ -84,11 +84,8 @@ impl Plan {
         let faults_end = Duration::from_secs(dice.within(18, 30));
         let calm = matches!(kind, Kind::Calm | Kind::PlannedRestarts);
         let faults = faults(&mut dice, kind, (nodes, faults_end));
-        let weather = if kind == Kind::PlannedRestarts || (calm && dice.chance(50)) {
-            Weather::CALM
-        } else {
-            some_weather(&mut dice, calm)
-        };
+        let weather =
+            if calm && dice.chance(50) { Weather::CALM } else { some_weather(&mut dice, calm) };
         Plan {
             nodes,
             gossip: matches!(kind, Kind::PlannedRestarts | Kind::Lonely) || !dice.chance(25),

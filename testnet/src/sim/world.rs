@@ -455,7 +455,9 @@ impl World {
         let mesh = self.secret.mesh_id();
         let signed = Signed::new(mesh, self.nodes[node].identity(), beacon);
         let peers = self.peers(node);
-        self.send(node, (&peers, false), &Message::Beacon(signed));
+        // By gossip and to each peer directly, as the daemon does.
+        self.send(node, (&peers, false), &Message::Beacon(signed.clone()));
+        self.send(node, (&peers, true), &Message::Beacon(signed));
     }
 
     // Connections.
