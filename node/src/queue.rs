@@ -29,6 +29,18 @@ pub(crate) enum Asker {
     Nobody,
 }
 
+impl Asker {
+    /// The engine's thread has ended: not busy, gone.
+    fn turn_away(self) {
+        match self {
+            Asker::Client(reply) => reply.send(Err(Refused::Stopping)),
+            // It may have stopped waiting.
+            Asker::Operator(asker) => drop(asker.send(Err(Refused::Stopping))),
+            Asker::Nobody => {}
+        }
+    }
+}
+
 /// One thing that waits.
 #[derive(Debug)]
 pub(crate) enum Item {
@@ -83,18 +95,22 @@ impl Held {
 }
 
 impl Queue {
-    /// Queues a command. If there is no room for it, or nobody to take it, the asker is dropped.
+    /// Queues a command. If there is no room for it the asker is dropped; if there is nobody any more
+    /// to take it, it is told so.
     pub(crate) fn ask(&self, command: Command, asker: Asker) {
         let bytes = command_bytes(&command);
         let mut state = self.locked();
         // A command that nobody waits for is this program's own: to stop.
         let own = matches!(asker, Asker::Nobody);
         let fits = own || state.commands.takes(bytes, COMMANDS_MAX, COMMAND_BYTES_MAX);
-        if state.closed || !fits {
+        // Not under the lock: there is somebody to tell.
+        if state.closed {
             drop(state);
-            // Not under the lock: it has somebody to tell.
-            drop(asker);
-            return;
+            return asker.turn_away();
+        }
+        if !fits {
+            drop(state);
+            return drop(asker);
         }
         state.commands.add(bytes);
         state.items.push_back((Item::Command(command, asker), bytes));
@@ -160,13 +176,18 @@ impl Queue {
         Some(taken)
     }
 
-    /// Nothing is taken in any more; who waits is dropped.
+    /// Nothing is taken in any more; who waits is told.
     pub(crate) fn close(&self) {
         let mut state = self.locked();
         state.closed = true;
         let left = std::mem::take(&mut state.items);
         drop(state);
-        drop(left);
+        for (item, _) in left {
+            match item {
+                Item::Command(_, asker) => asker.turn_away(),
+                Item::Peer(_) => {}
+            }
+        }
         self.space.notify_all();
         self.work.notify_all();
     }
