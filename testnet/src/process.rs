@@ -214,13 +214,13 @@ impl Daemon {
         Ok(())
     }
 
-    /// Restarts it with further invitations.
+    /// Restarts it with this invitation instead of those it had.
     ///
     /// # Errors
     ///
     /// As [`Daemon::start`]; the node refuses a ticket of another mesh.
     pub async fn restart_joining(&mut self, ticket: &str) -> Result<()> {
-        self.options.join.push(ticket.to_owned());
+        self.options.join = vec![ticket.to_owned()];
         self.restart().await
     }
 

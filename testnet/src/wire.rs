@@ -1,10 +1,14 @@
-//! An agent that repairs nothing: NDJSON over TCP, one request at a time.
+//! An agent that repairs nothing: NDJSON over TCP.
 //!
 //! It never reconnects, repeats or sorts, so what a node does shows. Events that come while it waits for
 //! something else are kept, in the order in which they came. Nothing is read unless somebody waits: an
 //! agent that is left alone is a slow reader.
 
-use std::{collections::VecDeque, io, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -20,6 +24,9 @@ use tokio::{
 /// How long a reply may take. A node answers a message within 3 s whatever other nodes do, and machines
 /// that run tests are busy.
 pub const REPLY_WITHIN: Duration = Duration::from_secs(20);
+/// In an error: enough to see what happened.
+const EVENTS_SHOWN: usize = 8;
+const EVENT_CHARS_SHOWN: usize = 200;
 
 /// What went wrong with a request.
 #[derive(Debug, Error)]
@@ -92,6 +99,8 @@ pub struct Agent {
     partial: Vec<u8>,
     requests: u64,
     events: VecDeque<Event>,
+    /// By the id of the request; those that nobody has waited for yet.
+    replies: BTreeMap<String, Value>,
 }
 
 impl Agent {
@@ -113,6 +122,7 @@ impl Agent {
             partial: Vec::new(),
             requests: 0,
             events: VecDeque::new(),
+            replies: BTreeMap::new(),
         })
     }
 
@@ -153,24 +163,29 @@ impl Agent {
     /// A refusal, a lost connection, or silence for [`REPLY_WITHIN`].
     pub async fn call(&mut self, kind: &str, payload: Value) -> Result<Value> {
         let id = self.send(kind, payload).await?;
+        self.reply(&id).await
+    }
+
+    /// Waits for the reply to the request of this id, as [`Agent::send`] returned it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Agent::call`].
+    pub async fn reply(&mut self, id: &str) -> Result<Value> {
         let deadline = Instant::now() + REPLY_WITHIN;
-        loop {
-            let frame = timeout_at(deadline, self.frame()).await;
-            let mut frame =
-                frame.map_err(|_| silent(&format!("reply to {kind}"), REPLY_WITHIN))??;
-            if frame.get("reply_to").and_then(Value::as_str) != Some(&id) {
-                self.keep(frame).await?;
-                continue;
+        let mut frame = loop {
+            if let Some(frame) = self.replies.remove(id) {
+                break frame;
             }
-            let body = frame["payload"].take();
-            return if frame["type"] == "error" {
-                Err(WireError::Refused {
-                    code: text(&body, "code"),
-                    message: text(&body, "message"),
-                })
-            } else {
-                Ok(body)
-            };
+            let frame = timeout_at(deadline, self.frame()).await;
+            let frame = frame.map_err(|_| silent(&format!("reply to {id}"), REPLY_WITHIN))?;
+            self.keep(frame?).await?;
+        };
+        let body = frame["payload"].take();
+        if frame["type"] == "error" {
+            Err(WireError::Refused { code: text(&body, "code"), message: text(&body, "message") })
+        } else {
+            Ok(body)
         }
     }
 
@@ -181,7 +196,7 @@ impl Agent {
     /// The connection is gone.
     pub async fn send(&mut self, kind: &str, payload: Value) -> Result<String> {
         self.requests += 1;
-        let id = format!("r{}", self.requests);
+        let id = format!("{kind} {}", self.requests);
         let mut line = json!({ "id": id, "type": kind, "payload": payload }).to_string();
         line.push('\n');
         self.writer.write_all(line.as_bytes()).await?;
@@ -207,13 +222,27 @@ impl Agent {
         let deadline = Instant::now() + within;
         loop {
             let frame = timeout_at(deadline, self.frame()).await;
-            self.keep(frame.map_err(|_| silent(what, within))??).await?;
+            let Ok(frame) = frame else { return Err(silent(&self.but_seen(what), within)) };
+            self.keep(frame?).await?;
+            // One frame brings at most one event, and those before have been looked at.
             if self.events.back().is_some_and(&wanted)
                 && let Some(event) = self.events.pop_back()
             {
                 return Ok(event);
             }
         }
+    }
+
+    /// What was waited for, and what came instead.
+    fn but_seen(&self, what: &str) -> String {
+        let recent = self.events.iter().rev().take(EVENTS_SHOWN);
+        let recent: Vec<String> = recent
+            .map(|Event { kind, body }| {
+                let body: String = body.to_string().chars().take(EVENT_CHARS_SHOWN).collect();
+                format!("{kind} {body}")
+            })
+            .collect();
+        format!("{what} (but, the latest first: {})", recent.join(", "))
     }
 
     /// All events that have come, oldest first. What the node sent before it answers this is among them.
@@ -240,7 +269,9 @@ impl Agent {
         if frame["payload"]["heartbeat"] == true {
             let pong = json!({ "type": "pong", "reply_to": frame["id"], "payload": {} });
             self.writer.write_all(format!("{pong}\n").as_bytes()).await?;
-        } else if frame.get("reply_to").is_none() {
+        } else if let Some(id) = frame.get("reply_to").and_then(Value::as_str) {
+            self.replies.insert(id.to_owned(), frame);
+        } else {
             let body = frame["payload"].take();
             self.events.push_back(Event { kind: text(&frame, "type"), body });
         }

@@ -1,4 +1,6 @@
 //! One binary for all promises that cross packages. See the library.
 
+mod end_to_end;
+mod simulation;
 mod tree;
 mod wire_page;

@@ -1,0 +1,117 @@
+//! kill -9, at one node and at all, under load.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+use testnet::process::{Auth, Mesh};
+
+use super::{
+    Said, agent, all_listed, histories, join, listed,
+    load::{Load, Writer},
+    names_resolve, new_room, on, say,
+};
+
+/// The room's numbers come from the node that dies.
+#[test]
+fn killing_the_sequencer_under_load_loses_nothing() {
+    on(3, Auth::Key, async |mesh| kill_under_load(mesh, 0).await);
+}
+
+#[test]
+fn killing_a_follower_under_load_loses_nothing() {
+    on(3, Auth::Key, async |mesh| kill_under_load(mesh, 1).await);
+}
+
+/// The room is made at node 0, which numbers it.
+async fn kill_under_load(mesh: &mut Mesh, victim: usize) -> Result<()> {
+    let room = new_room(&mut agent(mesh, 0, "founder").await?, "survivors").await?;
+    let others: Vec<usize> = (0..3).filter(|node| *node != victim).collect();
+    let load = Load::start(mesh, &room, &[0, 1, 2], 2).await?;
+    load.more(&[0, 1, 2], 60).await?;
+    mesh.nodes[victim].kill9().await?;
+    load.more(&others, 60).await?;
+    mesh.nodes[victim].restart().await?;
+    let after = Load::start(mesh, &room, &[victim], 2).await?;
+    after.more(&[victim], 60).await?;
+    load.more(&others, 60).await?;
+    let (mut stayed, came) = (load.stop(&[victim]).await?, after.stop(&[]).await?);
+    let mut told: Vec<Said> = acknowledged(&stayed).chain(acknowledged(&came)).collect();
+    let histories = histories(mesh, &room, &told).await?;
+    let before = stayed.len();
+    stayed.retain(|writer| writer.broken.is_none());
+    ensure!(stayed.len() < before, "nobody was cut off");
+    for writer in &mut stayed {
+        told.extend(writer.saw_all(&room, &histories[0]).await?);
+    }
+    for mut writer in came {
+        let seen = Said::among(&writer.agent.drain().await?, &room);
+        super::rises(&seen)?;
+        told.extend(seen);
+    }
+    told.extend(histories.into_iter().flatten());
+    names_resolve(mesh, &room, &told).await
+}
+
+fn acknowledged(writers: &[Writer]) -> impl Iterator<Item = Said> {
+    writers.iter().flat_map(|it| it.acknowledged.iter().cloned())
+}
+
+#[test]
+fn killing_all_at_once_loses_nothing_that_was_acknowledged() {
+    on(3, Auth::Key, async |mesh| {
+        let room = new_room(&mut agent(mesh, 0, "founder").await?, "blackout").await?;
+        let load = Load::start(mesh, &room, &[0, 1, 2], 2).await?;
+        load.more(&[0, 1, 2], 60).await?;
+        for node in &mut mesh.nodes {
+            node.kill9().await?;
+        }
+        let writers = load.stop(&[0, 1, 2]).await?;
+        for node in &mut mesh.nodes {
+            node.restart().await?;
+        }
+        mesh.know_each_other().await?;
+        let mut told: Vec<Said> = acknowledged(&writers).collect();
+        for node in 0..3 {
+            let mut agent = agent(mesh, node, "survivor").await?;
+            join(&mut agent, &room).await?;
+            told.push(say(&mut agent, &room, "we are back").await?);
+        }
+        let histories = histories(mesh, &room, &told).await?;
+        told.extend(histories.into_iter().flatten());
+        names_resolve(mesh, &room, &told).await
+    });
+}
+
+#[test]
+fn the_agents_of_a_killed_node_are_seen_to_leave_within_5_seconds() {
+    on(3, Auth::Key, async |mesh| {
+        let mut agents = Vec::new();
+        for node in 0..3 {
+            agents.push(agent(mesh, node, &format!("agent {node}")).await?);
+        }
+        let room = new_room(&mut agents[2], "mourners").await?;
+        // The victim's agent joins first: the turn is its.
+        for (there, i) in [2, 0, 1].into_iter().enumerate() {
+            join(&mut agents[i], &room).await?;
+            let next = &mut agents[(i + 1) % 3];
+            listed(next, &room, there + 1).await?;
+        }
+        all_listed(&room, &mut agents).await?;
+        let lost = agents[2].id.clone();
+        let killed = Instant::now();
+        mesh.nodes[2].kill9().await?;
+        for agent in &mut agents[..2] {
+            let within = Duration::from_secs(5).saturating_sub(killed.elapsed());
+            let left = json!({ "room_id": room, "agent_id": lost });
+            agent.event("agent_left", within, |it| it.is("agent_left", &left)).await?;
+            let turn = json!({ "room_id": room, "reason": "disconnected" });
+            let turn =
+                agent.event("turn_changed", within, |it| it.is("turn_changed", &turn)).await?;
+            ensure!(turn.body["current_turn_holder"] != json!(lost), "{turn:?}");
+            let listed = agent.call("list_agents", json!({ "room_id": room })).await?;
+            ensure!(listed["agents"].as_array().map(Vec::len) == Some(2), "{listed}");
+        }
+        Ok(())
+    });
+}

@@ -1,0 +1,18 @@
+//! The simulated world keeps its promises: the seeds of every test run. More of them by command:
+//! `cargo run --bin clawmesh-testnet -- sim --seeds 2000`.
+
+use testnet::worlds;
+
+use crate::end_to_end::machine;
+
+#[test]
+fn sixty_four_worlds_keep_all_promises() {
+    let _alone = machine();
+    let summary = worlds::play(0..64, 2, |_| {});
+    let broken: Vec<String> = summary.failures.iter().map(ToString::to_string).collect();
+    assert!(broken.is_empty(), "{} worlds of 64:\n{}", broken.len(), broken.join("\n\n"));
+    assert_eq!(summary.worlds, 64);
+    // Worlds in which nothing happens would keep every promise.
+    let total = summary.total;
+    assert!(total.entries > 5_000 && total.eras > 200 && total.moves > 500, "{total:?}");
+}
