@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use minicbor::{Decode, Encode};
+use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
     entry::{DedupId, Stored},
@@ -180,6 +180,10 @@ pub struct NodeRecord {
     /// Incarnations of ephemeral rooms: the highest era claimed there, so that none is used twice.
     #[n(5)]
     pub ephemeral_claims: Vec<(RoomId, Era)>,
+    /// The node's own agents and their seats when it was last written, encoded: whoever was attached
+    /// when the node died can come back to it.
+    #[n(6)]
+    pub roster: Option<ByteVec>,
 }
 
 /// An entry that a restarted engine has still to deliver.

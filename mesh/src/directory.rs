@@ -10,7 +10,7 @@ use crate::{
     context::Fact,
     entry::{Body, RoomCreated},
     id::{AgentId, At, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
-    limits::{AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, NAME_BYTES_MAX},
+    limits::{AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, LANES_PER_NODE_MAX, NAME_BYTES_MAX},
     number::Number,
 };
 
@@ -101,8 +101,8 @@ pub(crate) enum Learned {
     Rooms(Vec<RoomId>),
     /// A node has a lane.
     Lane(NodeId),
-    /// Who owns an agent id may have changed.
-    Agent,
+    /// Who owns this agent id may have changed.
+    Agent(AgentId),
 }
 
 impl Directory {
@@ -119,6 +119,7 @@ impl Directory {
             Body::RoomCreated(created) => {
                 let id = room_id(mesh, fact.room, fact.log, fact.at.seq);
                 let fits = !created.name.is_empty()
+                    && created.name != "lobby"
                     && created.name.len() <= NAME_BYTES_MAX
                     && created
                         .description
@@ -136,13 +137,14 @@ impl Directory {
                 Learned::Rooms(self.of_name(&name))
             }
             Body::AgentClaimed(claim) if claim.agent.len() <= AGENT_ID_BYTES_MAX => {
-                self.by_source.insert(source, Key::Agent(claim.agent.clone()));
+                let agent = claim.agent.clone();
+                self.by_source.insert(source, Key::Agent(agent.clone()));
                 let known = self.claims.entry(claim.agent).or_default();
                 if known.iter().all(|it| it.source != source) {
                     known.push(Claim { key: claim.key, standing, source });
                     known.sort_by_key(|it| it.standing);
                 }
-                Learned::Agent
+                Learned::Agent(agent)
             }
             Body::NodeAdmitted(it) => {
                 let node = fact.log.author;
@@ -152,6 +154,8 @@ impl Directory {
                 lanes.push((standing, it.lane));
                 lanes.sort();
                 lanes.dedup();
+                // The first ones count: which these are, its log says.
+                lanes.truncate(LANES_PER_NODE_MAX);
                 Learned::Lane(node)
             }
             Body::AgentClaimed(_)
@@ -182,7 +186,7 @@ impl Directory {
                     claim.standing.number = claim.standing.number.min(number);
                 }
                 claims.sort_by_key(|it| it.standing);
-                Learned::Agent
+                Learned::Agent(agent)
             }
             None => Learned::Nothing,
         }
@@ -219,12 +223,18 @@ impl Directory {
         }
         let name = &room.created.name;
         let rivals = self.by_name.get(name).into_iter().flatten().filter(|it| **it != id);
-        let first = rivals
+        let rivals: Vec<&CreatedRoom> = rivals
             .filter_map(|rival| self.rooms.get(rival))
-            .filter(|rival| collide(&rival.created, &room.created))
-            .map(|rival| rival.standing)
-            .filter(|standing| standing.is_numbered() && *standing < room.standing)
-            .min();
+            .filter(|rival| rival.standing.is_numbered() && collide(&rival.created, &room.created))
+            .collect();
+        // Numbers of the two directories say nothing about each other: of a private and a shared
+        // room the private one gives way, since only this node knows of it.
+        let shared = |it: &CreatedRoom| it.created.public;
+        if !shared(room) && rivals.iter().any(|rival| shared(rival)) {
+            return Named::Name(format!("{name} ({})", self.node_name(room.author)).into());
+        }
+        let alike = rivals.iter().filter(|rival| rival.source.0 == room.source.0);
+        let first = alike.map(|rival| rival.standing).filter(|it| *it < room.standing).min();
         match first {
             None => Named::Name(name.as_str().into()),
             Some(first) if first.number.era() == room.standing.number.era() => Named::Void,

@@ -14,6 +14,7 @@ mod turn;
 mod view;
 
 pub use archived::archive;
+pub(crate) use rooms::ephemeral_id;
 pub use turn::bucket;
 
 use std::{
@@ -123,6 +124,10 @@ pub struct Engine {
     compared: BTreeMap<NodeId, Duration>,
     /// Rosters known to be newer elsewhere: since when, so that news under way can come first.
     rosters_behind: BTreeMap<NodeId, Duration>,
+    /// Proofs of forks, for peers that have not heard of them.
+    proofs: Vec<crate::message::Message>,
+    /// When the roster was last written to the store, and which version.
+    roster_kept: (Duration, u64),
     /// Rooms that peers spoke of before they were known here.
     unknown: BTreeMap<RoomId, NodeId>,
     incarnations: u64,

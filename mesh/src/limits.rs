@@ -31,8 +31,22 @@ pub const PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bodies of undelivered entries kept in memory so that delivery needs no read; past this the
 /// reader goes to the store.
 pub const WARM_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Items in one `Ordered` entry: keeps its body inline.
-pub const ORDERED_ITEMS_MAX: usize = 1_024;
+/// Items in one `Ordered` entry: small enough that its body is always inline.
+pub const ORDERED_ITEMS_MAX: usize = 256;
+/// Lanes of one node: it draws again only when two are equal.
+pub const LANES_PER_NODE_MAX: usize = 16;
+/// Roaming clients that wait for an era at once.
+pub const ROAMING_MAX: usize = 1_024;
+/// Proofs of forks that are kept to be told to others.
+pub const PROOFS_MAX: usize = 64;
+/// A whole roster in one message: a frame with room for its envelope.
+pub const ROSTER_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
+/// A roster that is kept over a restart; a larger one is not worth writing every second.
+pub const ROSTER_KEPT_BYTES_MAX: usize = 256 * 1024;
+/// How often a changed roster is written to the store.
+pub const ROSTER_KEPT_EVERY: Duration = Duration::from_secs(1);
+/// A run that has waited for so long is dropped: what it waits for may never come.
+pub const PENDING_FOR: Duration = Duration::from_secs(60);
 /// Eras named in one cut.
 pub const CUT_ERAS_MAX: usize = 512;
 /// Rooms this mesh may have, private ones of this node included. 10,000 rooms cost some 40 MiB.

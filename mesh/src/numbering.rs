@@ -11,7 +11,7 @@ use std::{
 use crate::{
     batch::{EraRecord, Foretold},
     entry::{EraClaimed, Facts, Reached, Said},
-    id::{At, LogId, NodeId},
+    id::{At, LogId, LogIx, NodeId},
     limits::CUT_ERAS_MAX,
     number::{Era, Number},
 };
@@ -121,9 +121,18 @@ impl Numbering {
             numbering.eras.values().flat_map(|it| it.record.cut.iter().copied()).collect();
         numbering.note_cut(&cuts);
         for (number, at) in waiting {
-            if let Some(state) = numbering.eras.get_mut(&number.era()) {
-                state.items.push_back(at);
-                numbering.busy.insert(number.era());
+            let Some(state) = numbering.eras.get_mut(&number.era()) else { continue };
+            // A number that was given to a place that cannot be has no row.
+            let before = usize::try_from(number.n().saturating_sub(state.record.done + 1));
+            state.fill(before.unwrap_or(usize::MAX));
+            state.items.push_back(at);
+            numbering.busy.insert(number.era());
+        }
+        for (era, state) in &mut numbering.eras {
+            let left = usize::try_from(state.record.known - state.record.done);
+            state.fill(left.unwrap_or(usize::MAX));
+            if !state.items.is_empty() {
+                numbering.busy.insert(*era);
             }
         }
         numbering.foretold.extend(foretold);
@@ -249,6 +258,14 @@ impl Numbering {
 }
 
 impl EraState {
+    /// Until there are `len` items: places that cannot be.
+    fn fill(&mut self, len: usize) {
+        let left = usize::try_from(self.record.known - self.record.done).unwrap_or(usize::MAX);
+        while self.items.len() < len.min(left) {
+            self.items.push_back(At { log: LogIx::MAX, seq: 0 });
+        }
+    }
+
     fn new(record: EraRecord, dirty: bool) -> EraState {
         let items = VecDeque::new();
         EraState { record, items, cut_at: 0, missing_since: None, ended: false, dirty }

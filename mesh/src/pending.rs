@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use crate::{
     context::Context,
     id::{LogId, NodeId, sha256},
-    limits::{PENDING_BYTES_MAX, PENDING_RUNS_PER_ROOM_MAX, WANT_TIMEOUT},
+    limits::{PENDING_BYTES_MAX, PENDING_FOR, PENDING_RUNS_PER_ROOM_MAX, WANT_TIMEOUT},
     message::Head,
     run::{Carried, Verified},
 };
@@ -21,6 +21,7 @@ pub(crate) struct Waiting {
     pub(crate) bodies: BTreeMap<u64, Vec<u8>>,
     /// Who sent the run: they have its bodies.
     pub(crate) from: NodeId,
+    since: Duration,
     /// When its bodies were last asked for.
     asked: Option<Duration>,
     bytes: usize,
@@ -77,7 +78,9 @@ impl Pending {
 
     /// Keeps a run that is next in its log, whatever else has to go for it.
     pub(crate) fn keep_next(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
-        while self.runs.len() >= PENDING_RUNS_PER_ROOM_MAX {
+        while self.runs.len() >= PENDING_RUNS_PER_ROOM_MAX
+            || (cx.pending_bytes > PENDING_BYTES_MAX && !self.runs.is_empty())
+        {
             let Some((key, _)) = self.runs.iter().max_by_key(|((_, first), _)| *first) else {
                 break;
             };
@@ -100,7 +103,18 @@ impl Pending {
         let bodies = old.map(|it| it.bodies).unwrap_or_default();
         let bytes = run.run().size() + bodies.values().map(Vec::len).sum::<usize>();
         cx.pending_bytes += bytes;
-        self.runs.insert(key, Waiting { run, bodies, from, asked: None, bytes });
+        let since = cx.now.mono;
+        self.runs.insert(key, Waiting { run, bodies, from, since, asked: None, bytes });
+    }
+
+    /// Forgets what has waited for too long.
+    pub(crate) fn expire(&mut self, cx: &mut Context) {
+        let old = |it: &Waiting| cx.now.mono >= it.since + PENDING_FOR;
+        let gone: Vec<Key> =
+            self.runs.iter().filter(|(_, it)| old(it)).map(|(key, _)| *key).collect();
+        for key in gone {
+            self.take(cx, key);
+        }
     }
 
     /// A body apart has come. Kept if a run waits for just this one.
@@ -111,8 +125,7 @@ impl Pending {
         let Some(i) = seq.checked_sub(waiting.run.run().first) else { return };
         let entry = usize::try_from(i).ok().and_then(|i| waiting.run.run().entries.get(i));
         let Some(Carried::Apart { hash, len }) = entry.map(|it| &it.body) else { return };
-        let fits = cx.pending_bytes + body.len() <= PENDING_BYTES_MAX;
-        if *len == body.len() as u64 && sha256(&[&body]) == *hash && fits {
+        if *len == body.len() as u64 && sha256(&[&body]) == *hash {
             cx.pending_bytes += body.len();
             waiting.bytes += body.len();
             if let Some(old) = waiting.bodies.insert(seq, body) {

@@ -15,13 +15,13 @@ use crate::{
     id::{At, LogId, LogIx, MessageId, NodeId, RoomId},
     identity::Identity,
     limits::{
-        ASK_AFTER, BODY_INLINE_BYTES_MAX, CUT_ERAS_MAX, ORDERED_ITEMS_MAX, RUN_BYTES_MAX,
-        RUN_ENTRIES_MAX, WARM_BODY_BYTES_MAX,
+        ASK_AFTER, BODY_INLINE_BYTES_MAX, CLOCK_START_MAX, CLOCK_STEP_MAX, CUT_ERAS_MAX,
+        ORDERED_ITEMS_MAX, RUN_BYTES_MAX, RUN_ENTRIES_MAX, WARM_BODY_BYTES_MAX,
     },
     log::{Logs, Place},
     number::{C_MAX, Era, Number},
     numbering::{NextItem, Numbering, Undelivered},
-    pending::Pending,
+    pending::{Pending, Waiting},
     run::{Carried, Run, RunEntry, Verified},
     sequencing::Sequencing,
     sync::Sync,
@@ -180,7 +180,7 @@ impl Room {
                 }
                 Place::Next(skip) => {
                     let complete = waiting.lacks(skip).next().is_none();
-                    if complete && self.builds_on_what_is_here(cx, &waiting.run, skip) {
+                    if complete && self.builds_on_what_is_here(cx, waiting, skip) {
                         return self.pending.take(cx, key).map(|it| (it.run, it.bodies));
                     }
                 }
@@ -190,13 +190,16 @@ impl Room {
     }
 
     /// Whether everything is here that the run's entries refer to (see the module).
-    fn builds_on_what_is_here(&self, cx: &Context, run: &Verified, skip: usize) -> bool {
-        let log = run.run().log;
+    fn builds_on_what_is_here(&self, cx: &Context, waiting: &Waiting, skip: usize) -> bool {
+        let run = waiting.run.run();
+        let log = run.log;
         // What earlier entries of the same run bring counts as here.
         let mut opened: BTreeMap<Era, LogId> = BTreeMap::new();
         let mut reached: BTreeMap<Era, u64> = BTreeMap::new();
-        run.run().entries[skip..].iter().all(|entry| {
-            let Carried::Here(bytes) = &entry.body else { return true };
+        let entries = (run.first..).zip(&run.entries).skip(skip);
+        entries.into_iter().all(|(seq, entry)| {
+            let apart = waiting.bodies.get(&seq).map_or(&[][..], Vec::as_slice);
+            let bytes = if let Carried::Here(bytes) = &entry.body { bytes } else { apart };
             match Body::decode(entry.facts.kind, bytes) {
                 Body::Ordered(it) => {
                     let now = self.numbering.eras.get(&it.era).map(|era| era.record.sequencer);
@@ -277,14 +280,15 @@ impl Room {
     /// Adds an entry to this node's own log; it is sealed when the turn ends.
     pub(crate) fn append(&mut self, cx: &mut Context, body: &Body) -> Option<At> {
         let ix = self.logs.ensure(self.mine)?;
-        self.clock += 1;
         let at = At { log: ix, seq: self.logs.get(ix).head + 1 };
-        let facts = Facts {
-            clock: self.clock,
-            wall_ms: cx.now.wall_ms,
-            kind: body.kind(),
-            visible: body.visible(),
-        };
+        // As late as the room is, but no leap that receivers would refuse: an author that was silent
+        // for long catches up in steps.
+        let own = self.logs.get(ix).clock;
+        let ceiling = if at.seq == 1 { CLOCK_START_MAX } else { own + CLOCK_STEP_MAX };
+        let clock = (self.clock + 1).min(ceiling).max(own + 1);
+        self.clock = self.clock.max(clock);
+        let facts =
+            Facts { clock, wall_ms: cx.now.wall_ms, kind: body.kind(), visible: body.visible() };
         let bytes = body.encode();
         self.logs.advance(ix, at.seq, facts.clock);
         self.fold(cx, at, facts, &bytes);
@@ -421,9 +425,6 @@ impl Room {
             ask_step: ASK_AFTER,
         };
         self.numbering.undelivered.insert(at, waits);
-        if numbers.is_none() {
-            self.sequencing.unnumbered.push(at);
-        }
     }
 
     fn fold_ordered(&mut self, cx: &mut Context, at: At, it: &Ordered) {

@@ -11,11 +11,12 @@ use std::{
 
 use crate::{
     command::AgentView,
-    id::{AgentId, NodeId, RoomId},
+    engine::ephemeral_id,
+    id::{AgentId, KeyPrint, MeshId, NodeId, RoomId},
     limits::{
         AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
         EPHEMERAL_ROOMS_MAX, NAME_BYTES_MAX, NODES_MAX, RECONNECT_WITHIN, ROOMS_PER_AGENT_MAX,
-        STAMP_AHEAD_MAX,
+        ROSTER_BYTES_MAX, STAMP_AHEAD_MAX,
     },
     roster::{AgentRecord, EphemeralRoom, RosterChange, RosterNews, What},
     time::Now,
@@ -99,7 +100,10 @@ pub(crate) enum Taken {
 #[derive(Debug)]
 pub(crate) struct Rosters {
     me: NodeId,
+    mesh: MeshId,
     nodes: BTreeMap<NodeId, NodeRoster>,
+    /// Keys that stable ids belong to: records of another key do not count.
+    owners: BTreeMap<AgentId, KeyPrint>,
     effective: BTreeMap<AgentId, Effective>,
     members: BTreeMap<RoomId, Vec<Member>>,
     /// Which living nodes list an ephemeral room.
@@ -116,11 +120,13 @@ pub(crate) struct Rosters {
 const STAMP_COUNT_BITS: u32 = 16;
 
 impl Rosters {
-    pub(crate) fn new(me: NodeId, boot: u64) -> Rosters {
+    pub(crate) fn new(me: NodeId, mesh: MeshId, boot: u64) -> Rosters {
         let mine = NodeRoster { boot, alive: true, ..NodeRoster::default() };
         Rosters {
             me,
+            mesh,
             nodes: BTreeMap::from([(me, mine)]),
+            owners: BTreeMap::new(),
             effective: BTreeMap::new(),
             members: BTreeMap::new(),
             listed: BTreeMap::new(),
@@ -134,13 +140,20 @@ impl Rosters {
     /// A stamp above all that were seen: wall-clock milliseconds where clocks agree, so that the
     /// order of stamps is the order in which things happened, and in any case one order everywhere.
     pub(crate) fn stamp(&mut self, now: Now) -> u64 {
-        self.last_stamp = (self.last_stamp + 1).max(now.wall_ms << STAMP_COUNT_BITS);
+        // What two nodes do in one millisecond gets two stamps: each begins to count elsewhere.
+        let own = u64::from(self.me.0[0]) << 6;
+        self.last_stamp = (self.last_stamp + 1).max(now.wall_ms << STAMP_COUNT_BITS | own);
         self.last_stamp
     }
 
-    fn observe(&mut self, now: Now, stamp: u64) {
+    /// Not further ahead of this node's clock than clocks may differ.
+    fn is_near(&self, now: Now, stamp: u64) -> bool {
         let ahead = u64::try_from(STAMP_AHEAD_MAX.as_millis()).unwrap_or(u64::MAX);
-        if stamp >> STAMP_COUNT_BITS <= now.wall_ms.saturating_add(ahead) {
+        stamp >> STAMP_COUNT_BITS <= now.wall_ms.saturating_add(ahead)
+    }
+
+    fn observe(&mut self, now: Now, stamp: u64) {
+        if self.is_near(now, stamp) {
             self.last_stamp = self.last_stamp.max(stamp);
         }
     }
@@ -216,14 +229,37 @@ impl Rosters {
         let Some(mine) = self.nodes.get(&self.me) else {
             return What::Whole { version: 0, changes: Vec::new() };
         };
+        let mut bytes = 0;
         let agents = mine.agents.iter().map(|(agent, record)| {
             let mut told = record.clone();
             told.rooms.retain(|room, _| !self.local_rooms.contains(room));
             RosterChange::Agent(agent.clone(), told)
         });
+        // What does not fit a frame is not seen elsewhere: that takes thousands of agents.
+        let agents = agents.take_while(|it| {
+            bytes += crate::entry::encode(it).len();
+            bytes <= ROSTER_BYTES_MAX
+        });
         let shared = mine.rooms.iter().filter(|(id, _)| !self.local_rooms.contains(id));
         let rooms = shared.map(|(id, it)| RosterChange::Room(*id, it.clone()));
         What::Whole { version: mine.version, changes: agents.chain(rooms).collect() }
+    }
+
+    /// This node's agents with their seats in rooms that outlive it.
+    pub(crate) fn own_permanent_seats(&self) -> Vec<RosterChange> {
+        let mine = self.nodes.get(&self.me).into_iter().flat_map(|it| &it.agents);
+        mine.map(|(agent, record)| RosterChange::Agent(agent.clone(), record.clone())).collect()
+    }
+
+    /// A stable id belongs to this key, for all that is known now.
+    pub(crate) fn set_owner(&mut self, agent: &AgentId, owner: Option<KeyPrint>) {
+        let before = match owner {
+            Some(key) => self.owners.insert(agent.clone(), key),
+            None => self.owners.remove(agent),
+        };
+        if before != owner {
+            self.settle(agent, None);
+        }
     }
 
     /// What is known of a node's roster: boot and version.
@@ -244,7 +280,7 @@ impl Rosters {
             What::Whole { version, changes } => (version, changes, true),
             What::Typing { .. } => return Taken::Old,
         };
-        if full || !changes.iter().all(within_limits) {
+        if full || !changes.iter().all(|it| within_limits(self.mesh, it)) {
             return Taken::Refused;
         }
         let known = self.version(news.node);
@@ -255,7 +291,7 @@ impl Rosters {
             return Taken::Missing;
         }
         if whole {
-            self.forget_what_is_not_in(news.node, &changes);
+            self.forget_what_is_not_in(now, (news.node, news.boot > known.0), &changes);
         }
         let roster = self.nodes.entry(news.node).or_default();
         (roster.boot, roster.version) = (news.boot, version);
@@ -265,7 +301,14 @@ impl Rosters {
         Taken::Now
     }
 
-    fn forget_what_is_not_in(&mut self, node: NodeId, changes: &[RosterChange]) {
+    /// Agents that a node no longer names. If it started anew it knows nothing of those that were
+    /// attached before: they vanished, and may come back.
+    fn forget_what_is_not_in(
+        &mut self,
+        now: Now,
+        (node, restarted): (NodeId, bool),
+        changes: &[RosterChange],
+    ) {
         let Some(roster) = self.nodes.get(&node) else { return };
         let agents: BTreeSet<&AgentId> = changes
             .iter()
@@ -282,16 +325,35 @@ impl Rosters {
         let no_rooms: Vec<RoomId> =
             roster.rooms.keys().filter(|it| !rooms.contains(it)).copied().collect();
         for agent in no_agents {
-            self.remove(node, &agent);
+            if restarted {
+                self.vanish(now, node, &agent);
+            } else {
+                self.remove(node, &agent);
+            }
         }
         for room in no_rooms {
             self.change_room(node, &RosterChange::NoRoom(room));
         }
     }
 
+    /// Its node does not have it any more, but it may come back anywhere.
+    fn vanish(&mut self, now: Now, node: NodeId, agent: &AgentId) {
+        let Some(roster) = self.nodes.get_mut(&node) else { return };
+        let Some(record) = roster.agents.get_mut(agent) else { return };
+        record.gone.get_or_insert(record.registered);
+        roster.gone_at.entry(agent.clone()).or_insert(now.mono);
+        self.settle(agent, None);
+    }
+
     fn apply_change(&mut self, now: Now, node: NodeId, change: RosterChange) {
         match change {
-            RosterChange::Agent(agent, record) => {
+            RosterChange::Agent(agent, mut record) => {
+                // Private rooms have no members elsewhere; and a stamp from the far future would win
+                // over everybody for ever.
+                record.rooms.retain(|room, _| !self.local_rooms.contains(room));
+                if !self.is_near(now, record.registered) {
+                    return;
+                }
                 let seats = record.rooms.values().map(|seat| seat.joined);
                 let newest = seats.chain([record.registered]).max().unwrap_or(0);
                 self.observe(now, newest);
@@ -409,6 +471,7 @@ impl Rosters {
             .filter(|(_, roster)| roster.alive)
             .filter_map(|(node, roster)| Some((*node, roster.agents.get(agent)?)))
             .filter(|(_, record)| record.gone.is_none())
+            .filter(|(_, record)| self.owners.get(agent).is_none_or(|key| *key == record.key))
             .max_by_key(|(node, record)| (record.registered, *node));
         let new = best.map(|(node, record)| Effective {
             node,
@@ -433,6 +496,7 @@ impl Rosters {
             self.happened.push(Happened::Presence { agent: agent.clone() });
         }
         self.give_way(agent, new.as_ref());
+        self.give_up_if_not_owner(agent);
     }
 
     fn move_seats(
@@ -483,6 +547,18 @@ impl Rosters {
             return;
         };
         if own.registered <= winner.registered {
+            if own.gone.is_none() {
+                self.happened.push(Happened::Superseded { agent: agent.clone() });
+            }
+            self.forget_own(agent);
+        }
+    }
+
+    /// The id turned out to belong to another key: whoever has it here loses it.
+    fn give_up_if_not_owner(&mut self, agent: &AgentId) {
+        let own = self.nodes.get(&self.me).and_then(|mine| mine.agents.get(agent));
+        let Some((own, owner)) = own.zip(self.owners.get(agent)) else { return };
+        if own.key != *owner {
             if own.gone.is_none() {
                 self.happened.push(Happened::Superseded { agent: agent.clone() });
             }
@@ -556,7 +632,7 @@ impl Rosters {
     }
 }
 
-fn within_limits(change: &RosterChange) -> bool {
+fn within_limits(mesh: MeshId, change: &RosterChange) -> bool {
     let id = |agent: &AgentId| (1..=AGENT_ID_BYTES_MAX).contains(&agent.len());
     match change {
         RosterChange::Agent(agent, record) => {
@@ -574,7 +650,10 @@ fn within_limits(change: &RosterChange) -> bool {
         }
         RosterChange::NoAgent(agent) => id(agent),
         RosterChange::Room(room, it) => {
+            // The id follows from whose log is its home: nobody passes one room off as another.
             it.facts.room == *room
+                && it.home.incarnation != 0
+                && *room == ephemeral_id(mesh, it.home)
                 && it.facts.name.len() <= NAME_BYTES_MAX
                 && it.facts.description.as_ref().is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX)
         }

@@ -25,57 +25,69 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
     by_id: BTreeMap<DedupId, At>,
-    entries: BTreeMap<At, (DedupId, Option<Number>)>,
-    /// Oldest first, with their wall time.
-    order: VecDeque<(u64, At)>,
+    entries: BTreeMap<At, Send>,
+    /// In the order in which they became known.
+    order: VecDeque<At>,
+}
+
+/// One send.
+#[derive(Debug)]
+struct Send {
+    id: DedupId,
+    wall_ms: u64,
+    number: Option<Number>,
 }
 
 impl Sent {
     pub(crate) fn insert(&mut self, id: DedupId, at: At, wall_ms: u64) {
-        if self.by_id.contains_key(&id) {
+        let known = self.by_id.get(&id).and_then(|at| self.entries.get(at));
+        if known.is_some_and(|it| wall_ms < it.wall_ms.saturating_add(keep_ms())) {
             return;
         }
         self.by_id.insert(id, at);
-        self.entries.insert(at, (id, None));
-        self.order.push_back((wall_ms, at));
+        self.entries.insert(at, Send { id, wall_ms, number: None });
+        self.order.push_back(at);
         if self.order.len() > DEDUP_IDS_MAX {
             self.forget_oldest();
         }
     }
 
     pub(crate) fn delivered(&mut self, at: At, number: Number) {
-        if let Some((_, delivered)) = self.entries.get_mut(&at) {
-            *delivered = Some(number);
+        if let Some(send) = self.entries.get_mut(&at) {
+            send.number = Some(number);
         }
     }
 
     /// The entry of an earlier send within the time that repeats are recognised, and its number
     /// if it has been delivered.
-    pub(crate) fn find(&mut self, wall_ms: u64, id: DedupId) -> Option<(At, Option<Number>)> {
-        let keep = u64::try_from(DEDUP_FOR.as_millis()).unwrap_or(u64::MAX);
-        while self.order.front().is_some_and(|(at, _)| at.saturating_add(keep) < wall_ms) {
-            self.forget_oldest();
-        }
+    pub(crate) fn find(&self, wall_ms: u64, id: DedupId) -> Option<(At, Option<Number>)> {
         let at = *self.by_id.get(&id)?;
-        Some((at, self.entries.get(&at)?.1))
+        let send = self.entries.get(&at)?;
+        (wall_ms < send.wall_ms.saturating_add(keep_ms())).then_some((at, send.number))
     }
 
     fn forget_oldest(&mut self) {
-        if let Some((_, at)) = self.order.pop_front()
-            && let Some((id, _)) = self.entries.remove(&at)
+        if let Some(at) = self.order.pop_front()
+            && let Some(send) = self.entries.remove(&at)
+            && self.by_id.get(&send.id) == Some(&at)
         {
-            self.by_id.remove(&id);
+            self.by_id.remove(&send.id);
         }
     }
+}
+
+/// How long a send is remembered, in milliseconds.
+fn keep_ms() -> u64 {
+    u64::try_from(DEDUP_FOR.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Sequencing {
-    /// Entries that came without a number since this was last looked at.
-    pub(crate) unnumbered: Vec<At>,
     pub(crate) sent: Sent,
     claimed_at: Option<Duration>,
+    /// What may still be given to askers, and since when that is counted.
+    asked: Option<(Duration, usize)>,
     exhausted: bool,
 }
 
@@ -118,7 +130,6 @@ impl Room {
         self.drain(cx);
         self.leave_holes(cx, live);
         if self.numbering.undelivered.is_empty() {
-            self.sequencing.unnumbered.clear();
             return;
         }
         match self.post(cx, live) {
@@ -147,7 +158,6 @@ impl Room {
     }
 
     fn number_what_waits(&mut self, cx: &mut Context) {
-        self.sequencing.unnumbered.clear();
         let waits = self.what_waits();
         if waits.is_empty() {
             return;
@@ -252,22 +262,22 @@ impl Room {
                 }
             }
         }
-        let mut messages = Vec::new();
+        let sequencer = self.numbering.sequencer().author;
+        let near = live.up.contains(&sequencer);
         if !late.is_empty() {
             let (room, era, spans) = (self.id, self.numbering.current(), self.spans(&late));
-            messages.push(Message::Ask { room, era, tip, spans });
-        }
-        if unnumbered {
-            let (room, heads) = (self.id, self.logs.heads());
-            messages.push(Message::Have { room, heads, answer: true });
-        }
-        let sequencer = self.numbering.sequencer().author;
-        for message in messages {
-            if live.up.contains(&sequencer) {
-                cx.send(sequencer, message);
+            let ask = Message::Ask { room, era, tip, spans };
+            if near {
+                cx.send(sequencer, ask);
             } else {
-                cx.broadcast(Some(self.id), message);
+                cx.broadcast(Some(room), ask);
             }
+        }
+        if unnumbered && near {
+            let (room, heads) = (self.id, self.logs.heads());
+            cx.send(sequencer, Message::Have { room, heads, answer: true });
+        } else if unnumbered {
+            self.ask_all(cx, live);
         }
         self.claim_if_kept_waiting(cx);
     }
@@ -296,8 +306,12 @@ impl Room {
             return;
         }
         let mut give = Vec::new();
-        // However much is asked for, no more is looked at than may be given at once.
-        let mut left = ASK_ENTRIES_MAX;
+        // However much is asked for, and by however many: numbers cost everybody.
+        let now = cx.now.mono;
+        if self.sequencing.asked.is_none_or(|(since, _)| now >= since + CLAIM_EVERY) {
+            self.sequencing.asked = Some((now, ASK_ENTRIES_MAX));
+        }
+        let mut left = self.sequencing.asked.map_or(0, |(_, left)| left);
         for span in spans {
             let Some(log) = self.logs.ix(span.log) else { continue };
             let upto = span.upto.min(self.logs.get(log).head);
@@ -308,6 +322,9 @@ impl Room {
                     give.push(at);
                 }
             }
+        }
+        if let Some((_, budget)) = &mut self.sequencing.asked {
+            *budget -= give.len();
         }
         if !give.is_empty() {
             self.issue(cx, give);
@@ -388,11 +405,20 @@ impl Room {
                 continue;
             }
             self.ask_all(cx, live);
-            let log = self.logs.id(at.log);
-            let nobody = self.sync.nobody_has(&live.up, since, (log, at.seq));
             let waited = now.saturating_sub(since);
-            if (waited >= HOLE_AFTER && nobody) || waited >= HOLE_AFTER_SILENCE {
+            // What is missing behind it was missing as long: one wait is enough for all of them.
+            let mut next = Some(at);
+            while let Some(at) = next.filter(|at| self.is_missing(cx, *at)) {
+                let log = self.logs.id(at.log);
+                let nobody = self.sync.nobody_has(&live.up, since, (log, at.seq));
+                if !(waited >= HOLE_AFTER && nobody || waited >= HOLE_AFTER_SILENCE) {
+                    break;
+                }
                 self.leave_hole(cx, era);
+                next = match self.numbering.next_item(era) {
+                    NextItem::Item(_, at) => Some(at),
+                    NextItem::Nothing => None,
+                };
             }
         }
     }

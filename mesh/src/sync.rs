@@ -114,7 +114,7 @@ impl Room {
             self.sync.views.values().flat_map(|view| view.heads.keys().copied()).collect();
         logs.into_iter()
             .map(|log| self.sync.best_known(log).saturating_sub(self.logs.head_of(log)))
-            .sum()
+            .fold(0, u64::saturating_add)
     }
 
     /// A peer says what it has. Fetches what is lacking here, and answers if asked to.
@@ -162,6 +162,7 @@ impl Room {
     /// Bodies and entries that are known to exist elsewhere are asked for.
     pub(crate) fn pump(&mut self, cx: &mut Context) {
         let now = cx.now.mono;
+        self.pending.expire(cx);
         let asked = self.sync.next_to_ask();
         let has = |head: Head| asked.iter().copied().find(|peer| self.sync.has(*peer, head));
         for (peer, at) in self.pending.bodies_to_ask(now, has) {

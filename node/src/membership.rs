@@ -120,6 +120,7 @@ fn leave(store: &mut Store, before: &NodeRecord, mesh: MeshId) -> Result<()> {
         lobby_floor: before.lobby_floor.max(tip),
         // Of rooms that nobody will speak of again.
         ephemeral_claims: Vec::new(),
+        roster: None,
         ..before.clone()
     };
     store.commit(&[Change::Node(record)]).context("write the store")

@@ -12,9 +12,10 @@ use crate::{
     limits::{
         AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
         MEMBERS_PER_ROOM_MAX, NAME_BYTES_MAX, ROOMS_MAX, ROOMS_PER_AGENT_MAX,
+        ROSTER_KEPT_BYTES_MAX, ROSTER_KEPT_EVERY,
     },
     number::Number,
-    roster::{AgentRecord, RosterNews, Seat, What},
+    roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
     rosters::Happened,
 };
 
@@ -71,6 +72,10 @@ impl Engine {
             return self.reply(call, Err(Refused::Full(full)));
         }
         let directory = RoomId::directory(self.cx.mesh);
+        if !self.rooms.get(&directory).is_some_and(|it| it.is_writable(&self.cx)) {
+            let full = super::rooms::NOT_WRITABLE.to_owned();
+            return self.reply(call, Err(Refused::Full(full)));
+        }
         let claim = AgentClaimed { agent: attach.agent.clone(), key: attach.key };
         let body = Body::AgentClaimed(claim);
         let room = self.rooms.get_mut(&directory);
@@ -117,6 +122,37 @@ impl Engine {
             restored: restored.map(seats),
             displaced: displaced.filter(|_| was_here),
             connected_ms: now.wall_ms,
+        }
+    }
+
+    // Over a restart.
+
+    /// Agents that were attached when the node last wrote its roster: gone, and free to come back.
+    pub(super) fn restore_agents(&mut self) {
+        let Some(kept) = self.node.roster.take() else { return };
+        let agents = minicbor::decode::<Vec<RosterChange>>(&kept).unwrap_or_default();
+        for change in agents {
+            if let RosterChange::Agent(agent, mut record) = change {
+                record.gone = Some(self.rosters.stamp(self.cx.now));
+                self.rosters.put(self.cx.now, agent, record);
+            }
+        }
+    }
+
+    /// Writes the roster down when it has changed, now and then: what is newer than that is lost
+    /// with the node, and with it a seat or two, but no message.
+    pub(super) fn keep_roster(&mut self) {
+        let now = self.cx.now.mono;
+        let (kept_at, kept) = self.roster_kept;
+        let version = self.rosters.version(self.cx.me).1;
+        let due = now >= kept_at + ROSTER_KEPT_EVERY || self.stopping.is_some();
+        if version == kept || !due {
+            return;
+        }
+        self.roster_kept = (now, version);
+        let bytes = crate::entry::encode(&self.rosters.own_permanent_seats());
+        if bytes.len() <= ROSTER_KEPT_BYTES_MAX {
+            self.change_node().roster = Some(bytes.into());
         }
     }
 

@@ -107,10 +107,13 @@ impl Engine {
     }
 
     /// The successor has it durably.
-    pub(super) fn on_taken(&mut self, posts: &[Post]) {
+    pub(super) fn on_taken(&mut self, from: NodeId, posts: &[Post]) {
         if let Some(stopping) = &mut self.stopping {
             for post in posts {
-                stopping.rooms.remove(&post.room);
+                let step = stopping.rooms.get(&post.room).map(|(_, step)| *step);
+                if step == Some(Step::Handed(from)) {
+                    stopping.rooms.remove(&post.room);
+                }
             }
         }
         self.go_on_stopping();

@@ -9,7 +9,7 @@ use crate::{
     entry::{Body, NodeAdmitted},
     id::{LogId, NodeId, RoomId},
     identity::Identity,
-    limits::{BUCKETS, TICK},
+    limits::{BUCKETS, LANES_PER_NODE_MAX, TICK},
     liveness::{Liveness, incarnation},
     number::{LANES, Number},
     room::Room,
@@ -35,7 +35,7 @@ impl Engine {
             identity,
             cx: context(&config, me, boot, now),
             live: Liveness::new(me, config.takeover_after, now.mono, !clean),
-            rosters: Rosters::new(me, boot),
+            rosters: Rosters::new(me, config.mesh, boot),
             directory: Directory::default(),
             rooms: Default::default(),
             busy: Default::default(),
@@ -53,6 +53,8 @@ impl Engine {
             digests: Default::default(),
             compared: Default::default(),
             rosters_behind: Default::default(),
+            proofs: Vec::new(),
+            roster_kept: (now.mono, 0),
             unknown: Default::default(),
             incarnations: 0,
             typing_nonce: 0,
@@ -65,6 +67,7 @@ impl Engine {
         engine.restore_rooms(stored.rooms);
         engine.restore_directory(stored.directory);
         engine.ensure_permanent_rooms();
+        engine.restore_agents();
         engine.tell_of_all_rooms();
         engine.redraw_lane();
         engine
@@ -132,8 +135,10 @@ impl Engine {
         self.rooms.insert(id, room);
         if local {
             self.rosters.local_rooms.insert(id);
+            self.unknown.remove(&id);
+        } else {
+            self.ask_who_spoke_of(id);
         }
-        self.ask_who_spoke_of(id);
     }
 
     /// An ephemeral room's state, made if it is not there. `home` is this node's to write only in
@@ -160,19 +165,24 @@ impl Engine {
 
     /// Draws this node's lane: at admission, and again if an earlier entry has the same.
     pub(super) fn redraw_lane(&mut self) {
-        if self.cx.my_lane.is_some() && !self.directory.lane_clashes(self.cx.me) {
+        let drawn = self.directory.lanes.get(&self.cx.me).map_or(0, Vec::len);
+        let clashes = self.directory.lane_clashes(self.cx.me);
+        if self.cx.my_lane.is_some() && (!clashes || drawn >= LANES_PER_NODE_MAX) {
             return;
         }
-        let taken: Vec<u32> =
+        let taken: std::collections::BTreeSet<u32> =
             self.directory.lanes.values().flatten().map(|(_, lane)| *lane).collect();
         let mut draw = self.config.seed;
-        let lane = loop {
+        let mut lane = 0;
+        // One of many lanes is free at the first draw; whoever entered them all cannot keep others
+        // drawing for ever.
+        for _ in 0..DRAWS_MAX {
             draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let lane = u32::try_from(draw >> 40).unwrap_or_default() % LANES;
+            lane = u32::try_from(draw >> 40).unwrap_or_default() % LANES;
             if !taken.contains(&lane) {
-                break lane;
+                break;
             }
-        };
+        }
         self.config.seed = draw;
         let body = Body::NodeAdmitted(NodeAdmitted { lane, name: self.config.name.clone() });
         let directory = RoomId::directory(self.cx.mesh);
@@ -197,6 +207,9 @@ impl Engine {
     }
 }
 
+/// Lanes tried before any is taken.
+const DRAWS_MAX: usize = 64;
+
 fn new_node(config: &Config) -> NodeRecord {
     NodeRecord {
         mesh: config.mesh,
@@ -205,6 +218,7 @@ fn new_node(config: &Config) -> NodeRecord {
         had_peer: false,
         lobby_floor: Number::ZERO,
         ephemeral_claims: Vec::new(),
+        roster: None,
     }
 }
 

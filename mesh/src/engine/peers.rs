@@ -32,6 +32,9 @@ impl Engine {
         self.cx.send(peer, Message::Roster(Box::new(signed)));
         let (boot, version) = self.rosters.version(peer);
         self.cx.send(peer, Message::WantRoster { node: peer, boot, version });
+        for proof in self.proofs.clone() {
+            self.cx.send(peer, proof);
+        }
     }
 
     pub(super) fn on_peer_down(&mut self, peer: NodeId) {
@@ -90,7 +93,7 @@ impl Engine {
             }
             Message::Offer(posts) => self.on_offer(from, &posts),
             Message::Accept(posts) => self.on_accept(from, &posts),
-            Message::Taken(posts) => self.on_taken(&posts),
+            Message::Taken(posts) => self.on_taken(from, &posts),
             Message::Fork(certificate, run) => {
                 self.on_fork(Proof { certificate, run: *run });
             }

@@ -4,14 +4,13 @@
 use super::{Engine, Roaming, Waiter};
 use crate::{
     command::{CallId, Caller, NewRoom, Outcome, Refused, SaidOk, Say, Speech},
-    context::Context,
     entry::{Body, DedupId, RoomCreated, Said},
     event::RoomEvent,
-    id::{At, KeyPrint, LogId, RoomId, sha256},
+    id::{At, KeyPrint, LogId, MeshId, RoomId, sha256},
     limits::{
         BODY_BYTES_MAX, CONTENT_BYTES_MAX, DESCRIPTION_BYTES_MAX, EPHEMERAL_BYTES_MAX,
         EPHEMERAL_EMPTY_FOR, EPHEMERAL_ROOMS_MAX, MENTIONS_MAX, NAME_BYTES_MAX, ROAM_CLAIM_EVERY,
-        ROAM_ERAS_AHEAD_MAX, ROOMS_MAX,
+        ROAM_ERAS_AHEAD_MAX, ROAMING_MAX, ROOMS_MAX,
     },
     message::Message,
     number::Number,
@@ -38,6 +37,9 @@ impl Engine {
         let Some(known) = self.rooms.get_mut(&directory) else {
             return self.reply(call, Err(Refused::NoRoom));
         };
+        if !known.is_writable(&self.cx) {
+            return self.reply(call, Err(Refused::Full(NOT_WRITABLE.to_owned())));
+        }
         let seq = known.logs.head_of(known.mine) + 1;
         let id = crate::directory::room_id(self.cx.mesh, directory, known.mine, seq);
         let body = Body::RoomCreated(created(caller, room, id));
@@ -82,7 +84,7 @@ impl Engine {
 
     fn create_ephemeral(&mut self, caller: &Caller, room: NewRoom) -> Result<Outcome, Refused> {
         let home = self.next_ephemeral_log();
-        let id = ephemeral_id(&self.cx, home);
+        let id = ephemeral_id(self.cx.mesh, home);
         let public = room.public;
         let facts = created(caller, room, id);
         self.ensure_ephemeral_room(id, home, true);
@@ -140,11 +142,10 @@ impl Engine {
 
     pub(super) fn ephemeral_room_lives(&mut self, id: RoomId) {
         let Some(it) = self.rosters.ephemeral(id) else { return };
-        // The id follows from who made it, so nobody can pass one room off as another.
         let home = it.home;
         let alive = self.rooms.values().filter(|room| room.record.ephemeral).count();
-        if id != ephemeral_id(&self.cx, home) || alive >= EPHEMERAL_ROOMS_MAX {
-            self.cx.faults.stray += 1;
+        if alive >= EPHEMERAL_ROOMS_MAX {
+            self.cx.faults.overflow += 1;
             return;
         }
         self.ensure_ephemeral_room(id, home, false);
@@ -174,7 +175,6 @@ impl Engine {
         self.forget_digest(id);
         self.busy.remove(&id);
         self.turns.remove(&id);
-        self.rosters.local_rooms.remove(&id);
         self.cx.change(crate::batch::Change::Drop { room: id });
         if let Some(view) = self.told.remove(&id) {
             let (public, owner) = (view.public, view.owner);
@@ -232,8 +232,7 @@ impl Engine {
             return Err(Refused::Full(full.to_owned()));
         }
         if !state.is_writable(&self.cx) {
-            let full = "the room's numbers are used up, or this node's log was forked: use another room or node";
-            return Err(Refused::Full(full.to_owned()));
+            return Err(Refused::Full(NOT_WRITABLE.to_owned()));
         }
         let at = state.append(&mut self.cx, &body).ok_or(Refused::Closed)?;
         let wall_ms = self.cx.now.wall_ms;
@@ -304,6 +303,9 @@ impl Engine {
         if !era.is_valid() || !member || far {
             return self.reply(it.call, Ok(Outcome::Roamed(false)));
         }
+        if !room.is_writable(&self.cx) || self.roaming.len() >= ROAMING_MAX {
+            return self.reply(it.call, Ok(Outcome::Roamed(false)));
+        }
         self.roaming.push(it);
         self.go_on_roaming();
     }
@@ -317,6 +319,10 @@ impl Engine {
                 self.reply(it.call, Err(Refused::NoRoom));
                 continue;
             };
+            if !room.is_writable(&self.cx) {
+                self.reply(it.call, Ok(Outcome::Roamed(false)));
+                continue;
+            }
             let before = room.numbering.current();
             // Numbers of an era that is already this node's to give cost no claim.
             let claims = room.numbering.sequencer() != room.mine || before <= it.cursor.era();
@@ -342,11 +348,11 @@ impl Engine {
         let Some(room) = self.rooms.get_mut(&lobby) else { return };
         // First hear how long it is: only a node that is up to date with some peer can tell.
         if !room.sync.has_heard() || room.sync.is_behind() {
-            return;
+            return room.ask_all(&mut self.cx, &self.live);
         }
         let era = room.numbering.current();
         let highest = era.number(room.numbering.known(era));
-        if highest >= floor || room.claim(&mut self.cx) {
+        if highest >= floor || room.number_above(&mut self.cx, floor, Vec::new()) {
             self.change_node().lobby_floor = Number::ZERO;
         }
     }
@@ -369,11 +375,15 @@ impl Engine {
     }
 }
 
+/// Why a room takes nothing from this node.
+pub(super) const NOT_WRITABLE: &str =
+    "the room's numbers are used up, or this node's log was forked: use another room or node";
+
 /// The id of the ephemeral room whose home is this log.
-fn ephemeral_id(cx: &Context, home: LogId) -> RoomId {
+pub(crate) fn ephemeral_id(mesh: MeshId, home: LogId) -> RoomId {
     let hash = sha256(&[
         b"clawmesh ephemeral room",
-        &cx.mesh.0,
+        &mesh.0,
         &home.author.0,
         &home.incarnation.to_be_bytes(),
     ]);

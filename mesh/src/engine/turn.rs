@@ -11,7 +11,7 @@ use crate::{
     directory::{Learned, Named},
     event::{RoomEvent, TurnReason},
     id::{LogId, MessageId, RoomId, sha256},
-    limits::{BUCKETS, GOSSIP_BYTES_MAX},
+    limits::{BUCKETS, GOSSIP_BYTES_MAX, PROOFS_MAX},
     log::first_8,
     message::{Message, Signed},
     number::Number,
@@ -98,7 +98,11 @@ impl Engine {
 
     fn act_on(&mut self, learned: Learned) {
         match learned {
-            Learned::Nothing | Learned::Agent => {}
+            Learned::Nothing => {}
+            Learned::Agent(agent) => {
+                let owner = self.directory.owner(&agent).filter(|(_, settled)| *settled);
+                self.rosters.set_owner(&agent, owner.map(|(key, _)| key));
+            }
             Learned::Rooms(rooms) => {
                 for room in rooms {
                     self.tell_of_room(room, true);
@@ -148,7 +152,15 @@ impl Engine {
         let run = Box::new(run.run().clone());
         let evidence = Change::Evidence { certificate: *certificate, run: run.clone() };
         self.cx.change(evidence);
-        self.cx.broadcast(Some(room), Message::Fork(*certificate, run));
+        let told = Message::Fork(*certificate, run);
+        if self.proofs.len() < PROOFS_MAX {
+            self.proofs.push(told.clone());
+        }
+        // By gossip, to every peer, and later to each that comes up: it must not depend on one of them.
+        for peer in self.live.up.clone() {
+            self.cx.send(peer, told.clone());
+        }
+        self.cx.broadcast(Some(room), told);
         self.cx.forked.insert(log.author);
         for it in self.rooms.values_mut() {
             it.shut_out(&mut self.cx, log.author);
@@ -157,6 +169,22 @@ impl Engine {
             it.quarantine(&mut self.cx, log, seq);
             if it.is_directory {
                 self.directory.forget(room, log, seq);
+            }
+        }
+        if log.author == self.cx.me {
+            self.refuse_all_waiters();
+        }
+    }
+
+    /// This node's own log was found forked: nobody takes its entries any more, so nobody is to
+    /// wait for them.
+    fn refuse_all_waiters(&mut self) {
+        for (_, waiters) in std::mem::take(&mut self.waiters) {
+            for waiter in waiters {
+                let (Waiter::Said { call, .. }
+                | Waiter::Created { call, .. }
+                | Waiter::Claimed { call, .. }) = waiter;
+                self.reply(call, Err(Refused::Full(super::rooms::NOT_WRITABLE.to_owned())));
             }
         }
     }
@@ -213,6 +241,9 @@ impl Engine {
                     Some((_, Named::NotYet)) | None => Err(Refused::NoRoom),
                 };
                 self.reply(call, reply);
+            }
+            Waiter::Claimed { call, .. } if self.stopping.is_some() => {
+                self.reply(call, Err(Refused::Stopping));
             }
             Waiter::Claimed { call, attach } => self.attach(call, *attach),
         }
@@ -284,6 +315,7 @@ impl Engine {
     }
 
     fn announce_roster(&mut self) {
+        self.keep_roster();
         if let Some(what) = self.rosters.take_news() {
             let news = RosterNews { node: self.cx.me, boot: self.cx.boot, what };
             self.tell_roster(news);

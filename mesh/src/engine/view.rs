@@ -21,7 +21,8 @@ impl Engine {
         let lobby = id == RoomId::lobby(self.cx.mesh);
         let (created, name, created_ms) = if lobby {
             (None, "lobby".into(), 0)
-        } else if let Some(it) = self.rosters.ephemeral(id) {
+        } else if room.record.ephemeral {
+            let it = self.rosters.ephemeral(id)?;
             (Some(&it.facts), it.facts.name.as_str().into(), it.created_ms)
         } else {
             let Named::Name(name) = self.directory.name(id) else { return None };

@@ -55,6 +55,7 @@ pub(crate) fn node(boot: u64) -> NodeRecord {
         had_peer: false,
         lobby_floor: Number::ZERO,
         ephemeral_claims: Vec::new(),
+        roster: None,
     }
 }
 
