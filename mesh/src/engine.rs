@@ -230,3 +230,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

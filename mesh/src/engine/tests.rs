@@ -1,0 +1,284 @@
+//! The engine by itself, against inputs that no honest node sends.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test names what it looks for; a new variant is none of its business"
+)]
+
+use std::time::Duration;
+
+use super::{Config, Engine};
+use crate::{
+    batch::Summary,
+    boundary::{Effect, Input},
+    command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Presence, Refused, Say, Speech},
+    entry::{Body, Facts, Said},
+    id::{KeyPrint, LogId, NodeId, RoomId},
+    identity::{Identity, MeshSecret},
+    limits::{CLOCK_START_MAX, CLOCK_STEP_MAX},
+    message::Message,
+    number::Number,
+    roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
+    run::{Carried, Run, RunEntry, Verified},
+    time::Now,
+};
+
+const KEY: KeyPrint = KeyPrint([1; 16]);
+
+/// One engine, its clock, and what it said in its last turns.
+struct Node {
+    engine: Engine,
+    secret: MeshSecret,
+    now: Now,
+    calls: u64,
+    effects: Vec<Effect>,
+}
+
+fn identity(seed: u8) -> Identity {
+    Identity::from_seed(&[seed; 32])
+}
+
+impl Node {
+    fn new(seed: u8) -> Node {
+        let secret = MeshSecret::new([7; 32], identity(1).node_id());
+        let now = Now { mono: Duration::from_secs(1), wall_ms: 1_800_000_000_000 };
+        let config =
+            Config { seed: seed.into(), ..Config::new(secret.mesh_id(), secret.founder()) };
+        let engine = Engine::open(identity(seed), config, Summary::default(), now);
+        let mut node = Node { engine, secret, now, calls: 0, effects: Vec::new() };
+        node.turn();
+        node
+    }
+
+    fn turn(&mut self) {
+        self.effects.extend(self.engine.take_turn().effects);
+    }
+
+    fn give(&mut self, input: Input) {
+        self.now.mono += Duration::from_millis(1);
+        self.now.wall_ms += 1;
+        self.engine.handle(self.now, input);
+        self.turn();
+    }
+
+    fn ask(&mut self, command: Command) -> Result<Outcome, Refused> {
+        self.calls += 1;
+        let call = CallId(self.calls);
+        self.give(Input::Command { call, command });
+        let reply = self.effects.iter().rev().find_map(|effect| match effect {
+            Effect::Reply { call: of, result } if *of == call => Some(result.clone()),
+            _ => None,
+        });
+        reply.expect("this node sequences, so it answers at once")
+    }
+
+    fn attach(&mut self, agent: &str, stable: bool, key: KeyPrint) -> Result<Caller, Refused> {
+        let attach = Attach {
+            agent: agent.into(),
+            stable,
+            reconnect: stable,
+            key,
+            name: agent.to_owned(),
+            capabilities: Vec::new(),
+        };
+        match self.ask(Command::Attach(attach))? {
+            Outcome::Attached(it) => {
+                Ok(Caller { agent: agent.into(), key, registration: it.registration })
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn lobby(&self) -> RoomId {
+        RoomId::lobby(self.secret.mesh_id())
+    }
+
+    fn say(&mut self, caller: &Caller, room: RoomId) -> Result<Outcome, Refused> {
+        let say = Say {
+            room,
+            speech: Speech::Chat,
+            content: "hello".to_owned(),
+            reply_to: None,
+            mentions: Vec::new(),
+            metadata: None,
+            dedup: None,
+        };
+        self.ask(Command::Say { caller: caller.clone(), say })
+    }
+
+    fn runs_sent(&mut self) -> Vec<Run> {
+        let broadcast = std::mem::take(&mut self.effects).into_iter().filter_map(|it| match it {
+            Effect::Broadcast { message: Message::Runs(runs), .. } => Some(runs),
+            _ => None,
+        });
+        broadcast.flatten().collect()
+    }
+
+    fn hear(&mut self, run: &Run) {
+        let run = run.clone().verify(self.secret.mesh_id()).expect("it is sealed");
+        let message = Message::Runs(vec![run]);
+        self.give(Input::Message { from: identity(9).node_id(), message });
+    }
+
+    fn news(&mut self, from: NodeId, changes: Vec<RosterChange>) {
+        let what = What::Whole { version: 1, changes };
+        let it = RosterNews { node: from, boot: 1, what };
+        let signed = crate::message::Signed { it, signature: [0; 64] };
+        self.give(Input::Message { from, message: Message::Roster(Box::new(signed)) });
+    }
+}
+
+/// A message of a foreign author, with a clock of its choice.
+fn said_at(node: &Node, seed: u8, clock: u64) -> Verified {
+    let author = identity(seed);
+    let said = Said {
+        agent: "x".into(),
+        name: "x".to_owned(),
+        content: "x".to_owned(),
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+        dedup: None,
+        turn: None,
+    };
+    let body = Body::Chat(said);
+    let facts = Facts { clock, wall_ms: 0, kind: body.kind(), visible: true };
+    let entries = vec![RunEntry { facts, body: Carried::Here(body.encode().into()) }];
+    let log = LogId { author: author.node_id(), incarnation: 0 };
+    let room = node.lobby();
+    let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
+    run.seal(node.secret.mesh_id(), &author)
+}
+
+#[test]
+fn one_clock_from_the_far_future_silences_nobody() {
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let lobby = node.lobby();
+    node.ask(Command::Join { caller: caller.clone(), room: lobby }).expect("public");
+    node.say(&caller, lobby).expect("a member");
+    let far = said_at(&node, 5, CLOCK_START_MAX).run().clone();
+    node.hear(&far);
+    let before = node.runs_sent();
+    node.say(&caller, lobby).expect("a member");
+    let runs = node.runs_sent();
+    let clocks = |runs: &[Run]| -> Vec<u64> {
+        runs.iter()
+            .filter(|it| it.room == lobby)
+            .flat_map(|it| &it.entries)
+            .map(|it| it.facts.clock)
+            .collect()
+    };
+    let (old, new) = (clocks(&before), clocks(&runs));
+    let steps = old.iter().chain(&new).zip(old.iter().chain(&new).skip(1));
+    assert!(!new.is_empty());
+    for (a, b) in steps {
+        assert!(a < b && b - a <= CLOCK_STEP_MAX, "{old:?} then {new:?}: receivers refuse it");
+    }
+}
+
+#[test]
+fn nobody_seats_himself_in_a_private_room_or_redefines_it() {
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let room = NewRoom {
+        name: "mine".to_owned(),
+        description: None,
+        parent: None,
+        ephemeral: false,
+        public: false,
+        encrypted: false,
+    };
+    let Ok(Outcome::Room(view)) = node.ask(Command::CreateRoom { caller: caller.clone(), room })
+    else {
+        panic!("it is made")
+    };
+    node.ask(Command::Join { caller, room: view.room }).expect("its owner");
+    let record = AgentRecord {
+        name: "ghost".into(),
+        key: KEY,
+        capabilities: Vec::new(),
+        registered: 1,
+        connected_ms: 0,
+        last_active_ms: 0,
+        presence: Presence::default(),
+        rooms: [(view.room, Seat { joined: 1, seen: Number::ZERO })].into(),
+        reconnected: false,
+        gone: None,
+    };
+    node.news(identity(5).node_id(), vec![RosterChange::Agent("ghost".into(), record)]);
+    let Ok(Outcome::Agents(members)) =
+        node.ask(Command::ListAgents { key: KEY, room: Some(view.room) })
+    else {
+        panic!("its owner may")
+    };
+    assert_eq!(members.len(), 1, "{members:?}");
+    let sent = format!(
+        "{:?}",
+        node.effects
+            .iter()
+            .filter(|it| !matches!(it, Effect::Notify { .. } | Effect::Reply { .. }))
+            .collect::<Vec<_>>()
+    );
+    assert!(!sent.contains(&view.room.to_uuid()), "peers hear of a private room: {sent}");
+}
+
+#[test]
+fn a_private_room_does_not_vanish_behind_a_public_one_of_its_name() {
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let create = |public| NewRoom {
+        name: "plan".to_owned(),
+        description: None,
+        parent: None,
+        ephemeral: false,
+        public,
+        encrypted: false,
+    };
+    let made = node.ask(Command::CreateRoom { caller: caller.clone(), room: create(false) });
+    let Ok(Outcome::Room(private)) = made else { panic!("{made:?}") };
+    // Another node, which cannot know of it, makes a public room of that name.
+    let mut other = Node::new(2);
+    let caller2 = other.attach("you", false, KEY).expect("free");
+    other.calls += 1;
+    let call = CallId(other.calls);
+    other.give(Input::Command {
+        call,
+        command: Command::CreateRoom { caller: caller2, room: create(true) },
+    });
+    for run in other.runs_sent() {
+        node.hear(&run);
+    }
+    let Ok(Outcome::Rooms(rooms)) = node.ask(Command::ListRooms { key: KEY, parent: None }) else {
+        panic!("anybody may")
+    };
+    let names: Vec<&str> = rooms.iter().map(|it| &*it.name).collect();
+    assert!(rooms.iter().any(|it| it.room == private.room), "{names:?}");
+    assert!(names.contains(&"plan"), "{names:?}");
+    assert_eq!(names.len(), 3, "lobby, the public one, the private one: {names:?}");
+}
+
+#[test]
+fn a_registration_of_another_key_does_not_take_a_stable_id_away() {
+    let mut node = Node::new(1);
+    let caller = node.attach("bob", true, KEY).expect("free");
+    let thief = AgentRecord {
+        name: "bob".into(),
+        key: KeyPrint([2; 16]),
+        capabilities: Vec::new(),
+        registered: node.now.wall_ms << 16 | 0xffff,
+        connected_ms: 0,
+        last_active_ms: 0,
+        presence: Presence::default(),
+        rooms: Default::default(),
+        reconnected: false,
+        gone: None,
+    };
+    node.news(identity(5).node_id(), vec![RosterChange::Agent("bob".into(), thief)]);
+    let lobby = node.lobby();
+    node.ask(Command::Join { caller, room: lobby }).expect("bob is still bob");
+    assert_eq!(
+        node.attach("bob", true, KeyPrint([2; 16])).expect_err("another key"),
+        Refused::AgentTaken("bob".into())
+    );
+}
