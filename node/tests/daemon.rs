@@ -7,7 +7,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     path::Path,
-    process::{Child, ChildStdout, Command, Output, Stdio},
+    process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -70,22 +70,27 @@ fn refused(dir: &Path, more: &[&str]) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let end = Instant::now() + DEADLINE;
-    let status = loop {
-        match child.try_wait().unwrap() {
-            Some(status) => break status,
-            None if Instant::now() < end => thread::sleep(Duration::from_millis(20)),
-            None => {
-                child.kill().unwrap();
-                panic!("it starts: {more:?}");
-            }
-        }
-    };
+    let status = ended(&mut child);
     let mut text = String::new();
     child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(status.code(), Some(1), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
     text
+}
+
+/// How a process ended; one that does not is killed.
+fn ended(child: &mut Child) -> ExitStatus {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if Instant::now() > end {
+            child.kill().unwrap();
+            panic!("it does not end");
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 impl Daemon {
@@ -102,7 +107,7 @@ impl Daemon {
     fn stop(mut self) -> Duration {
         let start = Instant::now();
         self.signal("-TERM");
-        let status = self.child.wait().unwrap();
+        let status = ended(&mut self.child);
         let took = start.elapsed();
         assert_eq!(status.code(), Some(0));
         let mut rest = String::new();
