@@ -19,7 +19,7 @@ use crate::{
     outbox::{Page, Work},
     reply::{Failure, Hook, Reply, Ticket},
     session::{Session, Step, Steps},
-    transport::{Sink, Source},
+    transport::{Gone, Sink, Source},
 };
 
 /// What all connections share.
@@ -83,6 +83,9 @@ impl<R: Source> Connection<R> {
             if self.link.life() != Life::Open {
                 return;
             }
+            if !self.session.is_fresh() {
+                self.source.trust();
+            }
             let reads = self.session.takes_requests() && self.link.takes_replies();
             if !reads {
                 self.unread_until = Instant::now();
@@ -95,6 +98,9 @@ impl<R: Source> Connection<R> {
                     }
                     Err(gone) => {
                         tracing::debug!(error = &gone as &dyn std::error::Error, "a client left");
+                        if matches!(gone, Gone::HungUp) {
+                            drop(timeout(limits::FLUSH_WITHIN, self.finish()).await);
+                        }
                         return;
                     }
                 },
@@ -105,6 +111,17 @@ impl<R: Source> Connection<R> {
                     }
                     timer.as_mut().reset(self.due());
                 }
+            }
+        }
+    }
+
+    /// A client that has said its last may still listen: what it asked for is answered.
+    async fn finish(&mut self) {
+        while self.session.awaits_answers() && self.link.life() == Life::Open {
+            self.link.session_woken().await;
+            for (ticket, answer) in self.link.take_answers() {
+                let steps = self.session.on_answer(ticket, answer);
+                self.perform(steps).await;
             }
         }
     }

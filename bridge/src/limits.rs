@@ -84,3 +84,7 @@ pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 pub const HTTP_SILENT_FOR_MAX: Duration = Duration::from_secs(600);
 /// What a WebSocket reads at once.
 pub const WEBSOCKET_READ_BYTES: usize = 4 * 1_024;
+
+/// A line of a client that has not registered. Who has shown no key is not to fill the memory: a
+/// `register` with all it may carry fits, and 20,000 connections of strangers hold 1.3 GB at worst.
+pub const STRANGER_LINE_BYTES_MAX: usize = 64 * 1024;

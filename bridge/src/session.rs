@@ -163,6 +163,11 @@ impl Session {
     }
 
     /// Whether it can take another request now.
+    /// Calls that have no answer yet.
+    pub(crate) fn awaits_answers(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     pub(crate) fn takes_requests(&self) -> bool {
         match &self.state {
             State::Attaching | State::Resuming(_) => false,

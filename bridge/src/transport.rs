@@ -23,6 +23,9 @@ pub(crate) trait Source: Send {
 
     /// When the last byte came.
     fn heard(&self) -> Instant;
+
+    /// The client has shown a key: its frames may be as large as they come.
+    fn trust(&mut self);
 }
 
 /// Where frames go.

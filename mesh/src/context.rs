@@ -72,6 +72,8 @@ pub(crate) struct Context {
     pub(crate) lanes: BTreeMap<NodeId, BTreeSet<u32>>,
     /// The newest of this node's own.
     pub(crate) my_lane: Option<u32>,
+    /// Connected peers.
+    pub(crate) up: BTreeSet<NodeId>,
     /// Authors from whom nothing more is accepted.
     pub(crate) forked: BTreeSet<NodeId>,
     /// Bytes of bodies kept warm, over all rooms.

@@ -124,6 +124,8 @@ pub struct Engine {
     compared: BTreeMap<NodeId, Duration>,
     /// Rosters known to be newer elsewhere: since when, so that news under way can come first.
     rosters_behind: BTreeMap<NodeId, Duration>,
+    /// The digest at which a peer was last known to have everything.
+    in_step: u64,
     /// Proofs of forks, for peers that have not heard of them.
     proofs: Vec<crate::message::Message>,
     /// When the roster was last written to the store, and which version.

@@ -53,6 +53,8 @@ pub const CUT_ERAS_MAX: usize = 512;
 pub const ROOMS_MAX: usize = 100_000;
 /// Ephemeral rooms alive at once: their contents are memory.
 pub const EPHEMERAL_ROOMS_MAX: usize = 1_024;
+/// Of these, made at one node: so that the agents of one cannot leave none for the others.
+pub const EPHEMERAL_ROOMS_PER_NODE_MAX: usize = 256;
 /// Content bytes of all ephemeral rooms together at one node.
 pub const EPHEMERAL_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// Members of one room, over all nodes.

@@ -1,6 +1,9 @@
 //! Runs that wait: for the entries before them, for their bodies, for what they build on.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{
     context::Context,
@@ -135,11 +138,11 @@ impl Pending {
         }
     }
 
-    /// Bodies to be asked for now, by whom to ask: the sender of their run the first time, after
+    /// Bodies to be asked for now, by whom to ask: their author or the sender of their run first, after
     /// that `another`, who has the entry.
     pub(crate) fn bodies_to_ask(
         &mut self,
-        now: Duration,
+        (now, up): (Duration, &BTreeSet<NodeId>),
         another: impl Fn(Head) -> Option<NodeId>,
     ) -> BTreeMap<NodeId, Vec<Head>> {
         let mut out: BTreeMap<NodeId, Vec<Head>> = BTreeMap::new();
@@ -150,8 +153,10 @@ impl Pending {
             let log = waiting.run.run().log;
             let lacks: Vec<Head> = waiting.lacks(0).map(|seq| Head { log, seq }).collect();
             let Some(last) = lacks.last() else { continue };
+            // The author has them for certain; whoever relayed its run may wait for them, too.
             let first_time = waiting.asked.is_none();
-            let other = if first_time { None } else { another(*last) };
+            let author = Some(log.author).filter(|it| up.contains(it));
+            let other = if first_time { author } else { another(*last).or(author) };
             out.entry(other.unwrap_or(waiting.from)).or_default().extend(lacks);
             waiting.asked = Some(now);
         }

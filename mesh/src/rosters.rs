@@ -609,6 +609,11 @@ impl Rosters {
         self.nodes.get(node)?.rooms.get(&room)
     }
 
+    /// All ephemeral rooms that live.
+    pub(crate) fn ephemeral_rooms(&self) -> impl Iterator<Item = &EphemeralRoom> {
+        self.listed.keys().filter_map(|room| self.ephemeral(*room))
+    }
+
     pub(crate) fn view(&self, agent: &AgentId) -> Option<AgentView> {
         let (node, record) = self.record(agent)?;
         Some(AgentView {

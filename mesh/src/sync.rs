@@ -37,6 +37,8 @@ pub(crate) struct Sync {
     /// The peer after which to look for one to ask: so that a silent one is passed over.
     last_asked: Option<NodeId>,
     behind: bool,
+    /// How far into this node's own log another node is known to have got.
+    elsewhere: u64,
     gap_noted: Option<Duration>,
     all_asked: Option<Duration>,
 }
@@ -117,6 +119,17 @@ impl Room {
             .fold(0, u64::saturating_add)
     }
 
+    /// Some peer has everything that is here.
+    pub(crate) fn note_in_step(&mut self) {
+        self.sync.elsewhere = self.logs.head_of(self.mine);
+    }
+
+    /// Entries of this node that no other is known to have.
+    pub(crate) fn unsent(&self) -> u64 {
+        let own = self.logs.head_of(self.mine);
+        own.saturating_sub(self.sync.elsewhere.max(self.sync.best_known(self.mine)))
+    }
+
     /// A peer says what it has. Fetches what is lacking here, and answers if asked to.
     pub(crate) fn on_have(
         &mut self,
@@ -129,7 +142,9 @@ impl Room {
             .iter()
             .filter(|head| head.seq > self.logs.head_of(head.log) || head.log == self.mine)
             .take(SPANS_MAX);
-        let heads = beyond.map(|head| (head.log, head.seq)).collect();
+        let heads: BTreeMap<LogId, u64> = beyond.map(|head| (head.log, head.seq)).collect();
+        let own = heads.get(&self.mine).copied().unwrap_or(0);
+        self.sync.elsewhere = self.sync.elsewhere.max(own.min(self.logs.head_of(self.mine)));
         self.sync.views.insert(from, View { at: cx.now.mono, heads });
         if answer {
             let heads = self.logs.heads();
@@ -165,7 +180,7 @@ impl Room {
         self.pending.expire(cx);
         let asked = self.sync.next_to_ask();
         let has = |head: Head| asked.iter().copied().find(|peer| self.sync.has(*peer, head));
-        for (peer, at) in self.pending.bodies_to_ask(now, has) {
+        for (peer, at) in self.pending.bodies_to_ask((now, &cx.up), has) {
             self.sync.last_asked = Some(peer);
             for at in at.chunks(SPANS_MAX) {
                 cx.send(peer, Message::WantBodies { room: self.id, at: at.to_vec() });

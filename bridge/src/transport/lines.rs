@@ -22,6 +22,8 @@ pub(crate) struct Lines<R> {
     searched: usize,
     dialect: Option<Dialect>,
     heard: Instant,
+    /// The longest line, newline included.
+    limit: usize,
 }
 
 impl<R: AsyncRead + Unpin + Send> Lines<R> {
@@ -33,6 +35,7 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
             searched: 0,
             dialect: None,
             heard: Instant::now(),
+            limit: limits::STRANGER_LINE_BYTES_MAX,
         }
     }
 
@@ -42,11 +45,11 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
         let Some(newline) = rest.iter().position(|byte| *byte == b'\n') else {
             self.searched = self.buffer.len();
             // A newline to come would be one byte more.
-            let too_long = self.buffer.len() - self.start >= LINE_BYTES_MAX;
+            let too_long = self.buffer.len() - self.start >= self.limit;
             return if too_long { Err(Gone::TooLong) } else { Ok(None) };
         };
         let end = self.searched + newline;
-        if end - self.start >= LINE_BYTES_MAX {
+        if end - self.start >= self.limit {
             return Err(Gone::TooLong);
         }
         let line = self.buffer.get(self.start..end).unwrap_or_default();
@@ -95,6 +98,10 @@ impl<R: AsyncRead + Unpin + Send> Source for Lines<R> {
     fn heard(&self) -> Instant {
         self.heard
     }
+
+    fn trust(&mut self) {
+        self.limit = LINE_BYTES_MAX;
+    }
 }
 
 /// Lines to a client.
@@ -128,6 +135,7 @@ mod tests {
         let mut io = tokio_test_io(parts);
         let mut got = Vec::new();
         let mut lines = Lines::new(&mut io);
+        lines.trust();
         loop {
             match lines.next().await {
                 Ok(received) => got.push(received),
@@ -205,11 +213,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_stranger_may_not_send_as_much() {
+        let long = vec![b'x'; limits::STRANGER_LINE_BYTES_MAX];
+        let mut io = tokio_test_io(&[PING, &long]);
+        let mut lines = Lines::new(&mut io);
+        assert!(lines.next().await.unwrap().is_ok());
+        assert!(matches!(lines.next().await, Err(Gone::TooLong)));
+    }
+
+    #[tokio::test]
     async fn a_long_line_leaves_no_large_buffer_behind() {
         let mut long = vec![b' '; LINE_BYTES_MAX - 1];
         long.push(b'\n');
         let mut io = tokio_test_io(&[&long, PING]);
         let mut lines = Lines::new(&mut io);
+        lines.trust();
         assert!(lines.next().await.unwrap().is_err());
         assert!(lines.next().await.unwrap().is_ok());
         assert!(lines.next().await.is_err());

@@ -191,6 +191,8 @@ impl Engine {
         self.registrations.remove(&caller.agent);
         record.gone = Some(self.rosters.stamp(self.cx.now));
         self.rosters.put(self.cx.now, caller.agent.clone(), record);
+        self.settle_rosters();
+        self.unlist_rooms_made_by(&caller.agent);
         Ok(Outcome::Done)
     }
 

@@ -23,6 +23,7 @@ const HAVES_AT_ONCE_MAX: usize = 1_024;
 impl Engine {
     pub(super) fn on_peer_up(&mut self, peer: NodeId) {
         self.live.up.insert(peer);
+        self.cx.up.insert(peer);
         if !self.node.had_peer {
             self.change_node().had_peer = true;
         }
@@ -39,6 +40,7 @@ impl Engine {
 
     pub(super) fn on_peer_down(&mut self, peer: NodeId) {
         self.live.up.remove(&peer);
+        self.cx.up.remove(&peer);
         self.compared.remove(&peer);
         for room in self.rooms.values_mut() {
             room.sync.peer_down(peer);
@@ -213,6 +215,12 @@ impl Engine {
         let due = self.compared.get(&from).is_none_or(|at| now >= *at + COMPARE_EVERY);
         if beacon.node == from && due && beacon.digest != self.digest() {
             self.compare_with(from);
+        }
+        if beacon.digest == self.digest() && beacon.digest != self.in_step {
+            self.in_step = beacon.digest;
+            for room in self.rooms.values_mut() {
+                room.note_in_step();
+            }
         }
         // What waited for its sequencer to be heard, or for anybody, may go on.
         self.cx.active.extend(self.busy.iter().copied());

@@ -9,8 +9,8 @@ use crate::{
     id::{At, KeyPrint, LogId, MeshId, RoomId, sha256},
     limits::{
         BODY_BYTES_MAX, CONTENT_BYTES_MAX, DESCRIPTION_BYTES_MAX, EPHEMERAL_BYTES_MAX,
-        EPHEMERAL_EMPTY_FOR, EPHEMERAL_ROOMS_MAX, MENTIONS_MAX, NAME_BYTES_MAX, ROAM_CLAIM_EVERY,
-        ROAM_ERAS_AHEAD_MAX, ROAMING_MAX, ROOMS_MAX,
+        EPHEMERAL_EMPTY_FOR, EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX, MENTIONS_MAX,
+        NAME_BYTES_MAX, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX, ROAMING_MAX, ROOMS_MAX,
     },
     message::Message,
     number::Number,
@@ -76,8 +76,10 @@ impl Engine {
         if self.directory.room_count() >= ROOMS_MAX {
             return Err(Refused::Full(format!("the mesh has {ROOMS_MAX} rooms")));
         }
-        if room.ephemeral && ephemeral.count() >= EPHEMERAL_ROOMS_MAX {
-            return Err(Refused::Full(format!("{EPHEMERAL_ROOMS_MAX} ephemeral rooms are alive")));
+        let all = ephemeral.count();
+        let own = self.rosters.ephemeral_rooms().filter(|it| it.home.author == self.cx.me).count();
+        if room.ephemeral && (all >= EPHEMERAL_ROOMS_MAX || own >= EPHEMERAL_ROOMS_PER_NODE_MAX) {
+            return Err(Refused::Full("too many ephemeral rooms are alive".to_owned()));
         }
         Ok(())
     }
@@ -123,6 +125,20 @@ impl Engine {
         }
     }
 
+    /// Rooms that this agent made and nobody has joined end with it.
+    pub(super) fn unlist_rooms_made_by(&mut self, agent: &str) {
+        let made = self
+            .rosters
+            .ephemeral_rooms()
+            .filter(|it| it.home.author == self.cx.me && *it.facts.created_by == *agent);
+        let made: Vec<RoomId> = made.map(|it| it.facts.room).collect();
+        for room in made {
+            if self.rosters.members(room).is_empty() {
+                self.unlist_if_empty(room);
+            }
+        }
+    }
+
     /// Rooms that were made here and that nobody has joined for long.
     pub(super) fn forget_empty_ephemeral_rooms(&mut self) {
         let now = self.cx.now.wall_ms;
@@ -143,7 +159,8 @@ impl Engine {
     pub(super) fn ephemeral_room_lives(&mut self, id: RoomId) {
         let Some(it) = self.rosters.ephemeral(id) else { return };
         let home = it.home;
-        let alive = self.rooms.values().filter(|room| room.record.ephemeral).count();
+        let others = self.rooms.values().filter(|room| room.record.ephemeral && room.id != id);
+        let alive = others.count();
         if alive >= EPHEMERAL_ROOMS_MAX {
             self.cx.faults.overflow += 1;
             return;

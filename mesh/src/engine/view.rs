@@ -8,6 +8,7 @@ use crate::{
     directory::Named,
     event::RoomEvent,
     id::{KeyPrint, RoomId},
+    roster::EphemeralRoom,
     status::{NodeStatus, RoomStatus, Status},
 };
 
@@ -23,7 +24,7 @@ impl Engine {
             (None, "lobby".into(), 0)
         } else if room.record.ephemeral {
             let it = self.rosters.ephemeral(id)?;
-            (Some(&it.facts), it.facts.name.as_str().into(), it.created_ms)
+            (Some(&it.facts), self.ephemeral_name(it), it.created_ms)
         } else {
             let Named::Name(name) = self.directory.name(id) else { return None };
             let it = self.directory.room(id)?;
@@ -44,6 +45,23 @@ impl Engine {
             members: self.rosters.members(id).len(),
             tip: room.record.tip,
         })
+    }
+
+    /// The name an ephemeral room asked for, unless a permanent room has it or an ephemeral one that
+    /// was made earlier: nobody could be asked in time.
+    fn ephemeral_name(&self, it: &EphemeralRoom) -> Arc<str> {
+        let name = &it.facts.name;
+        let rivals = self.rosters.ephemeral_rooms().filter(|rival| rival.facts.name == *name);
+        let mut earlier = rivals.filter(|rival| {
+            let collide =
+                (rival.facts.public && it.facts.public) || rival.facts.owner == it.facts.owner;
+            collide && (rival.created_ms, rival.facts.room) < (it.created_ms, it.facts.room)
+        });
+        if earlier.next().is_some() || self.directory.is_taken(name, it.facts.owner) {
+            format!("{name} ({})", self.directory.node_name(it.home.author)).into()
+        } else {
+            name.as_str().into()
+        }
     }
 
     /// Tells clients of a room if there is something new to tell.
@@ -175,13 +193,7 @@ impl Engine {
 
     fn room_status(&self, room: &crate::room::Room) -> Option<RoomStatus> {
         let view = self.told.get(&room.id)?;
-        let own = room.logs.head_of(room.mine);
-        // A peer whose digest is ours has everything; otherwise what it last said counts.
-        let in_step = self.live.up.iter().any(|peer| {
-            self.live.last(*peer).is_some_and(|it| it.beacon.digest == self.pulse.digest)
-        });
         let alone = self.live.others.is_empty() || room.record.local;
-        let sent = if in_step || alone { own } else { room.sync.best_known(room.mine) };
         Some(RoomStatus {
             room: room.id,
             name: view.name.to_string(),
@@ -190,7 +202,7 @@ impl Engine {
             tip: room.tip(),
             undelivered: room.numbering.undelivered.len(),
             behind: room.entries_behind(),
-            unsent: own.saturating_sub(sent),
+            unsent: if alone { 0 } else { room.unsent() },
             holes: room.holes,
         })
     }
