@@ -116,8 +116,8 @@ pub(crate) struct Rosters {
     last_stamp: u64,
 }
 
-/// Bits of a stamp that count within one millisecond.
-const STAMP_COUNT_BITS: u32 = 16;
+/// Bits of a stamp that count within one microsecond.
+const STAMP_COUNT_BITS: u32 = 8;
 
 impl Rosters {
     pub(crate) fn new(me: NodeId, mesh: MeshId, boot: u64) -> Rosters {
@@ -137,19 +137,19 @@ impl Rosters {
         }
     }
 
-    /// A stamp above all that were seen: wall-clock milliseconds where clocks agree, so that the
+    /// A stamp above all that were seen: wall-clock microseconds where clocks agree, so that the
     /// order of stamps is the order in which things happened, and in any case one order everywhere.
     pub(crate) fn stamp(&mut self, now: Now) -> u64 {
-        // What two nodes do in one millisecond gets two stamps: each begins to count elsewhere.
-        let own = u64::from(self.me.0[0]) << 6;
-        self.last_stamp = (self.last_stamp + 1).max(now.wall_ms << STAMP_COUNT_BITS | own);
+        // What two nodes do in one microsecond gets two stamps: each begins to count elsewhere.
+        let own = u64::from(self.me.0[0]) >> 2;
+        self.last_stamp = (self.last_stamp + 1).max(now.wall_us << STAMP_COUNT_BITS | own);
         self.last_stamp
     }
 
     /// Not further ahead of this node's clock than clocks may differ.
     fn is_near(&self, now: Now, stamp: u64) -> bool {
-        let ahead = u64::try_from(STAMP_AHEAD_MAX.as_millis()).unwrap_or(u64::MAX);
-        stamp >> STAMP_COUNT_BITS <= now.wall_ms.saturating_add(ahead)
+        let ahead = u64::try_from(STAMP_AHEAD_MAX.as_micros()).unwrap_or(u64::MAX);
+        stamp >> STAMP_COUNT_BITS <= now.wall_us.saturating_add(ahead)
     }
 
     fn observe(&mut self, now: Now, stamp: u64) {

@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Now {
     /// Monotonic, since an arbitrary point. All waiting is measured with it.
     pub mono: Duration,
-    /// Unix milliseconds. For people, and for the order in which members joined.
+    /// Unix milliseconds. For people.
     pub wall_ms: u64,
+    /// The same in microseconds: for the order in which members joined at different nodes.
+    pub wall_us: u64,
 }

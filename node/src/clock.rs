@@ -19,6 +19,7 @@ impl Clock {
         // A clock before 1970 is wrong, and so is 1970.
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
-        Now { mono: self.start.elapsed(), wall_ms }
+        let wall_us = u64::try_from(wall.as_micros()).unwrap_or(u64::MAX);
+        Now { mono: self.start.elapsed(), wall_ms, wall_us }
     }
 }

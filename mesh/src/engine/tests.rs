@@ -41,7 +41,11 @@ fn identity(seed: u8) -> Identity {
 impl Node {
     fn new(seed: u8) -> Node {
         let secret = MeshSecret::new([7; 32], identity(1).node_id());
-        let now = Now { mono: Duration::from_secs(1), wall_ms: 1_800_000_000_000 };
+        let now = Now {
+            mono: Duration::from_secs(1),
+            wall_ms: 1_800_000_000_000,
+            wall_us: 1_800_000_000_000_000,
+        };
         let config =
             Config { seed: seed.into(), ..Config::new(secret.mesh_id(), secret.founder()) };
         let engine = Engine::open(identity(seed), config, Summary::default(), now);
@@ -57,6 +61,7 @@ impl Node {
     fn give(&mut self, input: Input) {
         self.now.mono += Duration::from_millis(1);
         self.now.wall_ms += 1;
+        self.now.wall_us += 1_000;
         self.engine.handle(self.now, input);
         self.turn();
     }
@@ -266,7 +271,7 @@ fn a_registration_of_another_key_does_not_take_a_stable_id_away() {
         name: "bob".into(),
         key: KeyPrint([2; 16]),
         capabilities: Vec::new(),
-        registered: node.now.wall_ms << 16 | 0xffff,
+        registered: node.now.wall_us << 8 | 0xff,
         connected_ms: 0,
         last_active_ms: 0,
         presence: Presence::default(),

@@ -82,7 +82,9 @@ impl Node {
     pub(super) fn now(&self, now: Duration) -> Now {
         let elapsed = i64::try_from(now.as_millis()).expect("a world is short");
         let wall = i64::try_from(EPOCH_MS).expect("fits") + elapsed + self.wall_offset_ms;
-        Now { mono: now, wall_ms: u64::try_from(wall).expect("after 1970") }
+        let wall_ms = u64::try_from(wall).expect("after 1970");
+        let wall_us = wall_ms * 1_000 + u64::from(now.subsec_micros() % 1_000);
+        Now { mono: now, wall_ms, wall_us }
     }
 
     /// Starts it on what its disk has.
