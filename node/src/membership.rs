@@ -149,7 +149,11 @@ mod tests {
 
     use super::*;
 
-    const NOW: Now = Now { mono: std::time::Duration::ZERO, wall_ms: 1_700_000_000_000, wall_us: 1_700_000_000_000_000 };
+    const NOW: Now = Now {
+        mono: std::time::Duration::ZERO,
+        wall_ms: 1_700_000_000_000,
+        wall_us: 1_700_000_000_000_000,
+    };
 
     fn open(path: &Path) -> (DataDir, Store) {
         (DataDir::prepare(path).unwrap(), Store::open(path).unwrap())
