@@ -25,7 +25,7 @@ use std::{
 use crate::{
     batch::{Change, NodeRecord},
     boundary::{Effect, Input, Pulse, Turn},
-    command::{Attach, CallId, Command, Outcome, Refused, Registration, RoomView},
+    command::{Attach, CallId, Caller, Command, Outcome, Refused, Registration, RoomView, Say},
     context::Context,
     directory::Directory,
     id::{AgentId, At, KeyPrint, NodeId, RoomId},
@@ -128,10 +128,13 @@ pub struct Engine {
     in_step: u64,
     /// Proofs of forks, for peers that have not heard of them.
     proofs: Vec<crate::message::Message>,
+    /// Messages for the lobby that wait until it is above this node's old one.
+    held: Vec<(CallId, Caller, Say)>,
     /// When the roster was last written to the store, and which version.
     roster_kept: (Duration, u64),
     /// Rooms that peers spoke of before they were known here.
     unknown: BTreeMap<RoomId, NodeId>,
+    started: Duration,
     incarnations: u64,
     typing_nonce: u64,
     stopping: Option<handover::Stopping>,

@@ -37,6 +37,8 @@ pub const ORDERED_ITEMS_MAX: usize = 256;
 pub const LANES_PER_NODE_MAX: usize = 16;
 /// Roaming clients that wait for an era at once.
 pub const ROAMING_MAX: usize = 1_024;
+/// Messages that wait for the lobby of a mesh that this node has just joined.
+pub const HELD_MAX: usize = 1_024;
 /// Proofs of forks that are kept to be told to others.
 pub const PROOFS_MAX: usize = 64;
 /// A whole roster in one message: a frame with room for its envelope.

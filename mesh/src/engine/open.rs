@@ -55,6 +55,8 @@ impl Engine {
             rosters_behind: Default::default(),
             in_step: 0,
             proofs: Vec::new(),
+            held: Vec::new(),
+            started: now.mono,
             roster_kept: (now.mono, 0),
             unknown: Default::default(),
             incarnations: 0,

@@ -9,8 +9,9 @@ use crate::{
     id::{At, KeyPrint, LogId, MeshId, RoomId, sha256},
     limits::{
         BODY_BYTES_MAX, CONTENT_BYTES_MAX, DESCRIPTION_BYTES_MAX, EPHEMERAL_BYTES_MAX,
-        EPHEMERAL_EMPTY_FOR, EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX, MENTIONS_MAX,
-        NAME_BYTES_MAX, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX, ROAMING_MAX, ROOMS_MAX,
+        EPHEMERAL_EMPTY_FOR, EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX, HELD_MAX,
+        MENTIONS_MAX, NAME_BYTES_MAX, NUMBER_WITHIN, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX,
+        ROAMING_MAX, ROOMS_MAX,
     },
     message::Message,
     number::Number,
@@ -202,6 +203,12 @@ impl Engine {
     // Writing.
 
     pub(super) fn say(&mut self, call: CallId, caller: &Caller, say: Say) {
+        let lobby = RoomId::lobby(self.cx.mesh);
+        if say.room == lobby && self.node.lobby_floor > Number::ZERO && self.held.len() < HELD_MAX {
+            // Numbered now, it would be behind the cursors that this node's clients hold.
+            self.held.push((call, caller.clone(), say));
+            return;
+        }
         if let Err(refused) = self.try_say(call, caller, say) {
             self.reply(call, Err(refused));
         }
@@ -363,14 +370,19 @@ impl Engine {
         }
         let lobby = RoomId::lobby(self.cx.mesh);
         let Some(room) = self.rooms.get_mut(&lobby) else { return };
-        // First hear how long it is: only a node that is up to date with some peer can tell.
-        if !room.sync.has_heard() || room.sync.is_behind() {
+        // First hear how long it is: only a node that is up to date with some peer can tell. Whoever
+        // hears nobody goes on without: nobody is kept waiting for longer than for a number.
+        let patient = self.cx.now.mono < self.started + NUMBER_WITHIN;
+        if patient && (!room.sync.has_heard() || room.sync.is_behind()) {
             return room.ask_all(&mut self.cx, &self.live);
         }
         let era = room.numbering.current();
         let highest = era.number(room.numbering.known(era));
         if highest >= floor || room.number_above(&mut self.cx, floor, Vec::new()) {
             self.change_node().lobby_floor = Number::ZERO;
+            for (call, caller, say) in std::mem::take(&mut self.held) {
+                self.say(call, &caller, say);
+            }
         }
     }
 
