@@ -326,7 +326,9 @@ impl Room {
         if let Some((_, budget)) = &mut self.sequencing.asked {
             *budget -= give.len();
         }
-        if !give.is_empty() {
+        // A full era is followed by one that its own sequencer opens, also when only others wait.
+        let full = self.numbering.known(era) >= cx.capacity(era);
+        if !give.is_empty() && (!full || self.claim(cx)) {
             self.issue(cx, give);
         }
     }

@@ -148,9 +148,15 @@ fn roam_to_the_end(world: &mut World) -> Result<(), Broken> {
 
 impl World {
     /// *names*: every number that anybody knows resolves to its message at every node.
-    fn numbers_resolve_everywhere(&self, rooms: &[RoomId]) -> Result<(), Broken> {
-        for room in rooms {
-            for (number, entry) in self.promises.all_names(*room) {
+    fn numbers_resolve_everywhere(&mut self, rooms: &[RoomId]) -> Result<(), Broken> {
+        let names: Vec<_> =
+            rooms.iter().map(|room| (room, self.promises.all_names(*room).collect())).collect();
+        // What was given just now is on its way.
+        let until = self.now + Duration::from_secs(1);
+        self.run_until(until)?;
+        for (room, names) in names {
+            let names: Vec<(mesh::number::Number, promises::Entry)> = names;
+            for (number, entry) in names {
                 for (i, node) in self.nodes.iter().enumerate() {
                     let Some(running) = &node.running else { continue };
                     let row = running.reader.by_number(*room, number).ok().flatten();
