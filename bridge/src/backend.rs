@@ -49,10 +49,16 @@ pub trait Reads: Send + Sync + 'static {
     /// above the cursor.
     fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError>;
 
+    /// What was kept under names that begin so ([`Command::Keep`]): names and values, ascending.
+    fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError>;
+
     /// Whether a client that may have its cursor from any node can go on from it in this node's
     /// delivery log.
     fn serves(&self, room: RoomId, cursor: Number) -> Result<Serves, ReadError>;
 }
+
+/// A name and its value.
+pub type Kept = (Vec<u8>, Vec<u8>);
 
 /// Where a cursor is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

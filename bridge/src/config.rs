@@ -1,11 +1,16 @@
 //! What an operator decides about the bridge.
 
 use std::{
+    net::IpAddr,
     sync::{PoisonError, RwLock},
     time::Duration,
 };
 
-use mesh::id::{KeyPrint, RoomId};
+use mesh::{
+    acts::Tier,
+    agenda::Standing,
+    id::{KeyPrint, RoomId, RoomKey},
+};
 use protocol::value::ApiKey;
 
 use crate::limits;
@@ -17,9 +22,20 @@ pub struct Config {
     pub lobby: RoomId,
     /// Who may register.
     pub auth: Auth,
-    /// Origins (`https://example.org`) whose web pages may open `/ws`. A page of any other origin
-    /// may not: it would be the browser's user who is attached without knowing.
+    /// What agents may say.
+    pub quotas: Quotas,
+    /// Who may have a key made over HTTP.
+    pub signup: Signup,
+    /// Origins (`https://example.org`) whose web pages may open `/ws` and ask over HTTP. A page of any
+    /// other origin may not: it would be the browser's user who is attached without knowing.
     pub origins: Vec<String>,
+    /// Names of this node over HTTP, besides those in `origins`. Requests for any other name are
+    /// refused: see `http::guard`.
+    pub hosts: Vec<String>,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Vec<IpAddr>,
+    /// Webhooks may go to addresses that are not public: to whatever this node can reach.
+    pub allow_private_webhooks: bool,
     /// Connections of all transports together.
     pub connections_max: usize,
     /// Times.
@@ -33,9 +49,24 @@ impl Config {
         Config {
             lobby,
             auth,
+            quotas: Quotas::default(),
+            signup: Signup::Off,
             origins: Vec::new(),
+            hosts: Vec::new(),
+            trusted_proxies: Vec::new(),
+            allow_private_webhooks: false,
             connections_max: limits::CONNECTIONS_MAX,
             timeouts: Timeouts::default(),
+        }
+    }
+
+    /// What an agent of this standing may say. A node that checks no keys sets no limits either.
+    pub(crate) fn quota(&self, standing: Standing) -> Quota {
+        match (&self.auth, standing) {
+            (Auth::Open, _) => Quota::NONE,
+            (Auth::Key(_), Standing::Own) => self.quotas.own,
+            (Auth::Key(_), Standing::Minted(Tier::Free)) => self.quotas.free,
+            (Auth::Key(_), Standing::Minted(Tier::Pro)) => self.quotas.pro,
         }
     }
 }
@@ -61,29 +92,112 @@ impl Default for Timeouts {
     }
 }
 
+/// What agents of one key may say at this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// `send_message`, `thinking` and `decision` together, of all connections of the key, in any
+    /// minute. `None`: as many as they like.
+    pub messages_per_minute: Option<u32>,
+    /// Content of one of them, in bytes. At most [`mesh::limits::CONTENT_BYTES_MAX`].
+    pub content_bytes_max: usize,
+}
+
+impl Quota {
+    const NONE: Quota =
+        Quota { messages_per_minute: None, content_bytes_max: mesh::limits::CONTENT_BYTES_MAX };
+}
+
+/// What agents may say, by what their key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quotas {
+    /// Of the node's own key.
+    pub own: Quota,
+    /// Of [`Tier::Free`].
+    pub free: Quota,
+    /// Of [`Tier::Pro`].
+    pub pro: Quota,
+}
+
+impl Default for Quotas {
+    /// Spec §8.
+    fn default() -> Quotas {
+        let quota = |messages_per_minute, content_bytes_max| Quota {
+            messages_per_minute,
+            content_bytes_max,
+        };
+        Quotas {
+            own: quota(None, 65_536),
+            free: quota(Some(200), 65_536),
+            pro: quota(Some(2_000), 262_144),
+        }
+    }
+}
+
+/// Who may have a key made with `POST /api/keys`.
+#[derive(Debug)]
+pub enum Signup {
+    /// Nobody.
+    Off,
+    /// Whoever holds the operator's secret.
+    Admin(AdminSecret),
+    /// Everybody, a few per hour and address.
+    Open,
+}
+
+/// The operator's secret, as its fingerprint: the secret itself is not kept.
+#[derive(Debug)]
+pub struct AdminSecret(KeyPrint);
+
+impl AdminSecret {
+    /// From the secret's text.
+    #[must_use]
+    pub fn new(secret: &str) -> AdminSecret {
+        AdminSecret(KeyPrint::of(secret))
+    }
+
+    pub(crate) fn is(&self, given: &str) -> bool {
+        given.len() <= limits::KEY_BYTES_MAX && same(self.0, KeyPrint::of(given))
+    }
+}
+
 /// Who may register.
 #[derive(Debug)]
 pub enum Auth {
     /// Everybody, with any key; every room is visible.
     Open,
-    /// Whoever holds the node's key.
+    /// Whoever holds the node's key, or one that was minted.
     Key(NodeKey),
 }
 
+/// A key as a client showed it: what the mesh is told of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub(crate) key: KeyPrint,
+    /// It is the node's own, or the node checks none. Whether another one is valid the mesh knows.
+    pub(crate) own: bool,
+    /// What opens the private rooms of a key that is not the node's own: those of its own stay on it.
+    pub(crate) opener: Option<RoomKey>,
+}
 impl Auth {
-    /// The fingerprint that a key stands for here; `None`: it is not valid.
-    pub(crate) fn check(&self, key: &ApiKey) -> Option<KeyPrint> {
+    /// Whether a key is valid here without being minted: it is the node's own, or none is checked.
+    pub(crate) fn owns(&self, key: KeyPrint) -> bool {
         match self {
-            Auth::Open => Some(KeyPrint::OPEN),
-            Auth::Key(own) => own.check(key.expose()),
+            Auth::Open => true,
+            Auth::Key(own) => own.is(key),
         }
     }
 
-    /// Content of one message, in bytes.
-    pub(crate) fn content_bytes_max(&self) -> usize {
+    /// What a key stands for here. `None`: it cannot be valid.
+    pub(crate) fn identify(&self, key: &ApiKey) -> Option<Shown> {
+        let text = key.expose();
         match self {
-            Auth::Open => mesh::limits::CONTENT_BYTES_MAX,
-            Auth::Key(_) => limits::KEY_CONTENT_BYTES_MAX,
+            Auth::Open => Some(Shown { key: KeyPrint::OPEN, own: true, opener: None }),
+            Auth::Key(_) if text.len() > limits::KEY_BYTES_MAX => None,
+            Auth::Key(own) => {
+                let key = KeyPrint::of(text);
+                let own = own.is(key);
+                Some(Shown { key, own, opener: (!own).then(|| RoomKey::of(text)) })
+            }
         }
     }
 }
@@ -99,21 +213,19 @@ impl NodeKey {
         NodeKey(RwLock::new(KeyPrint::of(key)))
     }
 
-    /// From now on only this key registers. Agents that are attached stay.
+    /// From now on only this key is the node's own. Agents that are attached stay.
     pub fn rotate(&self, key: &str) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = KeyPrint::of(key);
     }
 
-    /// Compares fingerprints, in constant time: how long it takes tells nothing of the key.
-    fn check(&self, key: &str) -> Option<KeyPrint> {
-        if key.len() > limits::KEY_BYTES_MAX {
-            return None;
-        }
-        let own = *self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let given = KeyPrint::of(key);
-        let differs = own.0.iter().zip(given.0).fold(0, |all, (a, b)| all | (a ^ b));
-        (differs == 0).then_some(own)
+    fn is(&self, given: KeyPrint) -> bool {
+        same(*self.0.read().unwrap_or_else(PoisonError::into_inner), given)
     }
+}
+
+/// In constant time: how long it takes tells nothing of either.
+fn same(one: KeyPrint, other: KeyPrint) -> bool {
+    one.0.iter().zip(other.0).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
 #[cfg(test)]
@@ -121,15 +233,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rotated_key_is_the_only_one() {
+    fn a_rotated_key_is_the_only_one_of_the_nodes_own() {
         let auth = Auth::Key(NodeKey::new("old"));
-        assert_eq!(auth.check(&ApiKey::new("old")), Some(KeyPrint::of("old")));
-        assert_eq!(auth.check(&ApiKey::new("new")), None);
+        let own = |auth: &Auth, key: &str| auth.identify(&ApiKey::new(key)).map(|it| it.own);
+        assert_eq!(own(&auth, "old"), Some(true));
+        assert_eq!(own(&auth, "new"), Some(false));
         let Auth::Key(key) = &auth else { unreachable!("made above") };
         key.rotate("new");
-        assert_eq!(auth.check(&ApiKey::new("new")), Some(KeyPrint::of("new")));
-        assert_eq!(auth.check(&ApiKey::new("old")), None);
-        assert_eq!(auth.check(&ApiKey::new("n".repeat(limits::KEY_BYTES_MAX + 1))), None);
-        assert_eq!(Auth::Open.check(&ApiKey::new("any")), Some(KeyPrint::OPEN));
+        assert_eq!(own(&auth, "new"), Some(true));
+        assert_eq!(own(&auth, "old"), Some(false));
+        assert_eq!(own(&auth, &"n".repeat(limits::KEY_BYTES_MAX + 1)), None);
+    }
+
+    #[test]
+    fn a_key_of_others_opens_its_own_rooms_and_the_nodes_own_stay_here() {
+        let auth = Auth::Key(NodeKey::new("own"));
+        let shown = auth.identify(&ApiKey::new("minted")).unwrap();
+        assert_eq!(shown.key, KeyPrint::of("minted"));
+        assert!(shown.opener == Some(RoomKey::of("minted")));
+        assert!(auth.identify(&ApiKey::new("own")).unwrap().opener.is_none());
+        let shown = Auth::Open.identify(&ApiKey::new("any")).unwrap();
+        assert_eq!((shown.key, shown.own), (KeyPrint::OPEN, true));
+        assert!(shown.opener.is_none());
+    }
+
+    #[test]
+    fn a_secret_is_itself_and_nothing_else() {
+        let secret = AdminSecret::new("s");
+        assert!(secret.is("s"));
+        assert!(!secret.is("") && !secret.is("ss"));
+        assert!(!format!("{:?}", AdminSecret::new("s3cret")).contains("s3cret"));
     }
 }

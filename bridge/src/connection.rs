@@ -12,14 +12,17 @@ use tokio::{
 use crate::{
     backend::{Mesh, ReadError},
     config::Config,
+    http::Signups,
     hub::Hub,
     job::{Found, Job},
     limits,
-    link::{Life, Link},
+    link::{Ending, Life, Link},
+    meter::Meter,
     outbox::{Page, Work},
-    reply::{Failure, Hook, Reply, Ticket},
+    reply::{Failure, Given, Hook, Reply, Ticket},
     session::{Session, Step, Steps},
     transport::{Gone, Sink, Source},
+    webhooks::Webhooks,
 };
 
 /// What all connections share.
@@ -27,6 +30,9 @@ pub(crate) struct Shared {
     pub(crate) config: Arc<Config>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) mesh: Arc<dyn Mesh>,
+    pub(crate) meter: Arc<Meter>,
+    pub(crate) signups: Signups,
+    pub(crate) webhooks: Arc<Webhooks>,
     /// See [`limits::READS_AT_ONCE`].
     pub(crate) reads: Semaphore,
 }
@@ -34,7 +40,7 @@ pub(crate) struct Shared {
 /// Serves a connection until it ends, and detaches its agent.
 pub(crate) async fn serve<R: Source, W: Sink>(shared: Arc<Shared>, source: R, sink: W) {
     let link = shared.hub.connect();
-    let session = Session::new(shared.config.clone(), shared.hub.clone());
+    let session = Session::new(shared.config.clone(), shared.hub.clone(), shared.meter.clone());
     let now = Instant::now();
     let mut connection = Connection {
         shared: shared.clone(),
@@ -48,8 +54,8 @@ pub(crate) async fn serve<R: Source, W: Sink>(shared: Arc<Shared>, source: R, si
     {
         let mut writing = pin!(write(&shared, &link, sink));
         tokio::select! {
-            () = connection.read() => {
-                link.drain();
+            ending = connection.read() => {
+                link.drain(ending);
                 // A reader too slow for its last frames does not keep the connection.
                 drop(timeout(limits::FLUSH_WITHIN, &mut writing).await);
             }
@@ -73,15 +79,12 @@ struct Connection<R> {
 
 impl<R: Source> Connection<R> {
     /// Until the connection is to end.
-    async fn read(&mut self) {
+    async fn read(&mut self) -> Ending {
         let mut timer = pin!(sleep_until(self.due()));
         loop {
-            for (ticket, answer) in self.link.take_answers() {
-                let steps = self.session.on_answer(ticket, answer);
-                self.perform(steps).await;
-            }
+            self.take_answers().await;
             if self.link.life() != Life::Open {
-                return;
+                return self.link.ending();
             }
             if !self.session.is_fresh() {
                 self.source.trust();
@@ -93,21 +96,24 @@ impl<R: Source> Connection<R> {
             tokio::select! {
                 received = self.source.next(), if reads => match received {
                     Ok(request) => {
-                        let steps = self.session.on_request(request);
+                        let steps = self.session.on_request(Instant::now().into_std(), request);
                         self.perform(steps).await;
                     }
                     Err(gone) => {
                         tracing::debug!(error = &gone as &dyn std::error::Error, "a client left");
-                        if matches!(gone, Gone::HungUp) {
-                            drop(timeout(limits::FLUSH_WITHIN, self.finish()).await);
-                        }
-                        return;
+                        return match gone {
+                            Gone::HungUp => {
+                                drop(timeout(limits::FLUSH_WITHIN, self.finish()).await);
+                                Ending::Done
+                            }
+                            Gone::TooLong | Gone::NotText | Gone::Broken(_) => Ending::BadFrame,
+                        };
                     }
                 },
                 () = self.link.session_woken() => {}
                 () = &mut timer => {
                     if !self.tick(reads) {
-                        return;
+                        return Ending::Silent;
                     }
                     timer.as_mut().reset(self.due());
                 }
@@ -119,10 +125,14 @@ impl<R: Source> Connection<R> {
     async fn finish(&mut self) {
         while self.session.awaits_answers() && self.link.life() == Life::Open {
             self.link.session_woken().await;
-            for (ticket, answer) in self.link.take_answers() {
-                let steps = self.session.on_answer(ticket, answer);
-                self.perform(steps).await;
-            }
+            self.take_answers().await;
+        }
+    }
+
+    async fn take_answers(&mut self) {
+        while let Some((ticket, answer)) = self.link.take_answer() {
+            let steps = self.session.on_answer(ticket, answer);
+            self.perform(steps).await;
         }
     }
 
@@ -162,8 +172,16 @@ impl<R: Source> Connection<R> {
         while let Some(step) = steps.pop_front() {
             match step {
                 Step::Reply(bytes) => self.link.reply(bytes),
-                Step::Replay { room, number, bytes } => self.link.replay(room, number, bytes),
+                Step::Replay { message, bytes } => self.link.replay(message, bytes),
                 Step::Call { ticket, command, hook } => self.call(ticket, command, hook),
+                Step::Webhooks { ticket, key, ask } => {
+                    let answering = self.shared.webhooks.ask(key, ask);
+                    let link = self.link.clone();
+                    // Begun is finished, also if the connection ends meanwhile.
+                    tokio::spawn(async move {
+                        link.answer(ticket, Given::Webhooks(answering.await));
+                    });
+                }
                 Step::Read { ticket, job } => {
                     let found = find(&self.shared, job).await;
                     for step in self.session.on_found(ticket, found).into_iter().rev() {
@@ -173,7 +191,7 @@ impl<R: Source> Connection<R> {
                 Step::Hold(room) => self.link.hold(room),
                 Step::Release(room, seen) => self.link.release(room, seen),
                 Step::Open => self.link.open(),
-                Step::Close => self.link.drain(),
+                Step::Close(ending) => self.link.drain(ending),
             }
         }
     }
@@ -191,7 +209,7 @@ impl<R: Source> Connection<R> {
 
     /// Takes the agent out of the mesh, unless a newer connection has it.
     async fn end(mut self) {
-        self.link.end();
+        self.link.end(Ending::Done);
         // An agent that is being attached has to be detached, too.
         while self.session.is_attaching() {
             for (ticket, answer) in self.link.take_answers() {
@@ -251,20 +269,19 @@ async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, mut sink: W) {
             }
             Work::Write => {
                 if sink.write(&batch).await.is_err() {
-                    link.end();
+                    link.give_back(&batch);
+                    link.end(Ending::Done);
                     return;
                 }
             }
             Work::CatchUp { room, after, rows } => {
                 if !catch_up(shared, link, room, after, rows).await {
-                    link.drain();
+                    link.drain(Ending::Failed);
                 }
             }
         }
     }
-    if link.life() == Life::Draining {
-        sink.close().await;
-    }
+    sink.close(link.ending()).await;
 }
 
 /// Reads a page of a room that lags. `false`: the store cannot be read.

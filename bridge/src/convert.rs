@@ -2,29 +2,28 @@
 
 use jiff::Timestamp;
 use mesh::{
-    command::{AgentView, Presence, RoomView, Status as CoreStatus},
-    entry::{Facts, Said},
-    event::{Delivered, TurnReason as CoreReason},
-    id::{KeyPrint, MessageId, RoomId},
+    command::{AgentView, Presence, RoomView, Speech, Status as CoreStatus},
+    entry::{CHAT, DECISION, Facts, Said, THINKING},
+    event::Delivered,
+    id::{AgentId, KeyPrint, MessageId, RoomId},
     number::Number,
 };
 use protocol::{
-    event::{Event, TurnReason},
+    event::{DecisionMade, Event},
     object::{Agent, MeshNote, Message, Room, Visibility},
     value::{Metadata, Progress, Status},
 };
 
 use crate::backend::Row;
 
+mod agenda;
+mod roster;
+
+pub(crate) use agenda::*;
+pub(crate) use roster::*;
+
 /// What clients call the lobby.
 const LOBBY: &str = "lobby";
-/// [`Facts::kind`] of [`mesh::entry::Body::Chat`].
-const CHAT: u8 = 1;
-/// [`Facts::kind`] of [`mesh::entry::Body::Thinking`].
-const THINKING: u8 = 2;
-/// What tells a thinking pulse in history (spec §3).
-const THINKING_METADATA: &str = r#"{"type":"thinking"}"#;
-
 /// A room's id as clients know it.
 pub(crate) fn room_text(lobby: RoomId, room: RoomId) -> String {
     if room == lobby { String::from(LOBBY) } else { room.to_uuid() }
@@ -50,6 +49,10 @@ pub(crate) fn unix_ms(text: &str) -> Option<u64> {
     let whole = time.as_nanosecond().div_euclid(1_000_000);
     let rest = time.as_nanosecond().rem_euclid(1_000_000);
     Some(u64::try_from(whole + i128::from(rest > 0)).unwrap_or(0))
+}
+
+pub(crate) fn agent_ids(agents: &[AgentId]) -> Vec<String> {
+    agents.iter().map(|agent| agent.to_string()).collect()
 }
 
 /// A room, as a caller with `key` sees it.
@@ -108,23 +111,43 @@ pub(crate) fn progress(presence: &Presence) -> Option<Progress> {
     presence.progress.and_then(|percent| Progress::new(u64::from(percent)))
 }
 
-pub(crate) fn turn_reason(reason: CoreReason) -> TurnReason {
-    match reason {
-        CoreReason::Joined => TurnReason::Joined,
-        CoreReason::Left => TurnReason::Left,
-        CoreReason::Disconnected => TurnReason::Disconnected,
-        CoreReason::MessageSent => TurnReason::MessageSent,
+/// What was said, as it is told apart. `None`: of a kind that this version does not know.
+pub(crate) fn speech(facts: &Facts) -> Option<Speech> {
+    match facts.kind {
+        CHAT => Some(Speech::Chat),
+        THINKING => Some(Speech::Thinking),
+        DECISION => Some(Speech::Decision),
+        _ => None,
+    }
+}
+
+/// A message's metadata as clients see it (spec §3): thoughts and decisions can be told by it.
+pub(crate) fn metadata(speech: Speech, agent: &str, own: Option<&Metadata>) -> Option<Metadata> {
+    match speech {
+        Speech::Chat => own.cloned(),
+        Speech::Thinking => Some(Metadata::of_texts(&[("type", "thinking")], None)),
+        Speech::Decision => {
+            Some(Metadata::of_texts(&[("type", "decision"), ("decided_by", agent)], own))
+        }
     }
 }
 
 /// A message as it is pushed.
-pub(crate) fn message_event(facts: &Facts, message: Box<Message>) -> Event {
-    if facts.kind == THINKING { Event::Thinking(message) } else { Event::MessageReceived(message) }
-}
-
-/// What a thinking pulse carries as its metadata.
-pub(crate) fn thinking_metadata() -> Option<Metadata> {
-    Metadata::parse(THINKING_METADATA).ok()
+pub(crate) fn message_event(speech: Speech, message: Message) -> Event {
+    match speech {
+        Speech::Chat => Event::MessageReceived(Box::new(message)),
+        Speech::Thinking => Event::Thinking(Box::new(message)),
+        Speech::Decision => Event::DecisionMade(Box::new(DecisionMade {
+            room_id: message.room_id,
+            message_id: message.message_id,
+            leader_id: message.agent_id,
+            leader_name: message.agent_name,
+            content: message.content,
+            metadata: message.metadata,
+            timestamp: message.timestamp,
+            mesh: Some(MeshNote { seq: Some(message.seq), ..message.mesh.unwrap_or_default() }),
+        })),
+    }
 }
 
 /// A delivered message and what is known of it.
@@ -161,11 +184,9 @@ impl<'a> Told<'a> {
 
     /// `None` if it is of a kind that this version does not know.
     pub(crate) fn into_message(self, room_id: String) -> Option<Message> {
-        let metadata = match self.facts.kind {
-            CHAT => self.said.metadata.as_deref().and_then(|json| Metadata::parse(json).ok()),
-            THINKING => thinking_metadata(),
-            _ => return None,
-        };
+        let speech = speech(&self.facts)?;
+        let own = self.said.metadata.as_deref().and_then(|json| Metadata::parse(json).ok());
+        let metadata = metadata(speech, &self.said.agent, own.as_ref());
         Some(Message {
             message_id: self.message.to_uuid(),
             room_id,

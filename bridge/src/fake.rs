@@ -1,50 +1,74 @@
-//! A mesh of one node, in memory, for tests: rooms, members, numbers, nothing else. Answers and
-//! events come on the thread that asks, in one order.
+//! A mesh of one node for tests: a real engine, and the delivery log in memory. Answers and events
+//! come on the thread that asks, in the order of the engine's effects.
 
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, OnceLock, RwLock,
-        atomic::{AtomicBool, Ordering},
+        Arc, LazyLock, Mutex, MutexGuard, OnceLock, RwLock,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use mesh::{
-    command::{
-        AgentView, Attach, Attached, Caller, Command, NewRoom, Outcome, Presence, Refused,
-        Registration, RoomInfo, RoomView, SaidOk, Say, Speech,
-    },
-    entry::{DedupId, Facts, Said},
-    event::{AgentEvent, Delivered, RoomEvent, TurnReason},
-    id::{AgentId, At, KeyPrint, LogId, MessageId, NodeId, RoomId},
+    Effect, Engine, Identity, Input, MeshSecret,
+    batch::Summary,
+    command::{Attach, CallId, Caller, Command, Outcome, Refused, Say, Speech},
+    event::{AgentEvent, Delivered, RoomEvent},
+    id::{AgentId, At, KeyPrint, MessageId, RoomId},
     number::Number,
+    time::Now,
 };
 
 use crate::{
     Hub, Reply,
-    backend::{Mesh, ReadError, Reads, Roam, Row, Serves},
+    backend::{Kept, Mesh, ReadError, Reads, Roam, Row, Serves},
+    meter::Meter,
 };
 
+mod again;
 mod local;
 
 pub(crate) use local::{Local, keyed, room};
 
-pub(crate) const LOBBY: RoomId = RoomId([1; 16]);
-const NODE: NodeId = NodeId([9; 32]);
-const LOG: LogId = LogId { author: NODE, incarnation: 0 };
+/// The one room that is always there.
+pub(crate) fn lobby() -> RoomId {
+    static LOBBY: LazyLock<RoomId> = LazyLock::new(|| RoomId::lobby(secret().mesh_id()));
+    *LOBBY
+}
 
-#[derive(Default)]
+fn identity() -> Identity {
+    Identity::from_seed(&[1; 32])
+}
+
+fn secret() -> MeshSecret {
+    MeshSecret::new([7; 32], identity().node_id())
+}
+
 pub(crate) struct Fake {
+    /// When the clocks of clients begin.
+    pub(crate) started: Instant,
+    pub(crate) meter: Arc<Meter>,
     hub: OnceLock<Arc<Hub>>,
-    state: Mutex<State>,
+    core: Mutex<Core>,
     rows: RwLock<BTreeMap<RoomId, Vec<Row>>>,
+    /// What is kept of the node's own.
+    pub(crate) kept: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    pub(crate) knobs: Knobs,
+}
+
+/// What goes otherwise than with a node that is well.
+#[derive(Default)]
+pub(crate) struct Knobs {
     /// Commands are not taken.
     pub(crate) full: AtomicBool,
     /// Nothing can be read.
     pub(crate) broken: AtomicBool,
-    /// Answers to sends and registrations are kept back while this is set.
+    /// How often nothing could be read.
+    pub(crate) failed_reads: AtomicUsize,
+    /// Answers are kept back while this is set.
     pub(crate) stalls: AtomicBool,
-    stalled: Mutex<Vec<(Reply, Outcome)>>,
+    stalled: Mutex<Vec<(Reply, Ended)>>,
     /// What a cursor above every number finds, before and after it was claimed for.
     pub(crate) roam: Mutex<Option<Roam>>,
     pub(crate) roamed: Mutex<Vec<(RoomId, Number)>>,
@@ -54,28 +78,28 @@ pub(crate) struct Fake {
     pub(crate) speaks_while_claiming: AtomicBool,
     /// Messages are announced without their content.
     pub(crate) cold: AtomicBool,
+    /// What the next command is answered, whatever it is; and what it was.
+    pub(crate) script: Mutex<Option<Ended>>,
+    pub(crate) scripted: Mutex<Option<Command>>,
 }
 
-#[derive(Default)]
-struct State {
-    rooms: BTreeMap<RoomId, Room>,
-    agents: BTreeMap<AgentId, Agent>,
-    dedups: BTreeMap<DedupId, MessageId>,
-    ticks: u64,
+struct Core {
+    engine: Engine,
+    now: Now,
+    calls: u64,
+    waiting: BTreeMap<CallId, Asker>,
+    /// Answers to [`Asker::Test`].
+    answers: BTreeMap<CallId, Ended>,
+    callers: BTreeMap<AgentId, Caller>,
 }
 
-struct Room {
-    view: RoomView,
-    members: Vec<AgentId>,
-    turn: Option<AgentId>,
+enum Asker {
+    Client(Reply),
+    Attaching(Reply, AgentId, KeyPrint),
+    Test,
 }
 
-struct Agent {
-    view: AgentView,
-    key: KeyPrint,
-    registration: Option<Registration>,
-    seen: BTreeMap<RoomId, Number>,
-}
+pub(crate) type Ended = Result<Outcome, Refused>;
 
 /// A message with nothing but a text.
 pub(crate) fn chat(room: RoomId, content: &str) -> Say {
@@ -90,462 +114,277 @@ pub(crate) fn chat(room: RoomId, content: &str) -> Say {
     }
 }
 
-type Ended = Result<Outcome, Refused>;
-
 impl Fake {
     pub(crate) fn new() -> (Arc<Fake>, Arc<Hub>) {
-        let fake = Arc::new(Fake::default());
-        let hub = Arc::new(Hub::new(LOBBY, fake.clone()));
+        let secret = secret();
+        let config = mesh::Config::new(secret.mesh_id(), secret.founder());
+        let wall_ms = 1_800_000_000_000;
+        let now = Now { mono: Duration::from_secs(1), wall_ms, wall_us: wall_ms * 1_000 };
+        let engine = Engine::open(identity(), config, Summary::default(), now);
+        let started = Instant::now();
+        let fake = Arc::new(Fake {
+            started,
+            meter: Arc::new(Meter::new(started)),
+            hub: OnceLock::new(),
+            core: Mutex::new(Core {
+                engine,
+                now,
+                calls: 0,
+                waiting: BTreeMap::new(),
+                answers: BTreeMap::new(),
+                callers: BTreeMap::new(),
+            }),
+            rows: RwLock::default(),
+            kept: Mutex::default(),
+            knobs: Knobs::default(),
+        });
+        let hub = Arc::new(Hub::new(lobby(), fake.clone()));
         assert!(fake.hub.set(hub.clone()).is_ok());
-        let lobby = NewRoom {
-            name: "lobby".into(),
-            description: None,
-            parent: None,
-            ephemeral: false,
-            public: true,
-            encrypted: false,
-        };
-        fake.open(LOBBY, lobby, None, false);
+        fake.turn(&mut fake.core());
         (fake, hub)
     }
 
-    /// Somebody says something, from outside of any connection.
-    pub(crate) fn say(&self, room: RoomId, agent: &str, content: &str) -> Number {
-        self.deliver(&agent.into(), agent, chat(room, content)).1.number
+    /// Somebody says something. If it is not attached by now, it is, and joins.
+    pub(crate) fn tell(&self, room: RoomId, agent: &str, say: Say) -> Number {
+        let mut core = self.core();
+        let caller = match core.callers.get(agent) {
+            Some(caller) => caller.clone(),
+            None => self.attach(&mut core, agent),
+        };
+        let join = Command::Join { caller: caller.clone(), room };
+        self.ask(&mut core, join).unwrap();
+        match self.ask(&mut core, Command::Say { caller, say }) {
+            Ok(Outcome::Said(said)) => said.number,
+            other => panic!("{other:?}"),
+        }
     }
 
-    /// Answers to sends go out.
-    pub(crate) fn flow(&self) {
-        self.stalls.store(false, Ordering::Relaxed);
-        for (reply, outcome) in std::mem::take(&mut *self.stalled.lock().unwrap()) {
-            reply.send(Ok(outcome));
+    pub(crate) fn say(&self, room: RoomId, agent: &str, content: &str) -> Number {
+        self.tell(room, agent, chat(room, content))
+    }
+
+    /// A message is in the delivery log that no engine put there.
+    pub(crate) fn keep(&self, room: RoomId, delivered: &Delivered) {
+        self.rows.write().unwrap().entry(room).or_default().push(row(delivered));
+    }
+
+    /// A test asks.
+    pub(crate) fn does(&self, command: Command) -> Ended {
+        self.ask(&mut self.core(), command)
+    }
+
+    /// Time passes.
+    pub(crate) fn pass(&self, time: Duration) {
+        const STEP: Duration = Duration::from_millis(100);
+        let mut core = self.core();
+        for _ in 0..time.as_millis() / STEP.as_millis() {
+            core.step(STEP);
+            let now = core.now;
+            core.engine.handle(now, Input::Timeout);
+            self.turn(&mut core);
         }
+    }
+
+    /// Answers that were kept back go out.
+    pub(crate) fn flow(&self) {
+        self.knobs.stalls.store(false, Ordering::Relaxed);
+        for (reply, ended) in std::mem::take(&mut *self.knobs.stalled.lock().unwrap()) {
+            reply.send(ended);
+        }
+    }
+
+    pub(crate) fn stalled(&self) -> usize {
+        self.knobs.stalled.lock().unwrap().len()
     }
 
     pub(crate) fn members(&self, room: RoomId) -> Vec<String> {
-        let state = self.state.lock().unwrap();
-        state.rooms[&room].members.iter().map(|agent| agent.to_string()).collect()
+        self.agents(KeyPrint::of("key"), Some(room))
     }
 
+    /// How many agents of the key `key` are attached.
     pub(crate) fn attached(&self) -> usize {
-        let state = self.state.lock().unwrap();
-        state.agents.values().filter(|agent| agent.registration.is_some()).count()
+        self.agents(KeyPrint::of("key"), None).len()
     }
 
-    /// The mesh knows that an agent has seen this much.
-    pub(crate) fn set_seen(&self, agent: &str, room: RoomId, number: Number) {
-        let mut state = self.state.lock().unwrap();
-        state.agents.get_mut(agent).unwrap().seen.insert(room, number);
-    }
-
-    /// The agent's node is gone, and has said nothing.
-    pub(crate) fn forget_registration(&self, agent: &str) {
-        self.state.lock().unwrap().agents.get_mut(agent).unwrap().registration = None;
+    /// The agent's connection is gone; this is how far it is said to have seen.
+    pub(crate) fn detach(&self, agent: &str, seen: Vec<(RoomId, Number)>) {
+        let caller = self.caller(agent);
+        self.does(Command::Detach { caller, seen }).unwrap();
     }
 
     pub(crate) fn displace(&self, agent: &str) {
-        let agent = AgentId::from(agent);
-        let registration = self.state.lock().unwrap().agents[&agent].registration.unwrap();
+        let caller = self.caller(agent);
+        let (agent, registration) = (caller.agent, caller.registration);
         self.hub().tell(AgentEvent::Displaced { agent, registration });
     }
 
-    fn hub(&self) -> &Arc<Hub> {
+    pub(crate) fn caller(&self, agent: &str) -> Caller {
+        self.core().callers[agent].clone()
+    }
+
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
         self.hub.get().unwrap()
     }
 
-    fn tick(&self) -> u64 {
-        let mut state = self.state.lock().unwrap();
-        state.ticks += 1;
-        state.ticks
+    fn agents(&self, key: KeyPrint, room: Option<RoomId>) -> Vec<String> {
+        match self.does(Command::ListAgents { key, room }) {
+            Ok(Outcome::Agents(agents)) => agents.iter().map(|it| it.agent.to_string()).collect(),
+            other => panic!("{other:?}"),
+        }
     }
 
-    fn open(&self, id: RoomId, room: NewRoom, by: Option<&Caller>, announce: bool) -> RoomView {
-        let view = RoomView {
-            room: id,
-            name: room.name.into(),
-            description: room.description.map(Into::into),
-            parent: room.parent,
-            ephemeral: room.ephemeral,
-            public: room.public,
-            encrypted: room.encrypted,
-            owner: by.map(|by| by.key),
-            created_by: by.map(|by| by.agent.clone()),
-            created_ms: 1_000,
-            last_activity_ms: None,
-            members: 0,
-            tip: Number::ZERO,
-        };
-        let room = Room { view: view.clone(), members: Vec::new(), turn: None };
-        self.state.lock().unwrap().rooms.insert(id, room);
-        self.hub().notify(id, RoomEvent::Opened { view: view.clone(), announce });
-        view
+    fn core(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap()
     }
 
-    fn attach(&self, attach: Attach) -> Ended {
-        let registration = Registration(self.tick());
-        let mut state = self.state.lock().unwrap();
-        let before = state.agents.get(&attach.agent);
-        let live = before.and_then(|agent| agent.registration);
-        let other = before.is_some_and(|agent| agent.key != attach.key);
-        if other || (live.is_some() && !attach.reconnect) {
-            return Err(Refused::AgentTaken(attach.agent));
-        }
-        let mut seen = before.filter(|_| attach.reconnect).map(|agent| agent.seen.clone());
-        for (room, seen) in seen.iter_mut().flatten().filter(|_| live.is_some()) {
-            // As the engine has it: a connection that is taken over here was told of everything.
-            *seen = self.tip(*room).unwrap();
-        }
-        let view = AgentView {
-            agent: attach.agent.clone(),
-            name: attach.name.into(),
-            node: NODE,
-            capabilities: attach.capabilities,
-            connected_ms: 2_000,
-            last_active_ms: 2_000,
-            presence: Presence::default(),
+    fn attach(&self, core: &mut Core, agent: &str) -> Caller {
+        let key = KeyPrint::of("key");
+        let attach = Attach {
+            agent: agent.into(),
+            stable: false,
+            reconnect: false,
+            key,
+            own: true,
+            opener: None,
+            name: agent.into(),
+            capabilities: Vec::new(),
         };
-        let agent = Agent {
-            view,
-            key: attach.key,
-            registration: Some(registration),
-            seen: seen.clone().unwrap_or_default(),
-        };
-        state.agents.insert(attach.agent.clone(), agent);
-        for room in seen.iter().flatten().map(|(room, _)| room) {
-            let room = state.rooms.get_mut(room).unwrap();
-            if !room.members.contains(&attach.agent) {
-                room.members.push(attach.agent.clone());
+        match self.ask(core, Command::Attach(attach)) {
+            Ok(Outcome::Attached(it)) => {
+                let caller = Caller { agent: agent.into(), key, registration: it.registration };
+                core.callers.insert(agent.into(), caller.clone());
+                caller
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn ask(&self, core: &mut Core, command: Command) -> Ended {
+        let call = self.hand_over(core, command, Asker::Test);
+        core.answers.remove(&call).expect("this node sequences, so it answers at once")
+    }
+
+    fn hand_over(&self, core: &mut Core, command: Command, asker: Asker) -> CallId {
+        core.calls += 1;
+        let call = CallId(core.calls);
+        core.waiting.insert(call, asker);
+        core.step(Duration::from_millis(1));
+        let now = core.now;
+        core.engine.handle(now, Input::Command { call, command });
+        self.turn(core);
+        call
+    }
+
+    /// What is delivered can be read before anything is said of it.
+    fn turn(&self, core: &mut Core) {
+        let turn = core.engine.take_turn();
+        self.commit(&turn.batch);
+        for effect in &turn.effects {
+            if let Effect::Notify { room, event: RoomEvent::Message(delivered) } = effect {
+                self.rows.write().unwrap().entry(*room).or_default().push(row(delivered));
             }
         }
-        Ok(Outcome::Attached(Attached {
-            registration,
-            restored: seen.map(|seen| seen.into_iter().collect()),
-            displaced: live,
-            connected_ms: 2_000,
-        }))
-    }
-
-    fn is_current(&self, caller: &Caller) -> bool {
-        let state = self.state.lock().unwrap();
-        state.agents.get(&caller.agent).and_then(|it| it.registration) == Some(caller.registration)
-    }
-
-    fn join(&self, caller: &Caller, id: RoomId) -> Result<bool, Refused> {
-        let mut state = self.state.lock().unwrap();
-        let State { rooms, agents, .. } = &mut *state;
-        let room = rooms.get_mut(&id).ok_or(Refused::NoRoom)?;
-        if room.members.contains(&caller.agent) {
-            return Ok(false);
+        for effect in turn.effects {
+            match effect {
+                Effect::Reply { call, result } => self.answer(core, call, result),
+                Effect::Notify { room, event: RoomEvent::Message(mut delivered) } => {
+                    if self.knobs.cold.load(Ordering::Relaxed) {
+                        delivered.said = None;
+                    }
+                    self.hub().notify(room, RoomEvent::Message(delivered));
+                }
+                Effect::Notify { room, event } => self.hub().notify(room, event),
+                Effect::Tell(event) => self.hub().tell(event),
+                Effect::Broadcast { .. }
+                | Effect::Send { .. }
+                | Effect::SendSpans { .. }
+                | Effect::SendBodies { .. }
+                | Effect::Pulse(_)
+                | Effect::Alarm(_)
+                | Effect::Stopped => {}
+            }
         }
-        room.members.push(caller.agent.clone());
-        let tip = self.tip(id).unwrap();
-        agents.get_mut(&caller.agent).unwrap().seen.insert(id, tip);
-        Ok(true)
     }
 
-    fn leave(&self, agent: &AgentId, id: RoomId, reason: TurnReason) -> Result<(), Refused> {
-        let mut state = self.state.lock().unwrap();
-        let room = state.rooms.get_mut(&id).ok_or(Refused::NoRoom)?;
-        let place = room.members.iter().position(|member| member == agent);
-        room.members.remove(place.ok_or(Refused::NotMember)?);
-        let (public, owner) = (room.view.public, room.view.owner);
-        let over = room.view.ephemeral && room.members.is_empty();
-        if over {
-            state.rooms.remove(&id);
-        }
-        drop(state);
-        self.hub().notify(id, RoomEvent::Left { agent: agent.clone() });
-        if over {
-            self.hub().notify(id, RoomEvent::Destroyed { public, owner });
+    fn answer(&self, core: &mut Core, call: CallId, ended: Ended) {
+        let reply = match core.waiting.remove(&call).unwrap() {
+            Asker::Client(reply) => reply,
+            Asker::Attaching(reply, agent, key) => {
+                if let Ok(Outcome::Attached(it)) = &ended {
+                    let registration = it.registration;
+                    core.callers.insert(agent.clone(), Caller { agent, key, registration });
+                }
+                reply
+            }
+            Asker::Test => {
+                core.answers.insert(call, ended);
+                return;
+            }
+        };
+        let stalls = self.knobs.stalls.load(Ordering::Relaxed);
+        if stalls {
+            self.knobs.stalled.lock().unwrap().push((reply, ended));
         } else {
-            self.turn(id, None, reason);
+            reply.send(ended);
         }
-        Ok(())
-    }
-
-    /// The turn goes to the one after `after`; is it still somebody's, it stays.
-    fn turn(&self, id: RoomId, after: Option<&AgentId>, reason: TurnReason) {
-        let mut state = self.state.lock().unwrap();
-        let room = state.rooms.get_mut(&id).unwrap();
-        let before = room.turn.clone();
-        let place = |of: &AgentId| room.members.iter().position(|member| member == of);
-        room.turn = match after {
-            Some(after) => {
-                let next = place(after).map_or(0, |place| (place + 1) % room.members.len());
-                room.members.get(next).cloned()
-            }
-            None => {
-                let holder = before.clone().filter(|holder| place(holder).is_some());
-                holder.or_else(|| room.members.first().cloned())
-            }
-        };
-        let (holder, order) = (room.turn.clone(), room.members.clone().into());
-        drop(state);
-        if after.is_some() || holder != before {
-            self.hub().notify(id, RoomEvent::Turn { holder, order, reason });
-        }
-    }
-
-    fn deliver(&self, agent: &AgentId, name: &str, say: Say) -> (RoomEvent, SaidOk) {
-        let wall_ms = 10_000 + self.tick();
-        let room = say.room;
-        let kind = if say.speech == Speech::Chat { 1 } else { 2 };
-        let said = Said {
-            agent: agent.clone(),
-            name: name.into(),
-            content: say.content,
-            reply_to: say.reply_to,
-            mentions: say.mentions,
-            metadata: say.metadata,
-            dedup: say.dedup,
-            turn: None,
-        };
-        let mut rows = self.rows.write().unwrap();
-        let rows = rows.entry(room).or_default();
-        let seq = rows.len() as u64 + 1;
-        let row = Row {
-            number: Number(seq),
-            canonical: Number(seq),
-            at: At { log: 0, seq },
-            log: LOG,
-            message: MessageId::new(room, LOG, seq),
-            facts: Facts { clock: seq, wall_ms, kind, visible: true },
-            said: Some(said.clone()),
-        };
-        rows.push(row.clone());
-        let cold = self.cold.load(Ordering::Relaxed);
-        let delivered = Delivered {
-            number: row.number,
-            canonical: None,
-            at: row.at,
-            log: LOG,
-            message: row.message,
-            facts: row.facts,
-            said: (!cold).then(|| Arc::new(said)),
-        };
-        let ok = SaidOk {
-            message: row.message,
-            number: row.number,
-            wall_ms,
-            name: name.into(),
-            repeated: false,
-        };
-        (RoomEvent::Message(delivered), ok)
-    }
-
-    /// As [`Fake::say`], and tells members.
-    pub(crate) fn tell(&self, room: RoomId, agent: &str, say: Say) {
-        let (event, _) = self.deliver(&agent.into(), agent, say);
-        self.hub().notify(room, event);
-    }
-
-    fn send(&self, caller: &Caller, say: Say, reply: Reply) {
-        let (room, speech, dedup) = (say.room, say.speech, say.dedup);
-        let state = self.state.lock().unwrap();
-        let Some(known) = state.rooms.get(&room) else { return reply.send(Err(Refused::NoRoom)) };
-        if !known.members.contains(&caller.agent) {
-            return reply.send(Err(Refused::NotMember));
-        }
-        let name = state.agents[&caller.agent].view.name.to_string();
-        let first = dedup.and_then(|id| state.dedups.get(&id)).copied();
-        drop(state);
-        if let Some(message) = first {
-            let row = self.by_message(room, message).unwrap().unwrap();
-            let (number, wall_ms) = (row.number, row.facts.wall_ms);
-            let said = SaidOk { message, number, wall_ms, name, repeated: true };
-            return reply.send(Ok(Outcome::Said(said)));
-        }
-        let (event, said) = self.deliver(&caller.agent, &name, say);
-        if let Some(id) = dedup {
-            self.state.lock().unwrap().dedups.insert(id, said.message);
-        }
-        self.hub().notify(room, event);
-        if self.stalls.load(Ordering::Relaxed) {
-            self.stalled.lock().unwrap().push((reply, Outcome::Said(said)));
-        } else {
-            reply.send(Ok(Outcome::Said(said)));
-        }
-        if speech == Speech::Chat {
-            self.turn(room, Some(&caller.agent), TurnReason::MessageSent);
-        }
-    }
-
-    fn detach(&self, caller: &Caller, seen: Vec<(RoomId, Number)>) {
-        if !self.is_current(caller) {
-            return;
-        }
-        let rooms: Vec<RoomId> = {
-            let mut state = self.state.lock().unwrap();
-            let agent = state.agents.get_mut(&caller.agent).unwrap();
-            agent.registration = None;
-            agent.seen.extend(seen);
-            agent.seen.keys().copied().collect()
-        };
-        for room in rooms {
-            // Left before.
-            drop(self.leave(&caller.agent, room, TurnReason::Disconnected));
-        }
-    }
-
-    fn view(&self, state: &State, id: RoomId) -> RoomView {
-        let room = &state.rooms[&id];
-        let rows = self.rows.read().unwrap();
-        let last = rows.get(&id).and_then(|rows| rows.last());
-        RoomView {
-            members: room.members.len(),
-            last_activity_ms: last.map(|row| row.facts.wall_ms),
-            tip: last.map_or(Number::ZERO, |row| row.number),
-            ..room.view.clone()
-        }
-    }
-
-    fn views(&self, key: KeyPrint, parent: Option<RoomId>) -> Vec<RoomView> {
-        let state = self.state.lock().unwrap();
-        let all = state.rooms.keys().map(|id| self.view(&state, *id));
-        all.filter(|view| view.public || view.owner == Some(key))
-            .filter(|view| parent.is_none() || view.parent == parent)
-            .collect()
-    }
-
-    fn agents(&self, of: impl Fn(&State, &Agent) -> bool) -> Vec<AgentView> {
-        let state = self.state.lock().unwrap();
-        let agents = state.agents.values().filter(|agent| of(&state, agent));
-        agents.map(|agent| agent.view.clone()).collect()
-    }
-
-    fn rooms_of(&self, agent: &AgentId) -> Vec<RoomId> {
-        let state = self.state.lock().unwrap();
-        let rooms = state.rooms.iter().filter(|(_, room)| room.members.contains(agent));
-        rooms.map(|(id, _)| *id).collect()
-    }
-}
-
-impl Fake {
-    fn attach_and_tell(&self, attach: Attach, reply: Reply) {
-        let agent = attach.agent.clone();
-        let result = self.attach(attach);
-        let back = match &result {
-            Ok(Outcome::Attached(it)) if it.displaced.is_none() => it.restored.clone(),
-            _ => None,
-        };
-        match result {
-            Ok(outcome) if self.stalls.load(Ordering::Relaxed) => {
-                self.stalled.lock().unwrap().push((reply, outcome));
-            }
-            result => reply.send(result),
-        }
-        for (room, _) in back.into_iter().flatten() {
-            let (agent, name) = (agent.clone(), "x".into());
-            self.hub().notify(room, RoomEvent::Joined { agent, name, reconnected: true });
-        }
-    }
-
-    fn create(&self, caller: &Caller, room: NewRoom) -> Ended {
-        if self.views(caller.key, None).iter().any(|it| *it.name == room.name) {
-            return Err(Refused::NameTaken(room.name));
-        }
-        let mut id = [2; 16];
-        id[8..].copy_from_slice(&self.tick().to_be_bytes());
-        let id = RoomId(id);
-        Ok(Outcome::Room(self.open(id, room, Some(caller), true)))
-    }
-
-    fn join_and_tell(&self, caller: Caller, room: RoomId, reply: Reply) {
-        let joined = self.join(&caller, room);
-        let tells = joined == Ok(true);
-        reply.send(joined.map(Outcome::Joined));
-        if tells {
-            let name = self.state.lock().unwrap().agents[&caller.agent].view.name.clone();
-            let (agent, reconnected) = (caller.agent, false);
-            self.hub().notify(room, RoomEvent::Joined { agent, name, reconnected });
-            self.turn(room, None, TurnReason::Joined);
-        }
-    }
-
-    fn set_typing(&self, caller: Caller, room: RoomId, typing: bool) -> Ended {
-        if !self.rooms_of(&caller.agent).contains(&room) {
-            return Err(Refused::NotMember);
-        }
-        let (agent, name) = (caller.agent, "x".into());
-        self.hub().notify(room, RoomEvent::Typing { agent, name, typing });
-        Ok(Outcome::Done)
-    }
-
-    fn set_presence(&self, caller: &Caller, presence: Presence) -> Ended {
-        let view = {
-            let mut state = self.state.lock().unwrap();
-            let agent = state.agents.get_mut(&caller.agent).unwrap();
-            agent.view.presence = presence;
-            Arc::new(agent.view.clone())
-        };
-        for room in self.rooms_of(&caller.agent) {
-            self.hub().notify(room, RoomEvent::Presence(view.clone()));
-        }
-        Ok(Outcome::Done)
-    }
-
-    fn members_of(&self, room: RoomId) -> Vec<AgentView> {
-        self.agents(|state, it| state.rooms[&room].members.contains(&it.view.agent))
-    }
-
-    fn info(&self, key: KeyPrint, room: RoomId) -> RoomInfo {
-        let (agents, sub_rooms) = (self.members_of(room), self.views(key, Some(room)));
-        let state = self.state.lock().unwrap();
-        let turn = state.rooms[&room].turn.clone();
-        RoomInfo { room: self.view(&state, room), agents, sub_rooms, turn }
     }
 
     fn roam_for(&self, room: RoomId, cursor: Number) -> Ended {
-        self.roamed.lock().unwrap().push((room, cursor));
-        if self.speaks_while_claiming.load(Ordering::Relaxed) {
+        self.knobs.roamed.lock().unwrap().push((room, cursor));
+        if self.knobs.speaks_while_claiming.load(Ordering::Relaxed) {
             self.tell(room, "z", chat(room, "meanwhile"));
         }
-        self.roam.lock().unwrap().iter_mut().for_each(|script| script.needs_claim = false);
-        Ok(Outcome::Roamed(self.claims.load(Ordering::Relaxed)))
+        self.knobs.roam.lock().unwrap().iter_mut().for_each(|script| script.needs_claim = false);
+        Ok(Outcome::Roamed(self.knobs.claims.load(Ordering::Relaxed)))
+    }
+}
+
+impl Core {
+    fn step(&mut self, time: Duration) {
+        let ms = u64::try_from(time.as_millis()).unwrap();
+        self.now.mono += time;
+        self.now.wall_ms += ms;
+        self.now.wall_us += 1_000 * ms;
+    }
+}
+
+fn row(delivered: &Delivered) -> Row {
+    Row {
+        number: delivered.number,
+        canonical: delivered.canonical.unwrap_or(delivered.number),
+        at: delivered.at,
+        log: delivered.log,
+        message: delivered.message,
+        facts: delivered.facts,
+        said: delivered.said.as_deref().cloned(),
     }
 }
 
 impl Mesh for Fake {
     fn call(&self, command: Command, reply: Reply) {
-        if self.full.load(Ordering::Relaxed) {
+        if self.knobs.full.load(Ordering::Relaxed) {
             return;
         }
-        let result = match command {
-            Command::Attach(attach) => return self.attach_and_tell(attach, reply),
-            Command::Join { caller, room } => return self.join_and_tell(caller, room, reply),
-            Command::Say { caller, say } => return self.send(&caller, say, reply),
-            Command::Detach { caller, seen } => {
-                self.detach(&caller, seen);
-                Ok(Outcome::Done)
-            }
-            Command::CreateRoom { caller, room } => self.create(&caller, room),
-            Command::Leave { caller, room } => {
-                let left = self.leave(&caller.agent, room, TurnReason::Left);
-                let mut state = self.state.lock().unwrap();
-                state.agents.get_mut(&caller.agent).unwrap().seen.remove(&room);
-                left.map(|()| Outcome::Done)
-            }
-            Command::SetTyping { caller, room, typing } => self.set_typing(caller, room, typing),
-            Command::SetPresence { caller, presence } => self.set_presence(&caller, presence),
-            Command::ListRooms { key, parent } => Ok(Outcome::Rooms(self.views(key, parent))),
-            Command::ListAgents { key, room: None } => {
-                let attached = |_: &State, it: &Agent| it.key == key && it.registration.is_some();
-                Ok(Outcome::Agents(self.agents(attached)))
-            }
-            Command::ListAgents { room: Some(room), .. } => {
-                Ok(Outcome::Agents(self.members_of(room)))
-            }
-            Command::RoomInfo { key, room } => Ok(Outcome::RoomInfo(self.info(key, room))),
-            Command::Roam { room, cursor, .. } => self.roam_for(room, cursor),
-            Command::Status | Command::Stop => Err(Refused::Stopping),
+        if let Some(ended) = self.knobs.script.lock().unwrap().take() {
+            *self.knobs.scripted.lock().unwrap() = Some(command);
+            return reply.send(ended);
+        }
+        if let Command::Roam { room, cursor, .. } = command {
+            return reply.send(self.roam_for(room, cursor));
+        }
+        let asker = if let Command::Attach(it) = &command {
+            Asker::Attaching(reply, it.agent.clone(), it.key)
+        } else {
+            Asker::Client(reply)
         };
-        reply.send(result);
+        self.hand_over(&mut self.core(), command, asker);
     }
 }
 
 impl Fake {
     fn all(&self, room: RoomId) -> Result<Vec<Row>, ReadError> {
-        if self.broken.load(Ordering::Relaxed) {
+        if self.knobs.broken.load(Ordering::Relaxed) {
+            self.knobs.failed_reads.fetch_add(1, Ordering::Relaxed);
             return Err(ReadError::new("broken on purpose"));
         }
         Ok(self.rows.read().unwrap().get(&room).cloned().unwrap_or_default())
@@ -590,7 +429,7 @@ impl Reads for Fake {
     }
 
     fn roam(&self, _: RoomId, _: Number, limit: usize) -> Result<Roam, ReadError> {
-        let mut script = self.roam.lock().unwrap();
+        let mut script = self.knobs.roam.lock().unwrap();
         let mut roam = script.clone().unwrap_or_default();
         // Passed, when it is read once more.
         for script in script.iter_mut().filter(|script| !script.needs_claim) {
@@ -598,6 +437,12 @@ impl Reads for Fake {
         }
         roam.rows.truncate(limit);
         Ok(roam)
+    }
+
+    fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError> {
+        let kept = self.kept.lock().unwrap();
+        let kept = kept.iter().filter(|(name, _)| name.starts_with(prefix));
+        Ok(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
     fn serves(&self, room: RoomId, cursor: Number) -> Result<Serves, ReadError> {

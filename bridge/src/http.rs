@@ -1,51 +1,52 @@
-//! HTTP: `/ws`, health, and reading of public rooms.
+//! HTTP: `/ws`, health, reading of public rooms, and keys (spec §8).
 
 use std::{
     io,
-    net::SocketAddr,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll},
 };
 
 use axum::{
     Json, Router,
     extract::{Path, State, WebSocketUpgrade},
     http::{HeaderMap, StatusCode, header},
+    middleware,
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{get, post},
 };
 use mesh::{
-    command::{Command, Outcome},
+    command::{Command, Outcome, Refused},
     id::{KeyPrint, RoomId},
     number::Number,
 };
 use protocol::{
     code::Code,
     limits::LINE_BYTES_MAX,
-    object::{Message, Room},
+    object::{Agent, Message, Room},
+    value::ApiKey,
 };
 use serde::Serialize;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::{Instant, Sleep, sleep},
-};
 
 use crate::{
     backend::Row,
+    config::Shown,
     connection::{self, Shared},
     convert::{self, Told},
     job::{Found, From, History, Job},
     limits,
     refusal::Refusal,
-    reply::Reply,
+    reply::{Failure, Reply},
     transport::Texts,
 };
+
+mod guard;
+mod keys;
+mod listener;
+
+pub(crate) use keys::Signups;
+pub(crate) use listener::Listener;
 
 /// Above every key there is: who asks over HTTP has none, and sees public rooms only.
 const NOBODY: KeyPrint = KeyPrint([0xff; 16]);
@@ -56,6 +57,33 @@ struct Web {
     ready: Arc<AtomicBool>,
 }
 
+/// The header that a client shows its key in.
+const KEY_HEADER: &str = "x-clawchat-key";
+
+impl Web {
+    async fn ask(&self, command: Command) -> Result<Outcome, Refusal> {
+        let (reply, answer) = Reply::once();
+        self.shared.mesh.call(command, reply);
+        match answer.await {
+            Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(failure)) => Err(Refusal::of(failure, Code::InternalError)),
+            Err(_) => Err(not_now()),
+        }
+    }
+
+    /// The valid key that a request shows.
+    async fn key(&self, headers: &HeaderMap) -> Result<KeyPrint, Problem> {
+        let text = headers.get(KEY_HEADER).and_then(|key| key.to_str().ok());
+        let missing = || Problem::unauthorized("show a key in the header X-ClawChat-Key");
+        let key = ApiKey::new(text.ok_or_else(missing)?);
+        let wrong = || Refusal::of(Failure::Refused(Refused::NoKey), Code::InternalError);
+        let shown = self.shared.config.auth.identify(&key);
+        let Shown { key, own, .. } = shown.ok_or_else(wrong)?;
+        self.ask(Command::CheckKey { key, own }).await?;
+        Ok(key)
+    }
+}
+
 /// Serves until `shutdown`.
 pub(crate) async fn serve(
     listener: Listener,
@@ -63,20 +91,39 @@ pub(crate) async fn serve(
     ready: Arc<AtomicBool>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
+    let web = Web { shared, ready };
     let router = Router::new()
         .route("/ws", get(websocket))
         .route("/healthz", get(async || StatusCode::OK))
         .route("/readyz", get(readiness))
         .route("/api/status", get(status))
         .route("/api/rooms", get(rooms))
+        .route("/api/agents", get(agents))
+        .route("/api/keys", post(keys::make))
         .route("/api/rooms/{room}/history", get(history))
         .route("/api/rooms/{room}/messages/{seq}", get(message))
-        .with_state(Web { shared, ready });
+        .layer(middleware::from_fn_with_state(web.clone(), guard::check))
+        .with_state(web)
+        .into_make_service_with_connect_info::<listener::Peer>();
     axum::serve(listener, router).with_graceful_shutdown(shutdown).await
 }
 
 /// An error as clients over HTTP get it.
-struct Problem(Refusal);
+struct Problem {
+    status: StatusCode,
+    refusal: Refusal,
+    retry_after_secs: Option<u64>,
+}
+
+impl Problem {
+    fn new(status: StatusCode, code: Code, message: &str) -> Problem {
+        Problem { status, refusal: Refusal::new(code, message), retry_after_secs: None }
+    }
+
+    fn unauthorized(message: &str) -> Problem {
+        Problem::new(StatusCode::UNAUTHORIZED, Code::Unauthorized, message)
+    }
+}
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
@@ -85,35 +132,35 @@ impl IntoResponse for Problem {
             code: Code,
             message: String,
         }
-        let Problem(Refusal { code, message }) = self;
-        let status = if code == Code::RoomNotFound {
-            StatusCode::NOT_FOUND
-        } else if code == Code::AccessDenied {
-            StatusCode::FORBIDDEN
-        } else if code == Code::InvalidPayload {
-            StatusCode::BAD_REQUEST
-        } else {
-            StatusCode::INTERNAL_SERVER_ERROR
-        };
-        (status, Json(Body { code, message })).into_response()
+        let Refusal { code, message } = self.refusal;
+        let mut response = (self.status, Json(Body { code, message })).into_response();
+        if let Some(secs) = self.retry_after_secs {
+            response.headers_mut().insert(header::RETRY_AFTER, secs.into());
+        }
+        response
     }
 }
 
 impl<T: Into<Refusal>> std::convert::From<T> for Problem {
     fn from(refusal: T) -> Problem {
-        Problem(refusal.into())
+        let refusal = refusal.into();
+        let status = if refusal.code == Code::RoomNotFound {
+            StatusCode::NOT_FOUND
+        } else if refusal.code == Code::AccessDenied {
+            StatusCode::FORBIDDEN
+        } else if refusal.code == Code::InvalidPayload {
+            StatusCode::BAD_REQUEST
+        } else if refusal.code == Code::Unauthorized {
+            StatusCode::UNAUTHORIZED
+        } else {
+            StatusCode::INTERNAL_SERVER_ERROR
+        };
+        Problem { status, refusal, retry_after_secs: None }
     }
 }
 
-async fn websocket(State(web): State<Web>, headers: HeaderMap, ws: WebSocketUpgrade) -> Response {
-    let allowed = &web.shared.config.origins;
-    let strange = |origin: &header::HeaderValue| {
-        !allowed.iter().any(|allowed| origin.as_bytes() == allowed.as_bytes())
-    };
-    if headers.get_all(header::ORIGIN).iter().any(strange) {
-        let text = "web pages of this origin may not connect; allow it in the node's settings";
-        return (StatusCode::FORBIDDEN, text).into_response();
-    }
+/// Web pages come no further than [`guard::check`] unless they are allowed.
+async fn websocket(State(web): State<Web>, ws: WebSocketUpgrade) -> Response {
     ws.max_message_size(LINE_BYTES_MAX)
         .max_frame_size(LINE_BYTES_MAX)
         .read_buffer_size(limits::WEBSOCKET_READ_BYTES)
@@ -146,13 +193,23 @@ struct Rooms {
 }
 
 async fn rooms(State(web): State<Web>) -> Result<Json<Rooms>, Problem> {
-    let (reply, answer) = Reply::once();
-    web.shared.mesh.call(Command::ListRooms { key: NOBODY, parent: None }, reply);
-    let answer = answer.await.map_err(|_| not_now())?;
-    let Ok(Outcome::Rooms(views)) = answer else { return Err(not_now().into()) };
+    let answer = web.ask(Command::ListRooms { key: NOBODY, parent: None }).await?;
+    let Outcome::Rooms(views) = answer else { return Err(not_now().into()) };
     let lobby = web.shared.config.lobby;
     let public = views.iter().filter(|view| view.public);
     Ok(Json(Rooms { rooms: public.map(|view| convert::room(lobby, view, None)).collect() }))
+}
+
+#[derive(Serialize)]
+struct Agents {
+    agents: Vec<Agent>,
+}
+
+async fn agents(State(web): State<Web>, headers: HeaderMap) -> Result<Json<Agents>, Problem> {
+    let key = web.key(&headers).await?;
+    let answer = web.ask(Command::ListAgents { key, room: None }).await?;
+    let Outcome::Agents(views) = answer else { return Err(not_now().into()) };
+    Ok(Json(Agents { agents: views.iter().map(convert::agent).collect() }))
 }
 
 #[derive(Serialize)]
@@ -200,104 +257,4 @@ fn shown(web: &Web, room: RoomId, row: &Row) -> Option<Message> {
 
 fn not_now() -> Refusal {
     Refusal::new(Code::InternalError, "the node is overloaded; try again")
-}
-
-/// Takes connections as long as there are permits; each holds one until it ends, as a WebSocket too.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    listener: TcpListener,
-    connections: Arc<Semaphore>,
-}
-
-impl Listener {
-    pub(crate) fn new(listener: TcpListener, connections: Arc<Semaphore>) -> Listener {
-        Listener { listener, connections }
-    }
-}
-
-impl axum::serve::Listener for Listener {
-    type Io = Guarded;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Guarded, SocketAddr) {
-        loop {
-            match (self.listener.accept().await, self.connections.clone().try_acquire_owned()) {
-                (Ok((io, from)), Ok(permit)) => {
-                    // Without it frames wait for acknowledgements; it works all the same.
-                    drop(io.set_nodelay(true));
-                    let silence = Box::pin(sleep(limits::HTTP_SILENT_FOR_MAX));
-                    return (Guarded { io, silence, _permit: permit }, from);
-                }
-                (Ok((io, _)), Err(_)) => {
-                    // A fresh socket has room for it; one that has not is dropped without it.
-                    drop(io.try_write(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"));
-                }
-                (Err(error), _) => {
-                    tracing::warn!(%error, "cannot accept connections; trying again");
-                    sleep(limits::ACCEPT_RETRY).await;
-                }
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
-/// A connection that ends when nothing comes for too long.
-#[derive(Debug)]
-pub(crate) struct Guarded {
-    io: TcpStream,
-    silence: Pin<Box<Sleep>>,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl AsyncRead for Guarded {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match Pin::new(&mut self.io).poll_read(cx, into) {
-            Poll::Ready(read) => {
-                let due = Instant::now() + limits::HTTP_SILENT_FOR_MAX;
-                self.silence.as_mut().reset(due);
-                Poll::Ready(read)
-            }
-            Poll::Pending => {
-                self.silence.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
-            }
-        }
-    }
-}
-
-impl AsyncWrite for Guarded {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
 }

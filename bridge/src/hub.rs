@@ -7,44 +7,53 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::{
-        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use bytes::Bytes;
 use mesh::{
-    command::{AgentView, Attached, Outcome, Registration, RoomView},
+    command::{AgentView, Attached, Outcome, Registration},
     entry::Said,
-    event::{AgentEvent, Delivered, RoomEvent},
+    event::AgentEvent,
     id::{AgentId, KeyPrint, RoomId},
-    number::Number,
 };
 use protocol::{
-    event::{
-        AgentJoined, AgentLeft, AgentName, Event, Mention, PresenceUpdate, RoomDestroyed,
-        TurnChanged, TypingIndicator,
-    },
-    frame::encode_event,
+    code::Code,
+    event::Event,
+    frame::{encode_event, encode_reply},
+    reply::Reply,
 };
 
 use crate::{
-    backend::{Reads, Row},
-    convert::{self, Told},
+    backend::Reads,
+    convert,
     ids::FrameIds,
-    link::{Life, Link, LinkId, Me},
+    link::{Ending, Life, Link, LinkId, Me},
+    notice::Notice,
     refusal::Refusal,
     reply::{Answer, Hook},
+    webhooks::Book,
 };
+
+mod away;
+mod events;
+
+use away::Away;
 
 /// See the module's text.
 #[derive(Debug)]
 pub struct Hub {
     lobby: RoomId,
     reads: Arc<dyn Reads>,
+    /// Webhooks wait for messages, too.
+    book: Arc<Book>,
     ids: FrameIds,
     links: AtomicU64,
     state: RwLock<State>,
+    /// Locked after `state`, if both are.
+    away: Mutex<Away>,
     /// The presence told last, and to whom: it comes once for every room of the agent.
     presence: Mutex<Option<(Arc<AgentView>, HashSet<LinkId>)>>,
 }
@@ -66,6 +75,8 @@ struct State {
 #[derive(Debug)]
 struct Room {
     facts: RoomFacts,
+    /// The newest message that was told.
+    tip: AtomicU64,
     seats: BTreeMap<LinkId, Arc<Link>>,
 }
 
@@ -81,6 +92,7 @@ struct Place {
 pub(crate) struct RoomFacts {
     pub(crate) public: bool,
     pub(crate) encrypted: bool,
+    pub(crate) ephemeral: bool,
     owner: Option<KeyPrint>,
 }
 
@@ -97,51 +109,12 @@ impl Hub {
         Hub {
             lobby,
             reads,
+            book: Arc::default(),
             ids: FrameIds::new(),
             links: AtomicU64::new(0),
             state: RwLock::default(),
+            away: Mutex::default(),
             presence: Mutex::default(),
-        }
-    }
-
-    /// Tells local members what happened in a room. Never blocks.
-    pub fn notify(&self, room: RoomId, event: RoomEvent) {
-        match event {
-            RoomEvent::Message(delivered) => self.message(room, &delivered),
-            RoomEvent::Joined { agent, name, reconnected } => {
-                let joined = AgentJoined {
-                    room_id: self.name(room),
-                    agent: AgentName { agent_id: agent.to_string(), name: name.to_string() },
-                    reconnected,
-                };
-                self.members(room, Some(&agent), || Event::AgentJoined(joined));
-            }
-            RoomEvent::Left { agent } => {
-                let left = AgentLeft { room_id: self.name(room), agent_id: agent.to_string() };
-                self.members(room, Some(&agent), || Event::AgentLeft(left));
-            }
-            RoomEvent::Turn { holder, order, reason } => self.members(room, None, || {
-                Event::TurnChanged(TurnChanged {
-                    room_id: self.name(room),
-                    current_turn_holder: holder.map(|agent| agent.to_string()),
-                    turn_order: order.iter().map(|agent| agent.to_string()).collect(),
-                    reason: convert::turn_reason(reason),
-                })
-            }),
-            RoomEvent::Typing { agent, name, typing } => {
-                let indicator = TypingIndicator {
-                    room_id: self.name(room),
-                    agent_id: agent.to_string(),
-                    agent_name: name.to_string(),
-                    typing,
-                };
-                self.members(room, Some(&agent), || Event::TypingIndicator(indicator));
-            }
-            RoomEvent::Presence(view) => self.presence(room, view),
-            RoomEvent::Opened { view, announce } => self.opened(&view, announce),
-            RoomEvent::Destroyed { public, owner } => {
-                self.destroyed(room, RoomFacts { public, encrypted: false, owner });
-            }
         }
     }
 
@@ -155,7 +128,7 @@ impl Hub {
                     && let Some(place) = state.agents.remove(&agent)
                 {
                     state.unseat_everywhere(&place.link);
-                    place.link.end();
+                    place.link.end(Ending::Replaced);
                 }
             }
             AgentEvent::Seated { agent, room, seated } => {
@@ -165,6 +138,10 @@ impl Hub {
                     (Some(link), false) => self.unseat(&link, room),
                     (None, _) => {}
                 }
+            }
+            AgentEvent::KeyRevoked { key } => {
+                self.revoked(key);
+                self.book.revoked(key);
             }
         }
     }
@@ -179,6 +156,20 @@ impl Hub {
     #[must_use]
     pub fn rooms(&self) -> usize {
         self.read().rooms.len()
+    }
+
+    /// The subscriptions that are told of messages.
+    pub(crate) fn book(&self) -> &Arc<Book> {
+        &self.book
+    }
+
+    pub(crate) fn lobby(&self) -> RoomId {
+        self.lobby
+    }
+
+    /// What is known of a room, if there is one.
+    pub(crate) fn facts(&self, room: RoomId) -> Option<RoomFacts> {
+        self.read().rooms.get(&room).map(|room| room.facts)
     }
 
     pub(crate) fn reads(&self) -> &Arc<dyn Reads> {
@@ -201,8 +192,7 @@ impl Hub {
         key: KeyPrint,
     ) -> Result<(RoomId, RoomFacts), Refusal> {
         let room = convert::room_id(self.lobby, name).ok_or_else(Refusal::no_room)?;
-        let facts = self.read().rooms.get(&room).map(|room| room.facts);
-        let facts = facts.ok_or_else(Refusal::no_room)?;
+        let facts = self.facts(room).ok_or_else(Refusal::no_room)?;
         if facts.readable_by(key) { Ok((room, facts)) } else { Err(Refusal::not_yours()) }
     }
 
@@ -215,7 +205,7 @@ impl Hub {
 
     /// A connection has ended.
     pub(crate) fn disconnect(&self, link: &Link) {
-        link.end();
+        link.end(Ending::Done);
         let mut state = self.write();
         state.links.remove(&link.id);
         state.unseat_everywhere(link);
@@ -223,13 +213,19 @@ impl Hub {
             && state.agents.get(&me.agent).is_some_and(|place| place.link.id == link.id)
         {
             state.agents.remove(&me.agent);
+            self.away().left(me, link.rooms(), link.unwritten());
         }
+    }
+
+    /// What an agent that is back missed here, besides messages.
+    pub(crate) fn missed(&self, agent: &AgentId) -> Vec<Notice> {
+        self.away().take(agent)
     }
 
     /// Every connection writes what is queued, then ends.
     pub(crate) fn drain(&self) {
         for link in self.read().links.values() {
-            link.drain();
+            link.drain(Ending::GoingAway);
         }
     }
 
@@ -286,139 +282,20 @@ impl Hub {
         }
         if let Some(place) = before {
             state.unseat_everywhere(&place.link);
-            place.link.end();
+            place.link.end(Ending::Replaced);
+            self.away().left(me, Vec::new(), place.link.unwritten());
         }
+        self.away().is_back(me, attached.restored.is_some());
     }
 
-    fn message(&self, room: RoomId, delivered: &Delivered) {
+    /// Connections of the key are told so, and end.
+    fn revoked(&self, key: KeyPrint) {
+        let error = Reply::error(Code::Unauthorized, "the key was revoked");
+        let error = Bytes::from(encode_reply(&error, None, &self.frame_id()));
         let state = self.read();
-        let Some(known) = state.rooms.get(&room) else { return };
-        let said = match &delivered.said {
-            Some(said) => Some(said.clone()),
-            // Nobody's content is read for mentions alone: it left memory for there is too much of it.
-            None if known.seats.is_empty() => return,
-            None => self
-                .reads
-                .row_at(room, delivered.at)
-                .ok()
-                .flatten()
-                .and_then(|row| row.said.map(Arc::new)),
-        };
-        let Some(said) = said else {
-            // The store will know it, or say what is wrong, when the readers catch up.
-            for link in known.seats.values() {
-                link.message(room, delivered.number, None, None);
-            }
-            return;
-        };
-        let mentioned = state.mentioned(known, &said);
-        if known.seats.is_empty() && mentioned.is_empty() {
-            return;
-        }
-        let told = Told::of_event(delivered, &said);
-        let Some(message) = told.into_message(self.name(room)).map(Box::new) else { return };
-        let mention = (!mentioned.is_empty()).then(|| {
-            let message = message.clone();
-            self.encode(&Event::Mention(Mention { room_id: self.name(room), message }))
-        });
-        let frame = self.encode(&convert::message_event(&delivered.facts, message));
-        for link in known.seats.values().filter(|link| !link.is(&said.agent)) {
-            let mention = mention.as_ref().filter(|_| mentioned.contains_key(&link.id));
-            link.message(room, delivered.number, Some(&frame), mention);
-        }
-        for link in mentioned.values() {
-            if let Some(mention) = &mention
-                && (!known.seats.contains_key(&link.id) || link.is(&said.agent))
-            {
-                link.event(mention.clone());
-            }
-        }
-    }
-
-    /// A message read again, as the member gets it: `None` if it is its own, or can no longer be shown.
-    /// With its mention, if it mentions the member.
-    pub(crate) fn encode_row(
-        &self,
-        me: Option<&Me>,
-        room: RoomId,
-        row: &Row,
-    ) -> Option<(Number, Bytes, Option<Bytes>)> {
-        let me = me?;
-        let told = Told::of_row(row).filter(|told| told.said.agent != me.agent)?;
-        let message = Box::new(told.into_message(self.name(room))?);
-        let mention = told.said.mentions.contains(&me.agent).then(|| {
-            let message = message.clone();
-            self.encode(&Event::Mention(Mention { room_id: self.name(room), message }))
-        });
-        let frame = self.encode(&convert::message_event(&row.facts, message));
-        Some((row.number, frame, mention))
-    }
-
-    /// To all members but one, if there are any.
-    fn members(&self, room: RoomId, but: Option<&AgentId>, event: impl FnOnce() -> Event) {
-        let state = self.read();
-        let Some(known) = state.rooms.get(&room) else { return };
-        let others = known.seats.values().filter(|link| but.is_none_or(|agent| !link.is(agent)));
-        let mut others = others.peekable();
-        if others.peek().is_none() {
-            return;
-        }
-        let frame = self.encode(&event());
-        others.for_each(|link| link.event(frame.clone()));
-    }
-
-    fn presence(&self, room: RoomId, view: Arc<AgentView>) {
-        let state = self.read();
-        let Some(known) = state.rooms.get(&room) else { return };
-        let mut last = self.presence.lock().unwrap_or_else(PoisonError::into_inner);
-        if !last.as_ref().is_some_and(|(told, _)| Arc::ptr_eq(told, &view)) {
-            *last = Some((view.clone(), HashSet::new()));
-        }
-        let Some((_, told)) = last.as_mut() else { return };
-        let mut frame = None;
-        for (id, link) in &known.seats {
-            if link.is(&view.agent) || !told.insert(*id) {
-                continue;
-            }
-            let frame = frame.get_or_insert_with(|| {
-                self.encode(&Event::PresenceUpdate(PresenceUpdate {
-                    agent_id: view.agent.to_string(),
-                    agent_name: view.name.to_string(),
-                    status: convert::status(view.presence.status),
-                    status_detail: view.presence.detail.clone(),
-                    progress: convert::progress(&view.presence),
-                }))
-            });
-            link.event(frame.clone());
-        }
-    }
-
-    fn opened(&self, view: &RoomView, announce: bool) {
-        let facts = RoomFacts { public: view.public, encrypted: view.encrypted, owner: view.owner };
-        let mut state = self.write();
-        let room = state.rooms.entry(view.room);
-        room.and_modify(|room| room.facts = facts)
-            .or_insert_with(|| Room { facts, seats: BTreeMap::new() });
-        if !announce {
-            return;
-        }
-        let event = |key| Event::RoomCreated(Box::new(convert::room(self.lobby, view, key)));
-        let (mut plain, mut owned) = (None, None);
-        for (me, link) in state.registered().filter(|(me, _)| facts.readable_by(me.key)) {
-            let key = view.owner.filter(|owner| *owner == me.key);
-            let frame = if key.is_some() { &mut owned } else { &mut plain };
-            link.event(frame.get_or_insert_with(|| self.encode(&event(key))).clone());
-        }
-    }
-
-    fn destroyed(&self, room: RoomId, facts: RoomFacts) {
-        let mut state = self.write();
-        if let Some(known) = state.rooms.remove(&room) {
-            known.seats.values().for_each(|link| link.unseat(room));
-        }
-        let frame = self.encode(&Event::RoomDestroyed(RoomDestroyed { room_id: self.name(room) }));
-        for (_, link) in state.registered().filter(|(me, _)| facts.readable_by(me.key)) {
-            link.event(frame.clone());
+        for (_, link) in state.registered().filter(|(me, _)| me.key == key) {
+            link.reply(error.clone());
+            link.drain(Ending::Revoked);
         }
     }
 
@@ -429,8 +306,13 @@ impl Hub {
         held.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
 
-    fn name(&self, room: RoomId) -> String {
+    /// A room as clients name it.
+    pub(crate) fn name(&self, room: RoomId) -> String {
         convert::room_text(self.lobby, room)
+    }
+
+    fn away(&self) -> MutexGuard<'_, Away> {
+        self.away.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {

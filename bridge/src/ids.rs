@@ -31,6 +31,19 @@ pub(crate) fn agent() -> String {
     uuid(random(), 4)
 }
 
+/// The text of a new key: 256 random bits.
+pub(crate) fn key() -> String {
+    random::<32>().iter().fold(String::with_capacity(64), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a String cannot fail");
+        text
+    })
+}
+
+/// An id for a subscription: a UUID of version 4.
+pub(crate) fn subscription() -> String {
+    uuid(random(), 4)
+}
+
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("a system without randomness cannot run a node");
@@ -60,6 +73,8 @@ mod tests {
         let (a, b) = (ids.fresh(), ids.fresh());
         assert_ne!(a, b);
         assert_eq!((a.len(), a.as_bytes()[14]), (36, b'8'));
+        assert_ne!(key(), key());
+        assert_eq!(key().len(), 64);
         assert_eq!(agent().as_bytes()[14], b'4');
         assert!(b"89ab".contains(&agent().as_bytes()[19]));
     }

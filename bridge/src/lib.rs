@@ -11,7 +11,7 @@
 //!
 //! In reading order: [`backend`] (the seam), [`config`], `reply`, `hub` (who gets what), `outbox` and
 //! `link` (what waits for one reader), `session` and `job` (what requests mean), `dialect`,
-//! `transport`, `connection`, `serve` and `http` (listeners), `convert` (core types to wire types),
+//! `transport`, `connection`, `webhooks` (messages that are posted), `serve` and `http` (listeners), `convert` (core types to wire types),
 //! `refusal` (codes), `ids`, [`limits`].
 
 #![warn(missing_docs)]
@@ -21,18 +21,22 @@ pub mod config;
 mod connection;
 mod convert;
 mod dialect;
+mod encrypted;
 mod http;
 mod hub;
 mod ids;
 mod job;
 pub mod limits;
 mod link;
+mod meter;
+mod notice;
 mod outbox;
 mod refusal;
 mod reply;
 mod serve;
 mod session;
 mod transport;
+mod webhooks;
 
 pub use backend::{Mesh, Reads};
 pub use config::Config;

@@ -39,8 +39,12 @@ pub const REPLY_BYTES_MAX: usize = 256 * 1024;
 
 /// Messages in one page of history.
 pub const HISTORY_ROWS_MAX: usize = 1_000;
-/// Missed messages that are replayed to an agent that comes back (spec §2).
+/// Missed frames that are replayed to an agent that comes back (spec §2).
 pub const MISSED_MAX: usize = 200;
+/// Agents that left within two minutes and for whom notices are kept; of more, the oldest go without.
+pub const AWAY_AGENTS_MAX: usize = 1_024;
+/// Bytes of all these notices, shared frames counted each time.
+pub const AWAY_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// How often a page that waits for a number to be passed is read again, and the pause between: 5 s,
 /// in which the era's numbers come in or its sequencer is replaced. Then it is given as it is.
 pub const LATER_TRIES_MAX: u8 = 50;
@@ -49,10 +53,14 @@ pub const LATER_RETRY: Duration = Duration::from_millis(100);
 /// Messages that the HTTP history shows (spec §8).
 pub const HTTP_HISTORY_ROWS: usize = 100;
 
-/// Content of one message under the node's own key (spec §8).
-pub const KEY_CONTENT_BYTES_MAX: usize = 65_536;
+/// Keys whose messages are counted: as many as there can be agents. Some 3 MB.
+pub const METERED_KEYS_MAX: usize = mesh::limits::AGENTS_PER_NODE_MAX;
 /// What a message's body needs besides its texts.
 pub const BODY_OVERHEAD_BYTES: usize = 1_024;
+/// How long candidates may decline, as `election_started` says it (spec §4).
+pub const OPT_OUT_SECS: u64 = 2;
+/// Votes in one list.
+pub const VOTES_MAX: usize = 100;
 /// The id of the message that a message answers.
 pub const REPLY_TO_BYTES_MAX: usize = 128;
 /// One capability.
@@ -82,9 +90,69 @@ pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// An HTTP connection that sends nothing for this long is closed. WebSockets have a shorter limit
 /// of their own, which knows when the silence is ours.
 pub const HTTP_SILENT_FOR_MAX: Duration = Duration::from_secs(600);
+/// The body of an HTTP request: a label and what JSON needs around it.
+pub const HTTP_BODY_BYTES_MAX: usize = 4 * 1_024;
+/// Keys made for one address in any hour, where everybody may (spec §8).
+pub const SIGNUPS_PER_HOUR_MAX: usize = 10;
+/// Addresses whose keys are counted, some 300 bytes each; as many in one hour, and nobody else gets
+/// a key.
+pub const SIGNUP_ADDRESSES_MAX: usize = 10_000;
 /// What a WebSocket reads at once.
 pub const WEBSOCKET_READ_BYTES: usize = 4 * 1_024;
 
 /// A line of a client that has not registered. Who has shown no key is not to fill the memory: a
 /// `register` with all it may carry fits, and 20,000 connections of strangers hold 1.3 GB at worst.
 pub const STRANGER_LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// Numbers are below this (spec §1).
+pub const NUMBERS_END: u64 = 1 << 53;
+
+/// Webhook subscriptions of one key at this node. Fewer than [`WEBHOOK_POSTS_AT_ONCE`], so that the slow
+/// receivers of one key leave room for those of others.
+pub const WEBHOOKS_PER_KEY_MAX: usize = 100;
+/// Webhook subscriptions at this node: each is a task and some kilobytes.
+pub const WEBHOOKS_MAX: usize = 1_000;
+/// Deliveries on their way at once: a socket and a message each. Past it they take turns, one message
+/// of each subscription at a time.
+pub const WEBHOOK_POSTS_AT_ONCE: usize = 128;
+/// How long after each failure a delivery is tried again (spec §11). The failure that has no pause
+/// left ends it.
+pub const WEBHOOK_RETRY_AFTER: [Duration; 5] = [
+    Duration::from_secs(1),
+    Duration::from_secs(4),
+    Duration::from_secs(16),
+    Duration::from_secs(64),
+    Duration::from_secs(256),
+];
+/// A cursor that has moved is written after this: as much may be delivered again after a crash.
+pub const WEBHOOK_KEEP_AFTER: Duration = Duration::from_secs(1);
+/// When the node stops, cursors may take this long to be written: it has 3 s for everything.
+pub const WEBHOOK_CLOSE_WITHIN: Duration = Duration::from_millis(150);
+/// A webhook's work that the node had no room for, or could not read, is tried again after this.
+pub const WEBHOOK_PAUSE: Duration = Duration::from_secs(1);
+/// Rows read at once where a filter leaves little; otherwise one, for a message may be large.
+pub const WEBHOOK_ROWS_MAX: usize = 64;
+/// Such reads at once, over all subscriptions.
+pub const WEBHOOK_READS_AT_ONCE: usize = 4;
+/// Longer ones are seldom taken by servers.
+pub const WEBHOOK_URL_BYTES_MAX: usize = 2_048;
+/// A webhook's secret.
+pub const WEBHOOK_SECRET_BYTES_MAX: usize = 1_024;
+/// Kinds that one filter names, and the longest of them.
+pub const WEBHOOK_KINDS_MAX: usize = 64;
+/// See [`WEBHOOK_KINDS_MAX`].
+pub const WEBHOOK_KIND_BYTES_MAX: usize = 128;
+/// Look-ups of host names at once: each holds a thread, for as long as the system likes.
+pub const WEBHOOK_LOOKUPS_AT_ONCE: usize = 32;
+/// Addresses of one host that are tried.
+pub const WEBHOOK_ADDRESSES_MAX: usize = 4;
+/// Looking a host up for a subscriber, and connecting to one address.
+pub const WEBHOOK_CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// A whole delivery, answer included.
+pub const WEBHOOK_POST_WITHIN: Duration = Duration::from_secs(15);
+/// The head of an answer.
+pub const WEBHOOK_HEAD_BYTES_MAX: usize = 16 * 1024;
+/// What is read of an answer's body, and for how long, out of politeness.
+pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 16 * 1024;
+/// See [`WEBHOOK_ANSWER_BYTES_MAX`].
+pub const WEBHOOK_ANSWER_WITHIN: Duration = Duration::from_secs(1);

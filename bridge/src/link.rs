@@ -14,8 +14,10 @@ use mesh::{
 use tokio::sync::Notify;
 
 use crate::{
+    limits,
+    notice::Notice,
     outbox::{Frame, Outbox, Page, Work},
-    reply::{Answer, Ticket},
+    reply::{Given, Ticket},
 };
 
 /// Names a connection of this start of the node.
@@ -40,6 +42,55 @@ pub(crate) enum Life {
     Over,
 }
 
+/// Why a connection ends, as a WebSocket's close frame says it (RFC 6455 §7.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The client has hung up.
+    Done,
+    /// The node stops.
+    GoingAway,
+    /// The client was refused: the reply says why.
+    Refused,
+    /// Not registered in time, or silent for too long.
+    Silent,
+    /// A frame that is too large, or none.
+    BadFrame,
+    /// The agent registered on a newer connection.
+    Replaced,
+    /// Its key was revoked.
+    Revoked,
+    /// The node cannot go on with it.
+    Failed,
+}
+
+impl Ending {
+    pub(crate) fn code(self) -> u16 {
+        match self {
+            Ending::Done => 1000,
+            Ending::GoingAway => 1001,
+            Ending::Refused
+            | Ending::Silent
+            | Ending::BadFrame
+            | Ending::Replaced
+            | Ending::Revoked => 1008,
+            Ending::Failed => 1011,
+        }
+    }
+
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Ending::Done => "",
+            Ending::GoingAway => "the node is stopping",
+            Ending::Refused => "refused",
+            Ending::Silent => "silent for too long",
+            Ending::BadFrame => "a frame is too large or malformed",
+            Ending::Replaced => "the agent registered on a newer connection",
+            Ending::Revoked => "the key was revoked",
+            Ending::Failed => "the node cannot go on with this connection",
+        }
+    }
+}
+
 /// See the module's text.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -53,8 +104,13 @@ pub(crate) struct Link {
 #[derive(Debug)]
 struct Inner {
     life: Life,
+    /// The first reason that was given.
+    ending: Option<Ending>,
     outbox: Outbox,
-    answers: VecDeque<(Ticket, Answer)>,
+    /// Notices that were on their way when it ended, and that came then.
+    unwritten: Vec<Notice>,
+    late: Vec<Notice>,
+    answers: VecDeque<(Ticket, Given)>,
 }
 
 impl Link {
@@ -64,7 +120,10 @@ impl Link {
             me: OnceLock::new(),
             inner: Mutex::new(Inner {
                 life: Life::Open,
+                ending: None,
                 outbox: Outbox::new(),
+                unwritten: Vec::new(),
+                late: Vec::new(),
                 answers: VecDeque::new(),
             }),
             to_session: Notify::new(),
@@ -93,28 +152,45 @@ impl Link {
     }
 
     /// Writes what is queued, then ends.
-    pub(crate) fn drain(&self) {
+    pub(crate) fn drain(&self, ending: Ending) {
         let mut inner = self.locked();
         if inner.life == Life::Open {
             inner.life = Life::Draining;
         }
+        inner.ending.get_or_insert(ending);
         drop(inner);
         self.wake_both();
     }
 
     /// Ends at once.
-    pub(crate) fn end(&self) {
-        self.locked().life = Life::Over;
+    pub(crate) fn end(&self, ending: Ending) {
+        let mut inner = self.locked();
+        inner.life = Life::Over;
+        inner.ending.get_or_insert(ending);
+        drop(inner);
         self.wake_both();
     }
 
+    /// Why it ends, once it does.
+    pub(crate) fn ending(&self) -> Ending {
+        self.locked().ending.unwrap_or(Ending::Done)
+    }
+
     /// Hands an answer to the session.
-    pub(crate) fn answer(&self, ticket: Ticket, answer: Answer) {
+    pub(crate) fn answer(&self, ticket: Ticket, answer: Given) {
         self.locked().answers.push_back((ticket, answer));
         self.to_session.notify_one();
     }
 
-    pub(crate) fn take_answers(&self) -> VecDeque<(Ticket, Answer)> {
+    /// The next answer. None while the client does not take its replies: an answer is smaller than
+    /// the reply that it becomes.
+    pub(crate) fn take_answer(&self) -> Option<(Ticket, Given)> {
+        let mut inner = self.locked();
+        if inner.outbox.takes_replies() { inner.answers.pop_front() } else { None }
+    }
+
+    /// All answers, when there is nobody left to reply to.
+    pub(crate) fn take_answers(&self) -> VecDeque<(Ticket, Given)> {
         std::mem::take(&mut self.locked().answers)
     }
 
@@ -168,12 +244,44 @@ impl Link {
         self.post(|outbox| outbox.reply(bytes));
     }
 
-    pub(crate) fn replay(&self, room: RoomId, number: Number, bytes: Bytes) {
-        self.post(|outbox| outbox.replay(room, number, bytes));
+    pub(crate) fn replay(&self, message: Option<(RoomId, Number)>, bytes: Bytes) {
+        self.post(|outbox| outbox.replay(message, bytes));
     }
 
     pub(crate) fn event(&self, bytes: Bytes) {
         self.post(|outbox| outbox.event(bytes));
+    }
+
+    /// An event that is told once: if it cannot be written any more, it is kept for the agent's next
+    /// connection.
+    pub(crate) fn notice(&self, notice: &Notice) {
+        let mut inner = self.locked();
+        match inner.life {
+            Life::Open => inner.outbox.notice(notice),
+            Life::Draining | Life::Over => {
+                inner.late.push(notice.clone());
+                let surplus = inner.late.len().saturating_sub(limits::MISSED_MAX);
+                inner.late.drain(..surplus);
+                return;
+            }
+        }
+        drop(inner);
+        self.to_writer.notify_one();
+    }
+
+    /// Frames that could not be written.
+    pub(crate) fn give_back(&self, frames: &[Frame]) {
+        let mut inner = self.locked();
+        inner.unwritten.extend(frames.iter().filter_map(Frame::notice));
+    }
+
+    /// Notices that the client has not got, and is not going to get here.
+    pub(crate) fn unwritten(&self) -> Vec<Notice> {
+        let mut inner = self.locked();
+        let mut all = std::mem::take(&mut inner.unwritten);
+        all.extend(inner.outbox.unwritten());
+        all.append(&mut inner.late);
+        all
     }
 
     pub(crate) fn message(

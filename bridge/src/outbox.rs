@@ -4,7 +4,8 @@
 //! more is read from a client that does not take them. *Messages* have numbers: when the queue is
 //! full the room lags, its messages are not queued but read again from the delivery log once the
 //! queue has drained, page by page until nothing newer was announced. *Events* without numbers go to
-//! a spill ring of their own when the queue is full, where the oldest is dropped.
+//! a spill ring of their own when the queue is full, where the oldest is dropped: first of those that
+//! the next of their kind makes up for, then of notices.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,7 +15,7 @@ use std::{
 use bytes::Bytes;
 use mesh::{id::RoomId, number::Number};
 
-use crate::limits;
+use crate::{limits, notice::Notice};
 
 /// A line that waits.
 #[derive(Clone, Debug)]
@@ -23,10 +24,22 @@ pub(crate) struct Frame {
     kind: Kind,
 }
 
+impl Frame {
+    pub(crate) fn notice(&self) -> Option<Notice> {
+        match self.kind {
+            Kind::Notice { room, after, wall_ms } => {
+                Some(Notice { room, after, wall_ms, bytes: self.bytes.clone() })
+            }
+            Kind::Reply | Kind::Event | Kind::Message { .. } => None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Reply,
     Event,
+    Notice { room: RoomId, after: Number, wall_ms: u64 },
     Message { room: RoomId, number: Number },
 }
 
@@ -119,14 +132,31 @@ impl Outbox {
         self.push(Frame { bytes, kind: Kind::Reply });
     }
 
-    /// Queues a missed message behind the reply that announced it.
-    pub(crate) fn replay(&mut self, room: RoomId, number: Number, bytes: Bytes) {
-        self.push(Frame { bytes, kind: Kind::Message { room, number } });
+    /// Queues what was missed behind the reply that announced it: a message with its number, or an
+    /// event.
+    pub(crate) fn replay(&mut self, message: Option<(RoomId, Number)>, bytes: Bytes) {
+        let kind = message.map_or(Kind::Event, |(room, number)| Kind::Message { room, number });
+        self.push(Frame { bytes, kind });
     }
 
     /// Queues an event that has no number.
     pub(crate) fn event(&mut self, bytes: Bytes) {
-        let frame = Frame { bytes, kind: Kind::Event };
+        self.unnumbered(Frame { bytes, kind: Kind::Event });
+    }
+
+    /// Queues an event that is told once.
+    pub(crate) fn notice(&mut self, notice: &Notice) {
+        let Notice { room, after, wall_ms, bytes } = notice.clone();
+        self.unnumbered(Frame { bytes, kind: Kind::Notice { room, after, wall_ms } });
+    }
+
+    /// The notices that wait, as the client is not going to get them here.
+    pub(crate) fn unwritten(&self) -> Vec<Notice> {
+        let frames = self.queue.iter().chain(&self.spill);
+        frames.filter_map(Frame::notice).collect()
+    }
+
+    fn unnumbered(&mut self, frame: Frame) {
         if !self.quiet && self.spill.is_empty() && self.fits(frame.bytes.len()) {
             return self.push(frame);
         }
@@ -135,7 +165,8 @@ impl Outbox {
         while self.spill.len() > limits::SPILL_FRAMES_MAX
             || (self.spill_bytes > limits::SPILL_BYTES_MAX && self.spill.len() > 1)
         {
-            let oldest = self.spill.pop_front();
+            let fleeting = self.spill.iter().position(|frame| frame.kind == Kind::Event);
+            let oldest = self.spill.remove(fleeting.unwrap_or(0));
             self.spill_bytes -= oldest.map_or(0, |frame| frame.bytes.len());
         }
     }
@@ -294,7 +325,7 @@ impl Outbox {
         for frame in batch.drain(..) {
             match frame.kind {
                 Kind::Reply => self.reply_bytes -= frame.bytes.len(),
-                Kind::Event => {}
+                Kind::Event | Kind::Notice { .. } => {}
                 Kind::Message { room, number } => {
                     if let Some(seat) = self.seats.get_mut(&room) {
                         seat.written = seat.written.max(number);

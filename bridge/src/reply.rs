@@ -8,7 +8,7 @@ use mesh::{
 };
 use tokio::sync::oneshot;
 
-use crate::{hub::Hub, link::Link};
+use crate::{hub::Hub, link::Link, webhooks::Answered};
 
 /// Names a call of one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,6 +16,13 @@ pub(crate) struct Ticket(pub(crate) u64);
 
 /// How a call ended.
 pub(crate) type Answer = Result<Outcome, Failure>;
+
+/// An answer to a connection, by who was asked.
+#[derive(Debug)]
+pub(crate) enum Given {
+    Mesh(Answer),
+    Webhooks(Answered),
+}
 
 /// Why a call came to nothing.
 #[derive(Debug)]
@@ -73,7 +80,7 @@ impl Reply {
         match self.to.take() {
             Some(To::Link { hub, link, ticket, hook }) => {
                 hub.answered(&link, hook, &mut answer);
-                link.answer(ticket, answer);
+                link.answer(ticket, Given::Mesh(answer));
             }
             // Nobody waits any more: the connection has ended.
             Some(To::Once(sender)) => drop(sender.send(answer)),

@@ -1,6 +1,6 @@
 //! Listeners: the caller binds them and says when to stop.
 
-use std::{future::Future, io, pin::pin, sync::Arc};
+use std::{future::Future, io, pin::pin, sync::Arc, time::Instant};
 
 use protocol::{code::Code, frame::encode_reply};
 use tokio::{
@@ -11,13 +11,15 @@ use tokio::{
 };
 
 use crate::{
-    backend::Mesh,
+    backend::{Mesh, ReadError},
     config::Config,
     connection::{self, Shared},
     http,
     hub::Hub,
     limits,
+    meter::Meter,
     transport::{LineSink, Lines},
+    webhooks::Webhooks,
 };
 
 /// Serves clients. Cheap to clone; all clones are one.
@@ -45,9 +47,12 @@ impl Bridge {
             connections: Arc::new(Semaphore::new(max as usize)),
             connections_max: max,
             shared: Arc::new(Shared {
+                webhooks: Webhooks::new(hub.clone(), mesh.clone(), config.allow_private_webhooks),
                 config: Arc::new(config),
                 hub,
                 mesh,
+                meter: Arc::new(Meter::new(Instant::now())),
+                signups: http::Signups::default(),
                 reads: Semaphore::new(limits::READS_AT_ONCE),
             }),
             ready: Arc::default(),
@@ -58,6 +63,26 @@ impl Bridge {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.shared.config
+    }
+
+    /// Goes on with the webhooks of earlier starts. To be called when the engine has told of its rooms,
+    /// before anybody is let in.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn open_webhooks(&self) -> Result<(), ReadError> {
+        self.shared.webhooks.open(|key| self.shared.config.auth.owns(key)).await
+    }
+
+    /// Ends the webhooks of keys that are not valid any more: the node's own has been rotated.
+    pub async fn check_webhooks(&self) {
+        self.shared.webhooks.check_owners(|key| self.shared.config.auth.owns(key)).await;
+    }
+
+    /// Stops delivering, and has everything written that says how far it got. To be called while the
+    /// mesh still takes commands.
+    pub async fn close_webhooks(&self) {
+        self.shared.webhooks.close().await;
     }
 
     /// What `/readyz` says. Not ready until told so.

@@ -3,12 +3,13 @@
 //! A step is done in its order by the connection, which comes back with what it found. Handlers
 //! return `Result<Steps, Refusal>`; one place makes frames of both.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use mesh::{
-    command::{Caller, Command},
-    id::{KeyPrint, RoomId},
+    agenda::Standing,
+    command::{Caller, Command, Speech},
+    id::{KeyPrint, MessageId, RoomId},
     number::Number,
 };
 use protocol::{
@@ -25,13 +26,18 @@ use crate::{
     hub::Hub,
     job::{Found, History, Job},
     limits,
+    link::Ending,
+    meter::Meter,
     refusal::Refusal,
-    reply::{Answer, Hook, Ticket},
+    reply::{Given, Hook, Ticket},
+    webhooks,
 };
 
+mod agenda;
 mod answers;
 mod commands;
 mod register;
+mod speech;
 
 use register::Resuming;
 
@@ -40,10 +46,12 @@ use register::Resuming;
 pub(crate) enum Step {
     /// Write a reply.
     Reply(Bytes),
-    /// Write a missed message.
-    Replay { room: RoomId, number: Number, bytes: Bytes },
+    /// Write what was missed: a message with its number, or an event.
+    Replay { message: Option<(RoomId, Number)>, bytes: Bytes },
     /// Ask the mesh; the answer comes to [`Session::on_answer`].
     Call { ticket: Ticket, command: Command, hook: Hook },
+    /// Ask the webhooks; the answer comes to [`Session::on_answer`], too.
+    Webhooks { ticket: Ticket, key: KeyPrint, ask: webhooks::Ask },
     /// Read; what was found comes to [`Session::on_found`].
     Read { ticket: Ticket, job: Job },
     /// Keep live messages of a room back.
@@ -53,20 +61,20 @@ pub(crate) enum Step {
     /// Events may go out.
     Open,
     /// Write what is queued, then end.
-    Close,
+    Close(Ending),
 }
 
 impl Step {
     /// Whether there is more to come for the same request.
     fn goes_on(&self) -> bool {
         match self {
-            Step::Call { .. } | Step::Read { .. } => true,
+            Step::Call { .. } | Step::Webhooks { .. } | Step::Read { .. } => true,
             Step::Reply(_)
             | Step::Replay { .. }
             | Step::Hold(_)
             | Step::Release(..)
             | Step::Open
-            | Step::Close => false,
+            | Step::Close(_) => false,
         }
     }
 }
@@ -78,6 +86,9 @@ pub(crate) type Steps = Vec<Step>;
 pub(crate) struct Session {
     config: Arc<Config>,
     hub: Arc<Hub>,
+    meter: Arc<Meter>,
+    /// When the request that is worked on came.
+    now: Instant,
     state: State,
     waiting: BTreeMap<Ticket, Waiting>,
     /// Where the last page of the delivery log ended: its cursor needs no second look.
@@ -102,6 +113,7 @@ enum State {
 struct Me {
     caller: Caller,
     name: String,
+    standing: Standing,
 }
 
 /// A call or a read without an answer.
@@ -119,6 +131,8 @@ enum Pending {
         name: String,
         caller: (mesh::id::AgentId, KeyPrint),
     },
+    /// A registration that is refused for this, if its key is valid.
+    Key(Refusal),
     /// Rooms of an agent that comes back: read, and claimed.
     Missed,
     MissedClaim {
@@ -138,22 +152,40 @@ enum Pending {
     ListRooms,
     ListAgents,
     RoomInfo,
+    /// `create_vote`, `get_vote_status`. What the command holds.
+    Vote {
+        bytes: usize,
+    },
+    Cast(MessageId),
+    Votes(RoomId),
+    Election(RoomId),
+    Declined(RoomId),
+    /// `assign_task`, `update_task`. What the command holds.
+    Task {
+        bytes: usize,
+    },
+    Tasks(RoomId),
+    /// Everything about webhooks.
+    Webhooks,
 }
 
 /// A message on its way, as the reply will show it.
 #[derive(Debug)]
 struct Saying {
     room: RoomId,
+    speech: Speech,
     content: String,
     reply_to: Option<String>,
     metadata: Option<Metadata>,
 }
 
 impl Session {
-    pub(crate) fn new(config: Arc<Config>, hub: Arc<Hub>) -> Session {
+    pub(crate) fn new(config: Arc<Config>, hub: Arc<Hub>, meter: Arc<Meter>) -> Session {
         Session {
             config,
             hub,
+            meter,
+            now: Instant::now(),
             state: State::Fresh,
             waiting: BTreeMap::new(),
             paged: None,
@@ -162,12 +194,12 @@ impl Session {
         }
     }
 
-    /// Whether it can take another request now.
-    /// Calls that have no answer yet.
+    /// Whether there are calls without an answer.
     pub(crate) fn awaits_answers(&self) -> bool {
         !self.waiting.is_empty()
     }
 
+    /// Whether it can take another request now.
     pub(crate) fn takes_requests(&self) -> bool {
         match &self.state {
             State::Attaching | State::Resuming(_) => false,
@@ -203,7 +235,12 @@ impl Session {
         }
     }
 
-    pub(crate) fn on_request(&mut self, request: Result<Incoming, RequestError>) -> Steps {
+    pub(crate) fn on_request(
+        &mut self,
+        now: Instant,
+        request: Result<Incoming, RequestError>,
+    ) -> Steps {
+        self.now = now;
         let (reply_to, steps) = match request {
             Ok(Incoming { id, request }) => {
                 let steps = self.request(request, id.clone());
@@ -214,10 +251,15 @@ impl Session {
         steps.unwrap_or_else(|refusal| self.refuse(refusal, reply_to.as_deref()))
     }
 
-    /// The mesh has answered.
-    pub(crate) fn on_answer(&mut self, ticket: Ticket, answer: Answer) -> Steps {
+    /// Who was asked has answered.
+    pub(crate) fn on_answer(&mut self, ticket: Ticket, given: Given) -> Steps {
         let Some(Waiting { reply_to, pending, .. }) = self.take(ticket) else { return Vec::new() };
-        let steps = self.answered(pending, answer, reply_to.clone());
+        let steps = match given {
+            Given::Mesh(answer) => self.answered(pending, answer, reply_to.clone()),
+            Given::Webhooks(answered) => {
+                answered.map(|frame| self.reply(&frame, reply_to.as_deref()))
+            }
+        };
         steps.unwrap_or_else(|refusal| self.refuse(refusal, reply_to.as_deref()))
     }
 
@@ -300,7 +342,7 @@ impl Session {
             );
         let mut steps = self.reply(&refusal.into_reply(), reply_to);
         if close {
-            steps.push(Step::Close);
+            steps.push(Step::Close(Ending::Refused));
         }
         steps
     }
@@ -328,7 +370,9 @@ impl Pending {
                 // The command holds them a second time.
                 2 * (saying.content.len() + metadata)
             }
+            Pending::Vote { bytes } | Pending::Task { bytes } => *bytes,
             Pending::Attach { .. }
+            | Pending::Key(_)
             | Pending::Missed
             | Pending::MissedClaim { .. }
             | Pending::CreateRoom
@@ -340,11 +384,26 @@ impl Pending {
             | Pending::HistoryClaim(_)
             | Pending::ListRooms
             | Pending::ListAgents
-            | Pending::RoomInfo => 0,
+            | Pending::RoomInfo
+            | Pending::Cast(_)
+            | Pending::Votes(_)
+            | Pending::Election(_)
+            | Pending::Declined(_)
+            | Pending::Tasks(_)
+            | Pending::Webhooks => 0,
         }
     }
 }
 
+#[cfg(test)]
+#[path = "agenda_tests.rs"]
+mod agenda_tests;
+#[cfg(test)]
+#[path = "away_tests.rs"]
+mod away_tests;
+#[cfg(test)]
+#[path = "keys_tests.rs"]
+mod keys_tests;
 #[cfg(test)]
 #[path = "session_tests.rs"]
 mod tests;

@@ -7,8 +7,9 @@ use crate::{
     backend::Reads as _,
     backend::Roam,
     config::{Auth, Config},
-    fake::{Fake, LOBBY, Local, chat, keyed, room},
+    fake::{Fake, Local, chat, keyed, lobby, room},
     limits,
+    link::Ending,
 };
 
 fn pair() -> (Arc<Fake>, Local, Local, Value) {
@@ -75,7 +76,7 @@ fn registration_checks_version_then_key_then_the_rest() {
 #[test]
 fn without_keys_everybody_may_register() {
     let (fake, _) = Fake::new();
-    let mut it = Local::fresh(&fake, Config::new(LOBBY, Auth::Open));
+    let mut it = Local::fresh(&fake, Config::new(lobby(), Auth::Open));
     it.call("register", json!({"key": "anything", "name": "n"}));
 }
 
@@ -103,7 +104,7 @@ fn of_many_rooms_the_newest_missed_messages_are_replayed() {
     a.hang_up();
     let room = room(&json!({"room_id": name}));
     for _ in 0..150 {
-        fake.tell(LOBBY, "z", chat(LOBBY, "x"));
+        fake.tell(lobby(), "z", chat(lobby(), "x"));
         fake.tell(room, "z", chat(room, "x"));
     }
     let mut a = Local::fresh(&fake, keyed());
@@ -135,11 +136,13 @@ fn a_member_that_catches_up_does_not_get_its_own_messages() {
                 assert_eq!(event["payload"]["seq"], 2 * messages);
             }
             Some("mention") => mentions += 1,
+            Some("agent_joined" | "turn_changed") => {}
             _ => panic!("{}", event["type"].take()),
         }
     }
     assert_eq!(messages, 1_000);
-    assert!(mentions >= limits::SPILL_FRAMES_MAX);
+    // Each turn that was announced may have pushed one out.
+    assert!(mentions >= limits::SPILL_FRAMES_MAX / 2, "{mentions}");
 }
 
 #[test]
@@ -230,7 +233,7 @@ fn rooms_are_created_listed_and_described() {
 #[test]
 fn a_private_room_is_for_its_key_alone() {
     let (fake, _) = Fake::new();
-    let other = || Config::new(LOBBY, Auth::Key(crate::config::NodeKey::new("other")));
+    let other = || Config::new(lobby(), Auth::Key(crate::config::NodeKey::new("other")));
     let (mut a, mut b) = (Local::agent(&fake, "a"), Local::fresh(&fake, other()));
     b.call("register", json!({"key": "other", "name": "b"}));
     let room = a.call("create_room", json!({"name": "p"}))["room_id"].clone();
@@ -309,7 +312,7 @@ fn a_mention_reaches_who_may_read_the_room_and_nobody_else() {
     let text = json!({"room_id": room, "content": "come", "mentions": ["b"]});
     let sent = a.call("send_message", text);
     assert_eq!(b.event("mention").unwrap()["message"], sent);
-    let other = Config::new(LOBBY, Auth::Key(crate::config::NodeKey::new("other")));
+    let other = Config::new(lobby(), Auth::Key(crate::config::NodeKey::new("other")));
     let mut c = Local::fresh(&fake, other);
     c.call("register", json!({"key": "other", "name": "c", "agent_id": "c"}));
     let private = a.call("create_room", json!({"name": "p"}))["room_id"].clone();
@@ -384,7 +387,8 @@ fn history_is_windowed() {
     };
     assert_eq!(page(json!({})), (1..=10).collect::<Vec<_>>());
     assert_eq!(page(json!({"limit": 3})), [8, 9, 10]);
-    assert_eq!(page(json!({"limit": 0})), [10]);
+    assert_eq!(page(json!({"limit": 0})), [0; 0]);
+    assert_eq!(page(json!({"limit": 0, "since_seq": 2})), [0; 0]);
     assert_eq!(page(json!({"limit": 3, "since_seq": 2})), [3, 4, 5]);
     assert_eq!(page(json!({"since_seq": 0, "limit": 2})), [1, 2]);
     assert_eq!(page(json!({"since_seq": 10})), [0; 0]);
@@ -412,13 +416,15 @@ fn no_live_message_passes_a_page_that_is_claimed_for() {
     let (fake, mut a, mut b, name) = pair();
     b.call("send_message", json!({"room_id": name, "content": "x"}));
     foreign(&fake, room(&json!({"room_id": name})), true);
-    fake.claims.store(true, Ordering::Relaxed);
-    fake.speaks_while_claiming.store(true, Ordering::Relaxed);
+    fake.knobs.claims.store(true, Ordering::Relaxed);
+    fake.knobs.speaks_while_claiming.store(true, Ordering::Relaxed);
     a.kinds();
     a.written.clear();
     a.call("get_history", json!({"room_id": name, "since_seq": 5_000}));
     assert_eq!(a.event("message_received").unwrap()["content"], "meanwhile");
-    assert_eq!(a.written, ["history_result", "message_received"]);
+    let of_the_page = ["history_result", "message_received"];
+    a.written.retain(|kind| of_the_page.contains(&kind.as_str()));
+    assert_eq!(a.written, of_the_page);
 }
 
 /// The rows that a cursor from elsewhere is to get.
@@ -428,7 +434,7 @@ fn foreign(fake: &Fake, room: mesh::id::RoomId, needs_claim: bool) {
         row.number = Number(row.number.0 + 5_000);
     }
     let unproven = rows.iter().map(|row| row.at).collect();
-    *fake.roam.lock().unwrap() =
+    *fake.knobs.roam.lock().unwrap() =
         Some(Roam { rows, more: false, later: true, unproven, needs_claim });
 }
 
@@ -438,9 +444,9 @@ fn a_cursor_from_elsewhere_is_served_above_it() {
     let room = room(&json!({"room_id": room_name}));
     b.call("send_message", json!({"room_id": room_name, "content": "x"}));
     foreign(&fake, room, true);
-    fake.claims.store(true, Ordering::Relaxed);
+    fake.knobs.claims.store(true, Ordering::Relaxed);
     let page = a.call("get_history", json!({"room_id": room_name, "since_seq": 5_000}));
-    assert_eq!(*fake.roamed.lock().unwrap(), [(room, Number(5_000))]);
+    assert_eq!(*fake.knobs.roamed.lock().unwrap(), [(room, Number(5_000))]);
     assert_eq!(page["messages"][0]["seq"], 5_001);
     assert_eq!(page["messages"][0]["mesh"], json!({"canonical_seq": 1, "late": true}));
     // The hold has ended.
@@ -470,15 +476,14 @@ fn an_agent_that_comes_from_another_node_gets_what_it_has_not_seen_there() {
     }
     a.kinds();
     // What the roster says it saw elsewhere is above everything here.
-    fake.set_seen("a", room, Number(5_000));
-    a.link.end();
+    a.link.end(Ending::Done);
+    fake.detach("a", vec![(room, Number(5_000))]);
     foreign(&fake, room, true);
-    fake.claims.store(true, Ordering::Relaxed);
+    fake.knobs.claims.store(true, Ordering::Relaxed);
     let mut a = Local::fresh(&fake, keyed());
-    fake.forget_registration("a");
     let welcome = a.register("a");
     assert_eq!(welcome["payload"]["missed_messages"], 2);
-    assert_eq!(*fake.roamed.lock().unwrap(), [(room, Number(5_000))]);
+    assert_eq!(*fake.knobs.roamed.lock().unwrap(), [(room, Number(5_000))]);
     assert_eq!(a.event("message_received").unwrap()["seq"], 5_001);
     assert_eq!(a.event("message_received").unwrap()["seq"], 5_002);
 }
@@ -519,7 +524,7 @@ fn an_ephemeral_room_ends_for_everybody() {
 #[test]
 fn a_send_that_waits_for_its_number_holds_up_nobody() {
     let (fake, mut a, _b, room) = pair();
-    fake.stalls.store(true, Ordering::Relaxed);
+    fake.knobs.stalls.store(true, Ordering::Relaxed);
     let text = json!({"room_id": room, "content": "x"});
     let sends: Vec<String> = (0..limits::CALLS_IN_FLIGHT_MAX)
         .map(|_| {
@@ -540,7 +545,7 @@ fn a_send_that_waits_for_its_number_holds_up_nobody() {
 #[test]
 fn large_sends_in_flight_are_bounded_by_their_bytes() {
     let (fake, mut a, _b, room) = pair();
-    fake.stalls.store(true, Ordering::Relaxed);
+    fake.knobs.stalls.store(true, Ordering::Relaxed);
     let text = json!({"room_id": room, "content": "x".repeat(65_536)});
     let mut sends = 0;
     while a.session.takes_requests() {
@@ -553,14 +558,14 @@ fn large_sends_in_flight_are_bounded_by_their_bytes() {
 #[test]
 fn a_node_that_cannot_says_so() {
     let (fake, mut a, mut b, room) = pair();
-    fake.full.store(true, Ordering::Relaxed);
+    fake.knobs.full.store(true, Ordering::Relaxed);
     let text = json!({"room_id": room, "content": "x"});
     assert_eq!(a.code("send_message", text), "internal_error");
     assert_eq!(b.code("join_room", json!({"room_id": "lobby"})), "internal_error");
-    fake.full.store(false, Ordering::Relaxed);
-    fake.tell(LOBBY, "z", chat(LOBBY, "to members only"));
+    fake.knobs.full.store(false, Ordering::Relaxed);
+    fake.tell(lobby(), "z", chat(lobby(), "to members only"));
     assert!(b.event("message_received").is_none(), "the seat was given back");
-    fake.broken.store(true, Ordering::Relaxed);
+    fake.knobs.broken.store(true, Ordering::Relaxed);
     assert_eq!(a.code("get_history", json!({"room_id": room})), "internal_error");
     a.hang_up();
     let mut a = Local::fresh(&fake, keyed());
@@ -571,7 +576,7 @@ fn a_node_that_cannot_says_so() {
 #[test]
 fn content_that_is_no_longer_in_memory_is_read() {
     let (fake, mut a, mut b, room) = pair();
-    fake.cold.store(true, Ordering::Relaxed);
+    fake.knobs.cold.store(true, Ordering::Relaxed);
     a.call("send_message", json!({"room_id": room, "content": "x"}));
     assert_eq!(b.event("message_received").unwrap()["content"], "x");
 }

@@ -5,7 +5,7 @@ use std::{future::Future, io};
 use protocol::frame::{Incoming, RequestError};
 use tokio::time::Instant;
 
-use crate::outbox::Frame;
+use crate::{link::Ending, outbox::Frame};
 
 mod lines;
 mod websocket;
@@ -33,8 +33,8 @@ pub(crate) trait Sink: Send {
     /// Writes them all, in one write if the system takes them.
     fn write(&mut self, frames: &[Frame]) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Says that nothing follows.
-    fn close(&mut self) -> impl Future<Output = ()> + Send;
+    /// Says that nothing follows, and why.
+    fn close(&mut self, ending: Ending) -> impl Future<Output = ()> + Send;
 }
 
 /// Why nothing more comes from a client.

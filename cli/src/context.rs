@@ -8,6 +8,7 @@ use client::client::Client;
 use client::error::ConnectError;
 use client::events::Events;
 use client::options::{Options, Policy};
+use client::secrets::Secrets;
 use etcetera::home_dir;
 use protocol::code::Code;
 use protocol::object::Room;
@@ -44,6 +45,7 @@ impl Context {
             name: self.node.name.clone(),
             agent_id: self.node.agent_id.clone(),
             capabilities: Vec::new(),
+            secrets: Secrets::default(),
             policy: Policy::default(),
         };
         Client::connect(options).await.map_err(explain)

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
+    acts::Place,
     entry::{DedupId, Stored},
     id::{At, Hash, LogId, LogIx, MeshId, NodeId, RoomId},
     number::{Era, Number},
     run::{Certificate, Run},
+    sealed::Seal,
 };
 
 /// What became of a number at this node.
@@ -60,6 +62,9 @@ pub struct RoomRecord {
     /// Known to this node alone.
     #[n(8)]
     pub local: bool,
+    /// What seals its bodies, of a private room that spans the mesh.
+    #[n(9)]
+    pub seal: Option<Seal>,
 }
 
 /// A chat message, as far as the turn is concerned.
@@ -153,10 +158,41 @@ pub enum Change {
     Foretold { room: RoomId, at: At, numbers: Option<Foretold> },
     /// A repeated send is to be recognised.
     Dedup { room: RoomId, id: DedupId, at: At, wall_ms: u64 },
+    /// What only this node knows of a vote (with `None`: nothing any more).
+    Note { room: RoomId, vote: At, note: Option<VoteNote> },
+    /// Something of the node's own (with `None`: forget it). See [`crate::command::Command::Keep`].
+    Keep { name: Vec<u8>, value: Option<Vec<u8>> },
+    /// Drop the bodies of some of the oldest delivered entries of a permanent room, in the order in which
+    /// they were delivered, as far as they were written before `before_ms`: headers and numbers stay.
+    /// How many, the store decides.
+    Prune { room: RoomId, before_ms: u64 },
     /// A certificate and a run that together prove a log forked. The lowest place counts.
     Evidence { certificate: Certificate, run: Box<Run> },
     /// The node's own state.
     Node(NodeRecord),
+}
+
+/// What only this node knows of a vote.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Encode, Decode)]
+pub struct VoteNote {
+    /// Ballots of this node's agents, until they are opened: log seq of the ballot in the node's own
+    /// log, and what was chosen.
+    #[n(0)]
+    pub choices: Vec<(u64, u32)>,
+    /// Set once local members have been told the result.
+    #[n(1)]
+    pub told: Option<Told>,
+}
+
+/// The result of a vote, as local members were told it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Told {
+    /// The close that counted then.
+    #[n(0)]
+    pub close: Option<Place>,
+    /// Ballots that it names and that were not open.
+    #[n(1)]
+    pub missing: Vec<Place>,
 }
 
 /// The node's own state.
@@ -229,4 +265,8 @@ pub struct Summary {
     pub directory: Vec<(RoomId, At, Stored, Option<Number>)>,
     /// Authors found forked.
     pub forked: Vec<NodeId>,
+    /// The acts ([`crate::entry::is_act`]) of all rooms, each log's in order: folded anew.
+    pub acts: Vec<(RoomId, At, Stored)>,
+    /// What only this node knows of votes.
+    pub notes: Vec<(RoomId, At, VoteNote)>,
 }

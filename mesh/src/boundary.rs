@@ -140,6 +140,24 @@ pub enum Alarm {
         /// The lane.
         lane: u32,
     },
+    /// A node said of another that it did not open its nonce in time, in an election, though it did as
+    /// far as could be seen here. Slow networks do that; or it would not have the other's candidates.
+    DroppedThoughOpen {
+        /// Where.
+        room: RoomId,
+        /// Who says so.
+        by: NodeId,
+        /// Of whom.
+        node: NodeId,
+    },
+    /// The wall clock moved by more than [`crate::limits::CLOCK_JUMP_MAX`] since the start: nothing old
+    /// is dropped until it moves back, or the node is restarted.
+    ClockJumped {
+        /// Into the future.
+        ahead: bool,
+        /// How far.
+        by: std::time::Duration,
+    },
     /// A room's numbers are used up: it takes no more messages.
     Exhausted {
         /// Where.

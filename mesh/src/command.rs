@@ -5,8 +5,10 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::{
+    acts::TaskStatus,
+    agenda::{KeyView, NewKey, NewTask, NewVote, Standing, TaskUpdate, TaskView, VoteView},
     entry::DedupId,
-    id::{AgentId, KeyPrint, MessageId, NodeId, RoomId},
+    id::{AgentId, KeyPrint, MessageId, NodeId, RoomId, RoomKey},
     number::Number,
 };
 
@@ -57,6 +59,35 @@ pub enum Command {
     ListAgents { key: KeyPrint, room: Option<RoomId> },
     /// → [`Outcome::RoomInfo`]
     RoomInfo { key: KeyPrint, room: RoomId },
+    /// → [`Outcome::Vote`]
+    CreateVote { caller: Caller, vote: NewVote },
+    /// The ballot is sealed. → [`Outcome::Cast`]
+    CastVote { caller: Caller, vote: MessageId, option: u64 },
+    /// → [`Outcome::Vote`]
+    GetVote { key: KeyPrint, vote: MessageId },
+    /// The newest first. → [`Outcome::Votes`]
+    ListVotes { key: KeyPrint, room: RoomId, limit: usize },
+    /// → [`Outcome::Candidates`]
+    ElectLeader { caller: Caller, room: RoomId },
+    /// → [`Outcome::Done`]
+    Decline { caller: Caller, room: RoomId },
+    /// → [`Outcome::Task`]
+    AssignTask { caller: Caller, task: NewTask },
+    /// → [`Outcome::Task`], when it is applied.
+    UpdateTask { caller: Caller, update: TaskUpdate },
+    /// The oldest first. → [`Outcome::Tasks`]
+    ListTasks { key: KeyPrint, room: RoomId, status: Option<TaskStatus> },
+    /// An operator makes a key valid. → [`Outcome::Done`], when it is durable.
+    MintKey(NewKey),
+    /// It is no longer valid, for ever; connections of its agents are closed. → [`Outcome::Done`]
+    RevokeKey { key: KeyPrint },
+    /// Minted keys. → [`Outcome::Keys`]
+    ListKeys,
+    /// What a key is; refused with [`Refused::NoKey`] if it is nothing here. → [`Outcome::Key`]
+    CheckKey { key: KeyPrint, own: bool },
+    /// Something of the node's own that the core does not look into (webhook subscriptions): kept, or
+    /// with `None` forgotten. → [`Outcome::Done`], when it is durable.
+    Keep { name: Vec<u8>, value: Option<Vec<u8>> },
     /// A client came from another node with a cursor that this node cannot serve from as it is
     /// (numbering.md, Roaming): open an era above it and number `entries` there.
     /// → [`Outcome::Roamed`], when there is nothing left to wait for.
@@ -78,6 +109,10 @@ pub struct Attach {
     pub reconnect: bool,
     /// Its key.
     pub key: KeyPrint,
+    /// The key is the node's own, or the node checks none: otherwise it has to be a minted one.
+    pub own: bool,
+    /// What opens the key's private rooms.
+    pub opener: Option<RoomKey>,
     /// Its name.
     pub name: String,
     /// What it says it can do.
@@ -108,6 +143,8 @@ pub enum Speech {
     Chat,
     /// Does not.
     Thinking,
+    /// The leader's alone. Does not either.
+    Decision,
 }
 
 /// A message to be sent.
@@ -115,7 +152,7 @@ pub enum Speech {
 pub struct Say {
     /// Where.
     pub room: RoomId,
-    /// Chat or thinking.
+    /// Of which kind.
     pub speech: Speech,
     /// The text.
     pub content: String,
@@ -164,6 +201,7 @@ pub enum Status {
 
 /// A command's good end.
 #[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
 pub enum Outcome {
     /// Nothing to tell.
     Done,
@@ -181,6 +219,22 @@ pub enum Outcome {
     Agents(Vec<AgentView>),
     /// All about a room.
     RoomInfo(RoomInfo),
+    /// A vote.
+    Vote(Box<VoteView>),
+    /// Votes, the newest first.
+    Votes(Vec<VoteView>),
+    /// A ballot is in: so many are, of so many.
+    Cast { cast: usize, eligible: usize },
+    /// An election has begun, among these.
+    Candidates(Vec<AgentId>),
+    /// A task.
+    Task(Box<TaskView>),
+    /// Tasks, the oldest first.
+    Tasks(Vec<TaskView>),
+    /// Minted keys.
+    Keys(Vec<KeyView>),
+    /// What a key is.
+    Key(Standing),
     /// Read again: the cursor can be served now. `false`: it counts as the tip, because it is not
     /// of this mesh or too far ahead.
     Roamed(bool),
@@ -200,6 +254,8 @@ pub struct Attached {
     pub displaced: Option<Registration>,
     /// When it was registered. Unix milliseconds.
     pub connected_ms: u64,
+    /// What its key is.
+    pub standing: Standing,
 }
 
 /// A message is durable, numbered and delivered at this node.
@@ -321,6 +377,57 @@ pub enum Refused {
     /// The agent registered anew elsewhere.
     #[error("the agent registered again on a newer connection")]
     Superseded,
+    /// No such vote, or none that the caller may know of.
+    #[error("no such vote")]
+    NoVote,
+    /// It takes no more ballots.
+    #[error("the vote is closed")]
+    VoteClosed,
+    /// One ballot each.
+    #[error("you have voted already")]
+    AlreadyVoted,
+    /// Only those who were members when it was opened.
+    #[error("only those who were in the room when the vote was opened may vote")]
+    NotEligible,
+    /// Not an option. The ballot is not used up.
+    #[error("option_index must be within 0 to {max}")]
+    NoOption {
+        /// The last one.
+        max: usize,
+    },
+    /// Decisions are the leader's.
+    #[error("only the room's leader may do this: hold an election")]
+    NotLeader,
+    /// One at a time.
+    #[error("an election is under way in this room")]
+    ElectionRuns,
+    /// Too late, or too early.
+    #[error("no election is under way in this room")]
+    NoElection,
+    /// No such task, or none that the caller may know of.
+    #[error("no such task")]
+    NoTask,
+    /// A claim came too late.
+    #[error("the task is held by {}", .holder.as_deref().map_or("nobody", |it| it))]
+    Held {
+        /// By whom.
+        holder: Option<AgentId>,
+    },
+    /// Neither the node's own nor a minted one; or revoked.
+    #[error("the key is not valid here")]
+    NoKey,
+    /// The key's agents at this node.
+    #[error("the key has {max} agents connected here already, which is its limit")]
+    TooManyAgents {
+        /// Its limit.
+        max: usize,
+    },
+    /// The key's rooms made at this node.
+    #[error("the key has made {max} rooms here, which is its limit")]
+    TooManyRooms {
+        /// Its limit.
+        max: usize,
+    },
     /// The node is stopping.
     #[error("the node is stopping; use another one")]
     Stopping,

@@ -8,10 +8,12 @@ use crate::{
     boundary::{Alarm, Effect},
     entry::{Body, Facts, Stored},
     event::{Delivered, RoomEvent},
-    id::{At, LogId, MeshId, NodeId, RoomId},
+    followers::Followers,
+    id::{At, KeyPrint, LogId, MeshId, NodeId, RoomId},
     message::Message,
     number::{Era, Number},
     run::{Certificate, Run, Verified},
+    sealed::Seal,
     status::Faults,
     time::Now,
 };
@@ -68,6 +70,8 @@ pub(crate) struct Context {
     pub(crate) boot: u64,
     /// The numbers of an era that may be used: less than its capacity only in simulations.
     pub(crate) era_capacity: Option<u64>,
+    /// What is younger is never taken without its body. Milliseconds.
+    pub(crate) retention_min_ms: u64,
     /// Every lane that a node entered in the directory.
     pub(crate) lanes: BTreeMap<NodeId, BTreeSet<u32>>,
     /// The newest of this node's own.
@@ -76,6 +80,10 @@ pub(crate) struct Context {
     pub(crate) up: BTreeSet<NodeId>,
     /// Authors from whom nothing more is accepted.
     pub(crate) forked: BTreeSet<NodeId>,
+    /// The same, in private rooms of these keys alone: who does not have the key cannot know of it.
+    pub(crate) forked_for: BTreeMap<KeyPrint, BTreeSet<NodeId>>,
+    /// Who has which private rooms.
+    pub(crate) followers: Followers,
     /// Bytes of bodies kept warm, over all rooms.
     pub(crate) warm_bytes: usize,
     /// Bytes of pending runs, over all rooms.
@@ -125,6 +133,12 @@ impl Context {
         self.my_lane
     }
 
+    /// Authors from whom nothing more is accepted in a room with this seal.
+    pub(crate) fn forked_in(&self, seal: Option<&Seal>) -> impl Iterator<Item = NodeId> + '_ {
+        let here = seal.and_then(|seal| self.forked_for.get(&seal.owner));
+        self.forked.iter().chain(here.into_iter().flatten()).copied()
+    }
+
     /// How many numbers of `era` may be given.
     pub(crate) fn capacity(&self, era: Era) -> u64 {
         self.era_capacity.map_or(era.capacity(), |less| less.min(era.capacity()))
@@ -133,7 +147,7 @@ impl Context {
 
 /// An entry as the store keeps it, before its run's ends are known.
 pub(crate) fn stored(facts: Facts, body: &[u8]) -> Stored {
-    Stored { facts, body: body.to_vec().into(), backlink: None, seal: None }
+    Stored { facts, body: body.to_vec().into(), backlink: None, seal: None, gone: None }
 }
 
 /// What is sent of a verified run.

@@ -1,4 +1,4 @@
-//! What the directory says: rooms, lanes, stable agent ids. A fold over entries that does not depend
+//! What the directory says: rooms, lanes, stable agent ids, keys. A fold over entries that does not depend
 //! on the order in which they came: ties are decided by number, then by position.
 
 use std::{
@@ -10,6 +10,7 @@ use crate::{
     context::Fact,
     entry::{Body, RoomCreated},
     id::{AgentId, At, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
+    keys::Keys,
     limits::{AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, LANES_PER_NODE_MAX, NAME_BYTES_MAX},
     number::Number,
 };
@@ -81,9 +82,11 @@ pub(crate) struct Directory {
     rooms: BTreeMap<RoomId, CreatedRoom>,
     by_source: BTreeMap<Source, Key>,
     by_name: BTreeMap<String, BTreeSet<RoomId>>,
+    by_maker: BTreeMap<(NodeId, KeyPrint), BTreeSet<RoomId>>,
     claims: BTreeMap<AgentId, Vec<Claim>>,
     pub(crate) lanes: BTreeMap<NodeId, Vec<(Standing, u32)>>,
     pub(crate) node_names: BTreeMap<NodeId, String>,
+    pub(crate) keys: Keys,
 }
 
 #[derive(Clone, Debug)]
@@ -103,6 +106,8 @@ pub(crate) enum Learned {
     Lane(NodeId),
     /// Who owns this agent id may have changed.
     Agent(AgentId),
+    /// A key is not valid any more.
+    Revoked(KeyPrint),
 }
 
 impl Directory {
@@ -131,6 +136,7 @@ impl Directory {
                 self.by_source.insert(source, Key::Room(id));
                 self.by_name.entry(created.name.clone()).or_default().insert(id);
                 let (author, wall_ms) = (fact.log.author, fact.facts.wall_ms);
+                self.by_maker.entry((author, created.owner)).or_default().insert(id);
                 let room = CreatedRoom { created, author, wall_ms, source, standing };
                 let name = room.created.name.clone();
                 self.rooms.insert(id, room);
@@ -158,12 +164,21 @@ impl Directory {
                 lanes.truncate(LANES_PER_NODE_MAX);
                 Learned::Lane(node)
             }
+            Body::Key(act) => {
+                let local = fact.room != RoomId::directory(mesh);
+                let revoked = self.keys.learn((local, fact.log, fact.at.seq), fact.facts, act);
+                revoked.map_or(Learned::Nothing, Learned::Revoked)
+            }
             Body::AgentClaimed(_)
             | Body::Chat(_)
             | Body::Thinking(_)
+            | Body::Decision(_)
             | Body::Ordered(_)
             | Body::EraClaimed(_)
             | Body::HandedOver(_)
+            | Body::Vote(_)
+            | Body::Election(_)
+            | Body::Task(_)
             | Body::Unknown => Learned::Nothing,
         }
     }
@@ -202,6 +217,11 @@ impl Directory {
 
     pub(crate) fn room_count(&self) -> usize {
         self.rooms.len()
+    }
+
+    /// Rooms that agents of this key made at this node, void ones included.
+    pub(crate) fn made_by(&self, node: NodeId, key: KeyPrint) -> impl Iterator<Item = RoomId> {
+        self.by_maker.get(&(node, key)).into_iter().flatten().copied()
     }
 
     /// The room that the entry at `source` creates.
@@ -280,7 +300,8 @@ impl Directory {
     }
 
     /// What a forked author claimed from `seq` on does not count.
-    pub(crate) fn forget(&mut self, directory: RoomId, log: LogId, seq: u64) {
+    pub(crate) fn forget(&mut self, mesh: MeshId, directory: RoomId, (log, seq): (LogId, u64)) {
+        self.keys.forget(directory != RoomId::directory(mesh), log, seq);
         let void = |source: &Source, standing: &Standing| {
             source.0 == directory && standing.log == log && standing.seq >= seq
         };
@@ -289,7 +310,7 @@ impl Directory {
             claims.retain(|claim| !void(&claim.source, &claim.standing));
         }
         let rooms = &self.rooms;
-        for ids in self.by_name.values_mut() {
+        for ids in self.by_name.values_mut().chain(self.by_maker.values_mut()) {
             ids.retain(|id| rooms.contains_key(id));
         }
     }
@@ -399,7 +420,7 @@ mod tests {
         assert_eq!(directory.owner("me"), Some((KeyPrint([2; 16]), true)));
         directory.renumber((DIRECTORY, At { log: 1, seq: 1 }), Number(6));
         assert_eq!(directory.owner("me"), Some((KeyPrint([1; 16]), true)));
-        directory.forget(DIRECTORY, log(1), 1);
+        directory.forget(MESH, DIRECTORY, (log(1), 1));
         assert_eq!(directory.owner("me"), Some((KeyPrint([2; 16]), true)));
     }
 

@@ -4,14 +4,21 @@
 //! and returns what has to be stored and done. Many inputs may be handled before one turn is taken: the
 //! store's commit is the batching window.
 
+mod acts;
 mod agents;
 mod archived;
+mod elections;
 mod handover;
+mod keys;
 mod open;
 mod peers;
+mod private;
+mod retention;
 mod rooms;
+mod tasks;
 mod turn;
 mod view;
+mod votes;
 
 pub use archived::archive;
 pub(crate) use rooms::ephemeral_id;
@@ -23,14 +30,16 @@ use std::{
 };
 
 use crate::{
+    acts::Place,
+    agenda::{Retention, Tiers},
     batch::{Change, NodeRecord},
     boundary::{Effect, Input, Pulse, Turn},
     command::{Attach, CallId, Caller, Command, Outcome, Refused, Registration, RoomView, Say},
     context::Context,
     directory::Directory,
-    id::{AgentId, At, KeyPrint, NodeId, RoomId},
+    id::{AgentId, At, KeyPrint, MessageId, NodeId, RoomId},
     identity::Identity,
-    limits::{BUCKETS, PAUSED_AFTER, TAKEOVER_AFTER, TICK},
+    limits::{BUCKETS, PAUSED_AFTER, RETENTION_MIN, TAKEOVER_AFTER, TICK},
     liveness::Liveness,
     number::Number,
     room::Room,
@@ -55,6 +64,12 @@ pub struct Config {
     pub era_capacity: Option<u64>,
     /// Rooms of a mesh this node was in before: readable, closed. See [`crate::archive`].
     pub archive: Vec<RoomView>,
+    /// What keys may do here.
+    pub tiers: Tiers,
+    /// For how long bodies are kept here.
+    pub retention: Retention,
+    /// What is younger is never dropped. Simulations use less.
+    pub retention_min: Duration,
 }
 
 impl Config {
@@ -69,6 +84,9 @@ impl Config {
             seed: 0,
             era_capacity: None,
             archive: Vec::new(),
+            tiers: Tiers::default(),
+            retention: Retention::default(),
+            retention_min: RETENTION_MIN,
         }
     }
 }
@@ -109,14 +127,26 @@ pub struct Engine {
     node_dirty: bool,
     pulse: Pulse,
     waiters: BTreeMap<(RoomId, At), Vec<Waiter>>,
+    /// Rooms that have a leader.
+    led: BTreeSet<RoomId>,
+    /// Where each task is.
+    tasks: BTreeMap<MessageId, (RoomId, Place)>,
+    /// Claims of tasks that wait for their answer.
+    claiming: BTreeMap<(RoomId, At), CallId>,
     roaming: Vec<Roaming>,
     roamed_at: BTreeMap<RoomId, Duration>,
     registrations: BTreeMap<AgentId, Registration>,
+    /// Keys that the driver said are the node's own: no limits, and no revocation, of minted ones.
+    own_keys: BTreeSet<KeyPrint>,
     next_registration: u64,
     /// Whose turn it is, as members were last told.
     turns: BTreeMap<RoomId, Option<AgentId>>,
     /// Rooms that clients were told of, as they were told.
     told: BTreeMap<RoomId, RoomView>,
+    /// Where the votes of all rooms are.
+    votes: BTreeMap<MessageId, (RoomId, Place)>,
+    /// Rooms with votes in which something may become due.
+    voting: BTreeSet<RoomId>,
     /// Digests of all shared rooms, folded by bucket; and what each room contributes.
     buckets: [u64; BUCKETS],
     digests: BTreeMap<RoomId, u64>,
@@ -132,9 +162,11 @@ pub struct Engine {
     held: Vec<(CallId, Caller, Say)>,
     /// When the roster was last written to the store, and which version.
     roster_kept: (Duration, u64),
+    private: private::Private,
     /// Rooms that peers spoke of before they were known here.
     unknown: BTreeMap<RoomId, NodeId>,
     started: Duration,
+    pruning: retention::Pruning,
     incarnations: u64,
     typing_nonce: u64,
     stopping: Option<handover::Stopping>,
@@ -189,6 +221,22 @@ impl Engine {
             Command::ListRooms { key, parent } => self.list_rooms(key, parent),
             Command::ListAgents { key, room } => self.list_agents(key, room),
             Command::RoomInfo { key, room } => self.room_info(key, room),
+            Command::CreateVote { caller, vote } => self.create_vote(&caller, vote),
+            Command::CastVote { caller, vote, option } => self.cast_vote(&caller, (vote, option)),
+            Command::GetVote { key, vote } => self.get_vote(key, vote),
+            Command::ListVotes { key, room, limit } => self.list_votes(key, room, limit),
+            Command::ElectLeader { caller, room } => self.elect_leader(&caller, room),
+            Command::Decline { caller, room } => self.decline(&caller, room),
+            Command::AssignTask { caller, task } => self.assign_task(&caller, task),
+            Command::UpdateTask { caller, update } => {
+                return self.update_task(call, &caller, update);
+            }
+            Command::ListTasks { key, room, status } => self.list_tasks(key, room, status),
+            Command::MintKey(key) => self.mint_key(key),
+            Command::RevokeKey { key } => self.revoke_key(key),
+            Command::ListKeys => Ok(self.list_keys()),
+            Command::CheckKey { key, own } => self.standing(key, own).map(Outcome::Key),
+            Command::Keep { name, value } => Ok(self.keep(name, value)),
             Command::Roam { room, cursor, entries } => {
                 return self.roam(Roaming { call, room, cursor, entries });
             }
@@ -216,6 +264,10 @@ impl Engine {
         self.redraw_lane();
         self.ask_for_rosters();
         self.go_on_stopping();
+        self.go_on_with_all_votes();
+        self.go_on_pruning();
+        self.go_on_electing();
+        self.compare_private_rooms();
         self.cx.active.extend(self.busy.iter().copied());
     }
 

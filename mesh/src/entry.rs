@@ -6,6 +6,7 @@
 use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
+    acts::{ElectionAct, KeyAct, Place, TaskAct, VoteAct},
     id::{AgentId, Hash, KeyPrint, LogId, MeshId, RoomId, sha256},
     number::Era,
 };
@@ -67,7 +68,7 @@ pub struct Stored {
     /// Clock, wall time, kind, visibility.
     #[n(0)]
     pub facts: Facts,
-    /// The encoded [`Body`].
+    /// The encoded [`Body`]; empty if it was dropped.
     #[n(1)]
     pub body: ByteVec,
     /// Hash of the header before it: only on the first entry of a run.
@@ -76,6 +77,20 @@ pub struct Stored {
     /// The run's seal ([`crate::run::Certificate`]): only on the last entry of a run.
     #[cbor(n(3), with = "minicbor::bytes")]
     pub seal: Option<[u8; 64]>,
+    /// What is left of a body that was dropped because it was old.
+    #[n(4)]
+    pub gone: Option<Gone>,
+}
+
+/// What a header needs of a body that is no longer kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Gone {
+    /// Its SHA-256.
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub hash: Hash,
+    /// Its length in bytes.
+    #[n(1)]
+    pub len: u64,
 }
 
 /// A message of an agent.
@@ -105,6 +120,17 @@ pub struct Said {
     /// Join stamp of the member whose turn it is after this; only in [`Body::Chat`].
     #[n(7)]
     pub turn: Option<u64>,
+}
+
+/// A leader's decision: a message, and the election that made its author the leader.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Decision {
+    /// What was decided.
+    #[n(0)]
+    pub said: Said,
+    /// The [`crate::acts::ElectionStarted`] of the election.
+    #[n(1)]
+    pub election: Place,
 }
 
 /// Names one send of one client, however often it is repeated.
@@ -252,6 +278,8 @@ pub enum Body {
     Chat(Said),
     /// A thinking pulse. Visible.
     Thinking(Said),
+    /// A leader's decision. Visible, if its author was the leader.
+    Decision(Decision),
     /// Numbers, by a sequencer.
     Ordered(Ordered),
     /// An era, by its new sequencer.
@@ -264,6 +292,14 @@ pub enum Body {
     RoomCreated(RoomCreated),
     /// Directory. Visible.
     AgentClaimed(AgentClaimed),
+    /// Directory.
+    Key(KeyAct),
+    /// A step of a vote.
+    Vote(VoteAct),
+    /// A step of an election.
+    Election(ElectionAct),
+    /// A step of a task.
+    Task(TaskAct),
     /// A kind of a later version, or a body that cannot be read: kept, passed on, without effect.
     Unknown,
 }
@@ -274,24 +310,35 @@ impl Body {
             Body::Unknown => 0,
             Body::Chat(_) => 1,
             Body::Thinking(_) => 2,
+            Body::Decision(_) => 3,
             Body::Ordered(_) => 16,
             Body::EraClaimed(_) => 17,
             Body::HandedOver(_) => 18,
             Body::NodeAdmitted(_) => 32,
             Body::RoomCreated(_) => 33,
             Body::AgentClaimed(_) => 34,
+            Body::Key(_) => 35,
+            Body::Vote(_) => 48,
+            Body::Election(_) => 49,
+            Body::Task(_) => 50,
         }
     }
 
     pub(crate) fn visible(&self) -> bool {
         match self {
-            Body::Chat(_) | Body::Thinking(_) | Body::RoomCreated(_) | Body::AgentClaimed(_) => {
-                true
-            }
+            Body::Chat(_)
+            | Body::Thinking(_)
+            | Body::Decision(_)
+            | Body::RoomCreated(_)
+            | Body::AgentClaimed(_) => true,
             Body::Ordered(_)
             | Body::EraClaimed(_)
             | Body::HandedOver(_)
             | Body::NodeAdmitted(_)
+            | Body::Key(_)
+            | Body::Vote(_)
+            | Body::Election(_)
+            | Body::Task(_)
             | Body::Unknown => false,
         }
     }
@@ -299,12 +346,17 @@ impl Body {
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
             Body::Chat(it) | Body::Thinking(it) => encode(it),
+            Body::Decision(it) => encode(it),
             Body::Ordered(it) => encode(it),
             Body::EraClaimed(it) => encode(it),
             Body::HandedOver(it) => encode(it),
             Body::NodeAdmitted(it) => encode(it),
             Body::RoomCreated(it) => encode(it),
             Body::AgentClaimed(it) => encode(it),
+            Body::Key(it) => encode(it),
+            Body::Vote(it) => encode(it),
+            Body::Election(it) => encode(it),
+            Body::Task(it) => encode(it),
             Body::Unknown => Vec::new(),
         }
     }
@@ -316,16 +368,57 @@ impl Body {
         match kind {
             1 => read(bytes, Body::Chat),
             2 => read(bytes, Body::Thinking),
+            3 => read(bytes, Body::Decision),
             16 => read(bytes, Body::Ordered),
             17 => read(bytes, Body::EraClaimed),
             18 => read(bytes, Body::HandedOver),
             32 => read(bytes, Body::NodeAdmitted),
             33 => read(bytes, Body::RoomCreated),
             34 => read(bytes, Body::AgentClaimed),
+            35 => read(bytes, Body::Key),
+            48 => read(bytes, Body::Vote),
+            49 => read(bytes, Body::Election),
+            50 => read(bytes, Body::Task),
             _ => Body::Unknown,
         }
     }
+
+    /// What was said, if anything was.
+    #[must_use]
+    pub fn said(self) -> Option<Said> {
+        match self {
+            Body::Chat(said) | Body::Thinking(said) => Some(said),
+            Body::Decision(it) => Some(it.said),
+            Body::Ordered(_)
+            | Body::EraClaimed(_)
+            | Body::HandedOver(_)
+            | Body::NodeAdmitted(_)
+            | Body::RoomCreated(_)
+            | Body::AgentClaimed(_)
+            | Body::Key(_)
+            | Body::Vote(_)
+            | Body::Election(_)
+            | Body::Task(_)
+            | Body::Unknown => None,
+        }
+    }
 }
+
+/// Whether entries of this kind are acts ([`crate::acts`]) of rooms: an engine folds them all anew
+/// when it starts, so a store keeps an index of them.
+#[must_use]
+pub fn is_act(kind: u8) -> bool {
+    (48..=63).contains(&kind)
+}
+
+/// [`Body::Chat`]'s kind: the one that moves the turn.
+pub const CHAT: u8 = 1;
+/// The kind of [`Body::RoomCreated`].
+pub(crate) const ROOM_CREATED: u8 = 33;
+/// [`Body::Thinking`]'s kind.
+pub const THINKING: u8 = 2;
+/// [`Body::Decision`]'s kind.
+pub const DECISION: u8 = 3;
 
 fn read<'b, T: Decode<'b, ()>>(bytes: &'b [u8], body: fn(T) -> Body) -> Body {
     minicbor::decode(bytes).map_or(Body::Unknown, body)

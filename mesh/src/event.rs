@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
+    agenda::{LeaderGone, TaskView, VoteResult, VoteView},
     command::{AgentView, Registration, RoomView},
     entry::{Facts, Said},
     id::{AgentId, At, KeyPrint, LogId, MessageId, RoomId},
@@ -45,7 +46,7 @@ pub enum TurnReason {
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
 pub enum RoomEvent {
-    /// A chat message, a thinking pulse. To all members but its author.
+    /// A chat message, a thinking pulse: to all members but its author. A decision: to all members.
     Message(Delivered),
     /// To all members but the agent itself.
     Joined { agent: AgentId, name: Arc<str>, reconnected: bool },
@@ -60,17 +61,33 @@ pub enum RoomEvent {
     /// A room that was not there, or was not this, until now. `announce`: to be told to every
     /// connected agent that may see it.
     Opened { view: RoomView, announce: bool },
+    /// To all members.
+    VoteOpened(Arc<VoteView>),
+    /// Once for each vote. To all members.
+    VoteEnded(Arc<VoteResult>),
+    /// To all members.
+    ElectionStarted { candidates: Arc<[AgentId]>, by: AgentId },
+    /// To all members.
+    LeaderElected { agent: AgentId, name: Arc<str> },
+    /// To all members.
+    LeaderCleared { why: LeaderGone },
+    /// To all members.
+    TaskAssigned(Arc<TaskView>),
+    /// To all members.
+    TaskUpdated(Arc<TaskView>),
     /// An ephemeral room ended. To every connected agent that could see it.
     Destroyed { public: bool, owner: Option<KeyPrint> },
 }
 
-/// For one agent attached here.
+/// For one agent attached here, or all of one key.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
 pub enum AgentEvent {
     /// This registration was taken over by a newer one, here or at another node: close it. Its
     /// clean-up must not touch the newer one.
     Displaced { agent: AgentId, registration: Registration },
+    /// The key is no longer valid: close every connection of it.
+    KeyRevoked { key: KeyPrint },
     /// A seat in a room, given to it by a reconnection or taken by a merge of rosters.
     Seated { agent: AgentId, room: RoomId, seated: bool },
 }

@@ -115,6 +115,46 @@ impl KeyPrint {
     }
 }
 
+/// What opens the private rooms of an API key (HKDF, with another label than [`KeyPrint::of`]'s): a
+/// node keeps it over restarts, the API key itself it does not. Secret.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(transparent)]
+pub struct RoomKey(#[cbor(n(0), with = "minicbor::bytes")] [u8; 32]);
+
+impl RoomKey {
+    /// Of an API key's text.
+    #[must_use]
+    pub fn of(api_key: &str) -> RoomKey {
+        let mut out = [0; 32];
+        hkdf::Hkdf::<Sha256>::new(None, api_key.as_bytes())
+            .expand(b"clawmesh private rooms", &mut out)
+            .expect("32 bytes are within HKDF's 8160");
+        RoomKey(out)
+    }
+
+    /// A key for one purpose.
+    #[must_use]
+    pub fn derive(&self, label: &[u8]) -> [u8; 32] {
+        let mut out = [0; 32];
+        hkdf::Hkdf::<Sha256>::new(None, &self.0)
+            .expand(label, &mut out)
+            .expect("32 bytes are within HKDF's 8160");
+        out
+    }
+}
+
+impl fmt::Debug for RoomKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RoomKey(…)")
+    }
+}
+
+impl Drop for RoomKey {
+    fn drop(&mut self) {
+        zeroize::Zeroize::zeroize(&mut self.0);
+    }
+}
+
 /// Which log of a room: its author and, in ephemeral rooms, which of the author's starts.
 ///
 /// A node that lost an ephemeral log (it never touched a disk) must not write over what others

@@ -82,6 +82,19 @@ impl Identity {
         NodeId(self.key.verifying_key().to_bytes())
     }
 
+    /// 32 bytes that only this node can know, always the same for the same parts: nonces that need
+    /// not be kept.
+    #[must_use]
+    pub fn secret(&self, label: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+        let mut out = [0; 32];
+        let seed = Zeroizing::new(self.key.to_bytes());
+        let info = [&[label], parts].concat();
+        hkdf::Hkdf::<Sha256>::new(None, seed.as_ref())
+            .expand_multi_info(&info, &mut out)
+            .expect("32 bytes are within HKDF's 8160");
+        out
+    }
+
     /// Signs `message`.
     #[must_use]
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {

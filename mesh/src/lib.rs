@@ -5,21 +5,27 @@
 //! transaction, then perform the effects in order. Persist, then speak.
 //!
 //! In reading order: names ([`id`], [`number`], [`time`]) and secrets ([`identity`]); what is written
-//! ([`entry`], [`run`]) and said between nodes ([`message`]); what clients want ([`command`]), see
-//! ([`event`]) and operators see ([`status`]); what is kept ([`batch`]); bounds ([`limits`]).
+//! ([`entry`], [`acts`], [`run`]) and said between nodes ([`message`]); what clients want ([`command`],
+//! [`agenda`]), see ([`event`]) and operators see ([`status`]); what is kept ([`batch`]); bounds
+//! ([`limits`]).
 
 #![warn(missing_docs)]
 
+pub mod acts;
+pub mod agenda;
 pub mod batch;
 pub mod boundary;
 pub mod command;
 mod context;
 mod directory;
+mod elections;
 mod engine;
 pub mod entry;
 pub mod event;
+mod followers;
 pub mod id;
 pub mod identity;
+mod keys;
 pub mod limits;
 mod liveness;
 mod log;
@@ -31,10 +37,13 @@ mod room;
 pub mod roster;
 mod rosters;
 pub mod run;
+pub mod sealed;
 mod sequencing;
 pub mod status;
 mod sync;
+mod tasks;
 pub mod time;
+mod votes;
 
 pub use boundary::{Alarm, Effect, Input, Pulse, Turn};
 pub use engine::{Config, Engine, archive, bucket};

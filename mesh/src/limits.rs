@@ -6,6 +6,8 @@ use std::time::Duration;
 pub const CONTENT_BYTES_MAX: usize = 262_144;
 /// An entry's body: content, plus as much again as a client's metadata may reasonably take.
 pub const BODY_BYTES_MAX: usize = CONTENT_BYTES_MAX + 65_536;
+/// A body before it is sealed ([`crate::sealed`]): the same in every room, sealed or not.
+pub const PLAIN_BODY_BYTES_MAX: usize = BODY_BYTES_MAX - crate::sealed::SEAL_BYTES;
 /// Bodies up to this travel inside their run; larger ones on their own, by place and hash.
 pub const BODY_INLINE_BYTES_MAX: usize = 8 * 1024;
 /// Entries under one seal: what a receiver must hold before it can check anything.
@@ -59,12 +61,20 @@ pub const EPHEMERAL_ROOMS_MAX: usize = 1_024;
 pub const EPHEMERAL_ROOMS_PER_NODE_MAX: usize = 256;
 /// Content bytes of all ephemeral rooms together at one node.
 pub const EPHEMERAL_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// API keys that the directory names, revoked ones included: each costs some 200 bytes, for ever.
+pub const KEYS_MAX: usize = 65_536;
+/// What its operator calls a key.
+pub const KEY_LABEL_BYTES_MAX: usize = 128;
 /// Members of one room, over all nodes.
 pub const MEMBERS_PER_ROOM_MAX: usize = 10_000;
 /// Agents attached to one node.
 pub const AGENTS_PER_NODE_MAX: usize = 10_000;
 /// Rooms one agent is in.
 pub const ROOMS_PER_AGENT_MAX: usize = 1_000;
+/// What a node says of a private ephemeral room, sealed: name, description, ids and some to spare.
+pub const SEALED_FACTS_BYTES_MAX: usize = NAME_BYTES_MAX + DESCRIPTION_BYTES_MAX + 1_024;
+/// Keys whose private rooms one node follows: what it shows of them is told to all.
+pub const KEYS_FOLLOWED_MAX: usize = 1_024;
 /// Nodes whose rosters are kept.
 pub const NODES_MAX: usize = 1_024;
 /// An agent's id.
@@ -73,6 +83,20 @@ pub const AGENT_ID_BYTES_MAX: usize = 128;
 pub const NAME_BYTES_MAX: usize = 256;
 /// A room's description, an agent's status detail.
 pub const DESCRIPTION_BYTES_MAX: usize = 4_096;
+/// A task's title.
+pub const TASK_TITLE_BYTES_MAX: usize = 1_024;
+/// What an update of a task says.
+pub const TASK_NOTE_BYTES_MAX: usize = 4_096;
+/// Acts that one update of a task replaces: fields are seldom set in more than two places at once.
+pub const TASK_OVER_MAX: usize = 64;
+/// Replaced updates of one task that are remembered, in case what replaced them is of a forked log.
+pub const TASK_WRITES_KEPT: usize = 16;
+/// Tasks of one room that one node made; the oldest are forgotten for new ones.
+pub const TASKS_PER_LOG_MAX: usize = 4_096;
+/// Memory of one room's tasks: those of some nodes that all use up what they may.
+pub const TASKS_BYTES_PER_ROOM_MAX: usize = 128 * 1024 * 1024;
+/// Claims of one room that wait for its sequencer.
+pub const CLAIMS_OPEN_MAX: usize = 4_096;
 /// Capabilities of one agent, and bytes of each.
 pub const CAPABILITIES_MAX: usize = 64;
 /// Mentions in one message.
@@ -89,6 +113,35 @@ pub const SPANS_MAX: usize = 512;
 pub const WANT_REPLY_BYTES: usize = 512 * 1024;
 /// Entries named in one `Ask`.
 pub const ASK_ENTRIES_MAX: usize = 4_096;
+/// Candidates of one election. A room with more members holds none.
+pub const ELECTION_CANDIDATES_MAX: usize = 1_000;
+/// Elections of one room that one node started, as [`crate::acts::ElectionStarted`]s count: some
+/// 10,000 of ten candidates. All of them are kept, because decisions are judged by them.
+pub const ELECTIONS_BYTES_PER_LOG_MAX: usize = 16 * 1024 * 1024;
+/// A vote's title.
+pub const VOTE_TITLE_BYTES_MAX: usize = 1_024;
+/// Options of a vote: what a reader can still compare.
+pub const VOTE_OPTIONS_MAX: usize = 64;
+/// Each of them.
+pub const VOTE_OPTION_BYTES_MAX: usize = 256;
+/// Votes that agents of one node may have open in a room at once. Generous: those that somebody never
+/// casts in stay open for [`VOTE_FOR_MAX`].
+pub const VOTES_OPEN_PER_LOG_MAX: usize = 256;
+/// Votes of one author that are known in a room: the newest. Older ones are forgotten, the same ones
+/// on every node; their author opens none over one that is not over.
+pub const VOTES_PER_LOG_MAX: usize = 1_024;
+/// Memory that these take: most of it is who may vote.
+pub const VOTES_BYTES_PER_LOG_MAX: usize = 16 * 1024 * 1024;
+/// And those of all authors in a room. Honest nodes stay far below: a vote that does not fit any more
+/// is unknown to this node for good, as if a part of the room were missing.
+pub const VOTES_BYTES_PER_ROOM_MAX: usize = 64 * 1024 * 1024;
+/// Ballots in the name of one agent, each in another log: one for each side of a split, and then
+/// some. With the two bounds above it bounds all ballots that are known.
+pub const VOTE_BALLOTS_EACH_MAX: usize = 16;
+/// Closes of one vote that are known: the lowest by position, and its author's.
+pub const VOTE_CLOSES_MAX: usize = 16;
+/// Ballots opened by one entry: small enough that its body is always inline.
+pub const VOTE_SHOWN_AT_ONCE_MAX: usize = 128;
 /// Buckets that rooms are hashed into, for digests and for gossip topics.
 pub const BUCKETS: usize = 64;
 
@@ -110,6 +163,22 @@ pub const ASK_AFTER: Duration = Duration::from_millis(500);
 pub const ASK_EVERY_MAX: Duration = Duration::from_secs(2);
 /// An author's node claims when its entry has had no number for this long, whatever its rank.
 pub const NUMBER_WITHIN: Duration = Duration::from_secs(3);
+/// How long candidates of an election may decline (spec §3).
+pub const ELECTION_WINDOW: Duration = Duration::from_secs(2);
+/// How long nodes have for their next step in an election, once it is due.
+pub const ELECTION_GRACE: Duration = Duration::from_secs(1);
+/// How much longer others leave a step to a node that lives.
+pub const ELECTION_PATIENCE: Duration = Duration::from_secs(3);
+/// How much later the next-ranked node does what another one should have done.
+pub const ELECTION_RANK_STEP: Duration = Duration::from_millis(300);
+/// An election that has no result after so long is over: another one may begin.
+pub const ELECTION_DEAD_AFTER: Duration = Duration::from_secs(15);
+/// An election that is older when it comes is history: nobody does anything in it. Clocks of nodes may
+/// differ by as much.
+pub const ELECTION_FRESH_FOR: Duration = Duration::from_secs(60);
+/// How long the sequencer of an era lets a claim lie that was made in an earlier one: its answer may
+/// be on the way.
+pub const CLAIM_SETTLE: Duration = Duration::from_secs(1);
 /// Any node asks for a number for an entry that has had none for this long.
 pub const FORLORN_AFTER: Duration = Duration::from_secs(6);
 /// A node that was not called for this long was itself paused.
@@ -120,8 +189,26 @@ pub const ALONE_AFTER: Duration = Duration::from_secs(2);
 pub const HOLE_AFTER: Duration = Duration::from_secs(10);
 /// And how long when a peer that is connected does not answer at all.
 pub const HOLE_AFTER_SILENCE: Duration = Duration::from_secs(30);
+/// No body is dropped, and none that was is taken for lost, that is younger than this by the node's own
+/// clock: what is under way must get to everybody first.
+pub const RETENTION_MIN: Duration = Duration::from_secs(3_600);
+/// A node drops nothing old before it has been up for this long: its clock may still be set, and it may
+/// not yet know which keys there are.
+pub const PRUNE_FIRST_AFTER: Duration = Duration::from_secs(600);
+/// How often some room's oldest bodies are dropped. One room at a time: a store drops at most some
+/// hundred bodies then, so that no commit takes long.
+pub const PRUNE_EVERY: Duration = Duration::from_millis(250);
+/// How far the wall clock may move against the monotonic one since the start before nothing old is
+/// dropped any more: what is old, only a clock that is right can tell.
+pub const CLOCK_JUMP_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// A want that has not been answered is sent again, to the next peer.
 pub const WANT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often nodes that follow a key compare what they have of its private rooms.
+pub const FOLLOWERS_COMPARE_EVERY: Duration = Duration::from_secs(2);
+/// How long a registration waits for the private rooms of a key that is new to this node.
+pub const PRESENTED_WITHIN: Duration = Duration::from_secs(1);
+/// Registrations that wait for these at once; more go on without.
+pub const PRESENTING_MAX: usize = 1_024;
 /// A node not heard for this long takes its agents with it.
 pub const ROSTER_LEASE: Duration = Duration::from_secs(3);
 /// How long a vanished agent's record is kept, so that it can reconnect anywhere (spec §2).
@@ -138,3 +225,19 @@ pub const ROAM_ERAS_AHEAD_MAX: u32 = 1_024;
 pub const ROAM_CLAIM_EVERY: Duration = Duration::from_secs(10);
 /// How far ahead of our own a peer's roster stamp may be; a clock further off is not followed.
 pub const STAMP_AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
+/// How long a vote may be open; one without a deadline is closed then.
+pub const VOTE_FOR_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
+/// How long after the deadline the node that opened a vote takes in ballots that are on their way.
+pub const VOTE_COLLECT: Duration = Duration::from_secs(1);
+/// A node that has just started, or was paused, hears others for so long before it closes a vote of
+/// its own whose deadline has passed: ballots were cast while it was away.
+pub const VOTE_LISTEN: Duration = Duration::from_secs(3);
+/// How long others leave a vote that should be closed to the node that opened it, though that is
+/// silent. Longer than its own wait.
+pub const VOTE_CLOSE_GRACE: Duration = Duration::from_secs(5);
+/// How much later the next-ranked node closes it.
+pub const VOTE_CLOSE_RANK_STEP: Duration = Duration::from_secs(1);
+/// How long the ballots that count are waited for before the result is told without them.
+pub const VOTE_SHOW_WITHIN: Duration = Duration::from_secs(10);
+/// A result that is older is no news to a node that joined, or was away: it can be asked for.
+pub const VOTE_NEWS_FOR: Duration = Duration::from_secs(24 * 3_600);

@@ -24,8 +24,22 @@ pub(crate) struct Heard {
 struct Probe {
     sent: Duration,
     awaited: BTreeSet<NodeId>,
-    /// Somebody hears it: it does not count as gone before this.
-    vetoed_until: Option<Duration>,
+    /// Who hears it: for them it does not count as gone before this.
+    vetoes: BTreeMap<NodeId, Duration>,
+}
+
+/// Who could give a room's numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heirs<'a> {
+    pub(crate) room: RoomId,
+    /// Only these have the room. `None`: everybody does.
+    pub(crate) only: Option<&'a BTreeSet<NodeId>>,
+}
+
+impl Heirs<'_> {
+    pub(crate) fn has(&self, node: NodeId) -> bool {
+        self.only.is_none_or(|it| it.contains(&node))
+    }
 }
 
 /// Whether a silent node may be replaced.
@@ -109,6 +123,17 @@ impl Liveness {
         node == self.me || self.heard.get(&node).is_some_and(|it| now < it.at + ROSTER_LEASE)
     }
 
+    /// How long it is since `node` was heard, as far as this node could hear it.
+    pub(crate) fn silent_for(&self, now: Duration, node: NodeId) -> Duration {
+        let heard = self.heard.get(&node).map_or(Duration::ZERO, |it| it.at);
+        now.saturating_sub(heard.max(self.awake_since))
+    }
+
+    /// How long this node has been able to hear others without a break.
+    pub(crate) fn awake_for(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.awake_since)
+    }
+
     /// Since when a sequencer counts as gone: silent for too long, or started anew since it wrote
     /// this log. `None`: it lives.
     pub(crate) fn gone_since(&self, now: Duration, log: LogId) -> Option<Duration> {
@@ -124,11 +149,12 @@ impl Liveness {
         (now >= due).then_some(due)
     }
 
-    /// Whether this node may replace `node` in `room` now, given since when it is gone.
+    /// Whether this node may replace `node` in a room now, given since when it is gone. Whoever does not
+    /// have the room has no say: what they hear of the node does not bring the room's entries there.
     pub(crate) fn verdict(
         &self,
         now: Duration,
-        room: RoomId,
+        heirs: Heirs<'_>,
         (node, since): (NodeId, Duration),
     ) -> Verdict {
         let lonely = self.others.iter().all(|other| *other == node) && self.up.is_empty();
@@ -136,54 +162,53 @@ impl Liveness {
             // It was away itself, and has not heard a peer since: the others may know better.
             return Verdict::Wait;
         }
-        if now < since + TAKEOVER_RANK_STEP * self.rank(now, room, node) {
+        if now < since + TAKEOVER_RANK_STEP * self.rank(now, heirs, node) {
             return Verdict::Wait;
         }
-        match self.probes.get(&node) {
-            _ if self.up.iter().all(|peer| *peer == node) => Verdict::Gone,
-            None => Verdict::AskPeers,
-            Some(Probe { vetoed_until: Some(until), .. }) => {
-                if now < *until {
-                    Verdict::Wait
-                } else {
-                    Verdict::AskPeers
-                }
-            }
-            Some(probe) if probe.awaited.is_empty() || now >= probe.sent + VETO_WAIT => {
-                Verdict::Gone
-            }
-            Some(_) => Verdict::Wait,
+        if self.up.iter().all(|peer| *peer == node || !heirs.has(*peer)) {
+            return Verdict::Gone;
+        }
+        let Some(probe) = self.probes.get(&node) else { return Verdict::AskPeers };
+        let vetoes = probe.vetoes.iter().filter(|(peer, _)| heirs.has(**peer));
+        match vetoes.map(|(_, until)| *until).max() {
+            Some(until) if now < until => Verdict::Wait,
+            Some(_) => Verdict::AskPeers,
+            None if now >= probe.sent + VETO_WAIT => Verdict::Gone,
+            None if probe.awaited.iter().any(|peer| heirs.has(*peer)) => Verdict::Wait,
+            None => Verdict::Gone,
         }
     }
 
-    /// This node's place among those that could replace `gone` in `room`, from 0.
-    fn rank(&self, now: Duration, room: RoomId, gone: NodeId) -> u32 {
-        let mine = weight(room, self.me);
+    /// This node's place among those that could replace `gone`, from 0.
+    pub(crate) fn rank(&self, now: Duration, heirs: Heirs<'_>, gone: NodeId) -> u32 {
+        let mine = weight(heirs.room, self.me);
         let better = self.heard.iter().filter(|(node, heard)| {
-            **node != gone && now < heard.at + self.takeover_after && weight(room, **node) < mine
+            let hears = **node != gone && now < heard.at + self.takeover_after;
+            hears && heirs.has(**node) && weight(heirs.room, **node) < mine
         });
         u32::try_from(better.count()).unwrap_or(u32::MAX)
     }
 
     /// The one to hand a room over to: the best-ranked node that is connected and heard.
-    pub(crate) fn successor(&self, now: Duration, room: RoomId) -> Option<NodeId> {
+    pub(crate) fn successor(&self, now: Duration, heirs: Heirs<'_>) -> Option<NodeId> {
         let alive = |node: &&NodeId| {
-            self.heard.get(node).is_some_and(|it| now < it.at + self.takeover_after)
+            let heard = self.heard.get(node);
+            heirs.has(**node) && heard.is_some_and(|it| now < it.at + self.takeover_after)
         };
-        self.up.iter().filter(alive).min_by_key(|node| weight(room, **node)).copied()
+        self.up.iter().filter(alive).min_by_key(|node| weight(heirs.room, **node)).copied()
     }
 
     /// A question about `node` goes out to all peers. Returns whom to ask; nobody if it is out.
     pub(crate) fn probe(&mut self, now: Duration, node: NodeId) -> Vec<NodeId> {
         if let Some(probe) = self.probes.get(&node)
-            && probe.vetoed_until.is_none_or(|until| now < until)
+            && (probe.vetoes.is_empty() || probe.vetoes.values().any(|until| now < *until))
         {
             return Vec::new();
         }
         let awaited: BTreeSet<NodeId> =
             self.up.iter().copied().filter(|peer| *peer != node).collect();
         let ask = awaited.iter().copied().collect();
-        self.probes.insert(node, Probe { sent: now, awaited, vetoed_until: None });
+        self.probes.insert(node, Probe { sent: now, awaited, vetoes: BTreeMap::new() });
         ask
     }
 
@@ -201,7 +226,7 @@ impl Liveness {
         if let Some(age) = age
             && age < self.takeover_after
         {
-            probe.vetoed_until = Some(now + self.takeover_after - age);
+            probe.vetoes.insert(peer, now + self.takeover_after - age);
         }
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct Log {
 
 /// What a run means to the log it claims to continue.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Position {
     /// Nothing in it is new.
     Old,
     /// Its entries from this index on are next.
@@ -137,7 +137,7 @@ impl Logs {
 
     /// What `run` means here. `unsealed`: newest entries of this log that have no hash yet (own
     /// drafts of this turn): runs that reach into them wait for their seal.
-    pub(crate) fn place(&self, room: RoomId, run: &Verified, unsealed: bool) -> Place {
+    pub(crate) fn place(&self, room: RoomId, run: &Verified, unsealed: bool) -> Position {
         let (head, hash, clock, seal) =
             self.ix(run.run().log).map_or((0, [0; 32], 0, [0; 64]), |ix| {
                 let log = self.get(ix);
@@ -145,21 +145,21 @@ impl Logs {
             });
         let (first, last) = (run.run().first, run.run().last());
         if last < head || unsealed {
-            return if last <= head { Place::Old } else { Place::Gap };
+            return if last <= head { Position::Old } else { Position::Gap };
         }
-        let Some(theirs) = run.hash_at(head) else { return Place::Gap };
+        let Some(theirs) = run.hash_at(head) else { return Position::Gap };
         if theirs != hash {
             return if head == 0 {
-                Place::Bad
+                Position::Bad
             } else {
-                Place::Fork(Certificate { room, log: run.run().log, seq: head, hash, seal })
+                Position::Fork(Certificate { room, log: run.run().log, seq: head, hash, seal })
             };
         }
         if last == head {
-            return Place::Old;
+            return Position::Old;
         }
         let skip = usize::try_from(head + 1 - first).expect("within the run");
-        if clocks_step(clock, head == 0, run, skip) { Place::Next(skip) } else { Place::Bad }
+        if clocks_step(clock, head == 0, run, skip) { Position::Next(skip) } else { Position::Bad }
     }
 }
 
@@ -236,35 +236,41 @@ mod tests {
     fn a_run_is_next_old_ahead_or_a_fork() {
         let mut logs = Logs::default();
         let first = run(1, [0; 32], &[1, 2]);
-        assert_eq!(logs.place(ROOM, &first, false), Place::Next(0));
+        assert_eq!(logs.place(ROOM, &first, false), Position::Next(0));
         accept(&mut logs, &first);
         let head = first.certificate().hash;
-        assert_eq!(logs.place(ROOM, &first, false), Place::Old);
-        assert_eq!(logs.place(ROOM, &run(3, head, &[3]), false), Place::Next(0));
-        assert_eq!(logs.place(ROOM, &run(4, head, &[4]), false), Place::Gap);
+        assert_eq!(logs.place(ROOM, &first, false), Position::Old);
+        assert_eq!(logs.place(ROOM, &run(3, head, &[3]), false), Position::Next(0));
+        assert_eq!(logs.place(ROOM, &run(4, head, &[4]), false), Position::Gap);
         // The same beginning under a later seal: only the rest is new.
-        assert_eq!(logs.place(ROOM, &run(1, [0; 32], &[1, 2, 3]), false), Place::Next(2));
+        assert_eq!(logs.place(ROOM, &run(1, [0; 32], &[1, 2, 3]), false), Position::Next(2));
         // Another history: both are signed, so both cannot be of an honest author.
         let other = run(1, [0; 32], &[1, 9]);
-        let Place::Fork(seal) = logs.place(ROOM, &other, false) else { panic!("a fork") };
+        let Position::Fork(seal) = logs.place(ROOM, &other, false) else { panic!("a fork") };
         assert_eq!((seal.seq, seal.hash), (2, head));
         assert!(seal.verify() && other.hash_at(2).is_some_and(|hash| hash != head));
-        assert!(matches!(logs.place(ROOM, &run(3, [7; 32], &[3]), false), Place::Fork(_)));
-        assert_eq!(Logs::default().place(ROOM, &run(1, [7; 32], &[1]), false), Place::Bad);
+        assert!(matches!(logs.place(ROOM, &run(3, [7; 32], &[3]), false), Position::Fork(_)));
+        assert_eq!(Logs::default().place(ROOM, &run(1, [7; 32], &[1]), false), Position::Bad);
     }
 
     #[test]
     fn clocks_rise_and_do_not_leap() {
         let mut logs = Logs::default();
         let first = run(1, [0; 32], &[CLOCK_START_MAX]);
-        assert_eq!(logs.place(ROOM, &first, false), Place::Next(0), "a newcomer to a long room");
-        assert_eq!(logs.place(ROOM, &run(1, [0; 32], &[CLOCK_START_MAX + 1]), false), Place::Bad);
+        assert_eq!(logs.place(ROOM, &first, false), Position::Next(0), "a newcomer to a long room");
+        assert_eq!(
+            logs.place(ROOM, &run(1, [0; 32], &[CLOCK_START_MAX + 1]), false),
+            Position::Bad
+        );
         let first = run(1, [0; 32], &[5]);
         accept(&mut logs, &first);
         let head = first.certificate().hash;
-        assert_eq!(logs.place(ROOM, &run(2, head, &[5]), false), Place::Bad);
-        assert_eq!(logs.place(ROOM, &run(2, head, &[5 + CLOCK_STEP_MAX]), false), Place::Next(0));
-        assert_eq!(logs.place(ROOM, &run(2, head, &[6 + CLOCK_STEP_MAX]), false), Place::Bad);
+        assert_eq!(logs.place(ROOM, &run(2, head, &[5]), false), Position::Bad);
+        assert_eq!(
+            logs.place(ROOM, &run(2, head, &[5 + CLOCK_STEP_MAX]), false),
+            Position::Next(0)
+        );
+        assert_eq!(logs.place(ROOM, &run(2, head, &[6 + CLOCK_STEP_MAX]), false), Position::Bad);
     }
 
     #[test]

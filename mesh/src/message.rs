@@ -9,11 +9,13 @@ use crate::{
     id::{LogId, MeshId, NodeId, RoomId},
     identity::{self, Identity},
     limits::{
-        ASK_ENTRIES_MAX, BODY_BYTES_MAX, BUCKETS, DIGEST_ROOMS_MAX, FRAME_BYTES_MAX, SPANS_MAX,
+        ASK_ENTRIES_MAX, BODY_BYTES_MAX, BUCKETS, DIGEST_ROOMS_MAX, FRAME_BYTES_MAX,
+        KEYS_FOLLOWED_MAX, SPANS_MAX,
     },
     number::{Era, Number},
     roster::RosterNews,
     run::{BadRun, Certificate, Run, Verified},
+    sealed::Token,
 };
 
 /// Entries `after + 1` … `upto` of a log.
@@ -62,6 +64,17 @@ pub struct RoomDigest {
     #[n(0)]
     pub room: RoomId,
     /// Over its frontier.
+    #[n(1)]
+    pub digest: u64,
+}
+
+/// Private rooms of a key, all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Followed {
+    /// The sender's, of the key.
+    #[n(0)]
+    pub token: Token,
+    /// Over the digests of these rooms.
     #[n(1)]
     pub digest: u64,
 }
@@ -237,6 +250,10 @@ pub enum Message<R = Run> {
     /// A certificate and a run that gives its place another hash: the author forked its log.
     #[n(16)]
     Fork(#[n(0)] Certificate, #[n(1)] Box<R>),
+    /// To a peer that follows the same keys: so far the sender is with their private rooms. Answered by
+    /// `Digests` of those that differ.
+    #[n(17)]
+    Follows(#[n(0)] Vec<Followed>),
 }
 
 /// Why a message was refused.
@@ -279,6 +296,7 @@ impl Message<Run> {
             Message::Have { heads, .. } => (heads.len(), crate::limits::LOGS_PER_ROOM_MAX),
             Message::Buckets(buckets) => (buckets.len().abs_diff(BUCKETS), 0),
             Message::Digests(rooms) => (rooms.len(), DIGEST_ROOMS_MAX),
+            Message::Follows(keys) => (keys.len(), KEYS_FOLLOWED_MAX),
             Message::Offer(posts) | Message::Accept(posts) | Message::Taken(posts) => {
                 (posts.len(), DIGEST_ROOMS_MAX)
             }
@@ -330,6 +348,7 @@ impl Message<Run> {
             Message::Have { room, heads, answer } => Message::Have { room, heads, answer },
             Message::Buckets(buckets) => Message::Buckets(buckets),
             Message::Digests(rooms) => Message::Digests(rooms),
+            Message::Follows(keys) => Message::Follows(keys),
             Message::WantRoster { node, boot, version } => {
                 Message::WantRoster { node, boot, version }
             }

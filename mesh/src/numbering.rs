@@ -83,6 +83,9 @@ pub(crate) struct Numbering {
     pub(crate) undelivered: BTreeMap<At, Undelivered>,
     /// Numbers of entries that are not held.
     pub(crate) foretold: BTreeMap<At, Foretold>,
+    /// Entries that came without their bodies, which nobody keeps any more: their numbers are delivered
+    /// as nothing.
+    pub(crate) gone: BTreeMap<At, Facts>,
     /// In the current era, if this node issues it: the highest number it gave to each entry; of
     /// the home era only second and later ones. Answers rule 3's "highest it has issued".
     pub(crate) issued: BTreeMap<At, Number>,
@@ -103,6 +106,7 @@ impl Numbering {
             busy: BTreeSet::new(),
             undelivered: BTreeMap::new(),
             foretold: BTreeMap::new(),
+            gone: BTreeMap::new(),
             issued: BTreeMap::new(),
         }
     }

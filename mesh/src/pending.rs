@@ -7,10 +7,14 @@ use std::{
 
 use crate::{
     context::Context,
+    entry::Gone,
     id::{LogId, NodeId, sha256},
-    limits::{PENDING_BYTES_MAX, PENDING_FOR, PENDING_RUNS_PER_ROOM_MAX, WANT_TIMEOUT},
+    limits::{
+        HOLE_AFTER, HOLE_AFTER_SILENCE, PENDING_BYTES_MAX, PENDING_FOR, PENDING_RUNS_PER_ROOM_MAX,
+        WANT_TIMEOUT,
+    },
     message::Head,
-    run::{Carried, Verified},
+    run::{Carried, Run, Verified},
 };
 
 /// A run by its log and first log seq.
@@ -20,25 +24,131 @@ pub(crate) type Key = (LogId, u64);
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) run: Verified,
-    /// Bodies apart that have come.
+    /// Bodies that came apart from it.
     pub(crate) bodies: BTreeMap<u64, Vec<u8>>,
-    /// Who sent the run: they have its bodies.
+    /// Who sent the run: they have its bodies, but for those that are gone.
     pub(crate) from: NodeId,
     since: Duration,
-    /// When its bodies were last asked for.
-    asked: Option<Duration>,
+    asking: Option<Asking>,
+    /// Whoever was asked since all of them were.
+    asked: BTreeSet<NodeId>,
+    /// Whoever has said that they do not have what is gone.
+    without: BTreeSet<NodeId>,
     bytes: usize,
 }
 
+/// A question that is out.
+#[derive(Debug)]
+struct Asking {
+    peer: NodeId,
+    at: Duration,
+    /// Places of which the peer has not said anything.
+    open: BTreeSet<u64>,
+    /// Some of what is lacking is gone.
+    gone: bool,
+}
+
+/// What bodies a room needs, by the stamps of their entries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Needs {
+    /// What was written before may go without: the room would drop it. Unix milliseconds.
+    pub(crate) from_ms: u64,
+    /// What was written before may go without once it is certain that nobody has it.
+    pub(crate) certain_ms: u64,
+}
+
 impl Waiting {
-    /// Places from entry index `skip` on whose bodies have not come.
-    pub(crate) fn lacks(&self, skip: usize) -> impl Iterator<Item = u64> + '_ {
+    fn new(run: Verified, from: NodeId, since: Duration) -> Waiting {
+        let bytes = run.run().size();
+        Waiting {
+            run,
+            bodies: BTreeMap::new(),
+            from,
+            since,
+            asking: None,
+            asked: BTreeSet::new(),
+            without: BTreeSet::from([from]),
+            bytes,
+        }
+    }
+
+    /// Places from entry index `skip` on whose bodies have not come and are needed; whether they are
+    /// gone for whoever sent the run.
+    pub(crate) fn lacks(
+        &self,
+        skip: usize,
+        needs: Needs,
+    ) -> impl Iterator<Item = (u64, bool)> + '_ {
         let entries = (self.run.run().first..).zip(&self.run.run().entries).skip(skip);
-        entries
-            .filter(|(seq, entry)| {
-                matches!(entry.body, Carried::Apart { .. }) && !self.bodies.contains_key(seq)
-            })
-            .map(|(seq, _)| seq)
+        entries.filter_map(move |(seq, entry)| {
+            let gone = match &entry.body {
+                Carried::Here(_) => return None,
+                Carried::Apart { .. } => false,
+                Carried::Gone(_) if entry.facts.wall_ms < needs.from_ms => return None,
+                Carried::Gone(_) => true,
+            };
+            (!self.bodies.contains_key(&seq)).then_some((seq, gone))
+        })
+    }
+
+    /// Whether nothing is lacking from entry index `skip` on but what nobody has (`nobody`), and what
+    /// is old enough that nobody need have it.
+    pub(crate) fn is_complete(&self, skip: usize, needs: Needs, nobody: bool) -> bool {
+        let needs_not = |seq: u64| {
+            let entry = usize::try_from(seq - self.run.run().first).ok();
+            let entry = entry.and_then(|i| self.run.run().entries.get(i));
+            entry.is_some_and(|it| it.facts.wall_ms < needs.certain_ms)
+        };
+        self.lacks(skip, needs).all(|(seq, gone)| gone && nobody && needs_not(seq))
+    }
+
+    /// Whoever was asked has said something of this place: with a body, or without.
+    fn answered(&mut self, from: NodeId, seq: u64) {
+        if let Some(asking) = self.asking.as_mut().filter(|it| it.peer == from) {
+            asking.open.remove(&seq);
+            if asking.open.is_empty() {
+                self.asking = None;
+                self.without.insert(from);
+            }
+        }
+    }
+
+    /// Keeps a body if it is what belongs in this place.
+    fn add_body(&mut self, seq: u64, body: Vec<u8>) {
+        let Some(i) = seq.checked_sub(self.run.run().first) else { return };
+        let entry = usize::try_from(i).ok().and_then(|i| self.run.run().entries.get(i));
+        let (hash, len) = match entry.map(|it| &it.body) {
+            Some(Carried::Apart { hash, len } | Carried::Gone(Gone { hash, len })) => (hash, *len),
+            Some(Carried::Here(_)) | None => return,
+        };
+        if len == body.len() as u64 && sha256(&[&body]) == *hash {
+            self.bytes += body.len();
+            if let Some(old) = self.bodies.insert(seq, body) {
+                self.bytes -= old.len();
+            }
+        }
+    }
+
+    /// Another copy of the run has bodies that are gone in this one.
+    fn fill_from(&mut self, other: &Run) {
+        for (seq, entry) in (other.first..).zip(&other.entries) {
+            if let Carried::Here(body) = &entry.body {
+                self.add_body(seq, body.to_vec());
+            }
+        }
+    }
+
+    /// Whom to ask for bodies: of those who are connected and may have them one who was not asked.
+    fn next_to_ask(&mut self, up: &BTreeSet<NodeId>) -> Option<NodeId> {
+        let author = self.run.run().log.author;
+        let may_have: Vec<NodeId> = up.difference(&self.without).copied().collect();
+        if may_have.iter().all(|it| self.asked.contains(it)) {
+            self.asked.clear();
+        }
+        let mut next = may_have.into_iter().filter(|it| !self.asked.contains(it));
+        let next = next.clone().find(|it| *it == author).or_else(|| next.next())?;
+        self.asked.insert(next);
+        Some(next)
     }
 }
 
@@ -46,6 +156,8 @@ impl Waiting {
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
     runs: BTreeMap<Key, Waiting>,
+    /// Since when, and until when, some body was gone that is needed here.
+    lacking: Option<(Duration, Duration)>,
 }
 
 impl Pending {
@@ -96,18 +208,26 @@ impl Pending {
 
     fn insert(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
         let key = (run.run().log, run.run().first);
-        // Of two runs that begin alike the longer one says more; bodies that came stay.
-        if let Some(known) = self.runs.get(&key)
-            && known.run.run().last() >= run.run().last()
-        {
-            return;
-        }
         let old = self.take(cx, key);
-        let bodies = old.map(|it| it.bodies).unwrap_or_default();
-        let bytes = run.run().size() + bodies.values().map(Vec::len).sum::<usize>();
-        cx.pending_bytes += bytes;
-        let since = cx.now.mono;
-        self.runs.insert(key, Waiting { run, bodies, from, since, asked: None, bytes });
+        // Of two runs that begin alike the longer one says more; bodies that came stay.
+        let waiting = match old {
+            Some(mut old) if old.run.run().last() >= run.run().last() => {
+                old.fill_from(run.run());
+                old
+            }
+            old => {
+                let mut waiting = Waiting::new(run, from, cx.now.mono);
+                if let Some(old) = old {
+                    waiting.fill_from(old.run.run());
+                    for (seq, body) in old.bodies {
+                        waiting.add_body(seq, body);
+                    }
+                }
+                waiting
+            }
+        };
+        cx.pending_bytes += waiting.bytes;
+        self.runs.insert(key, waiting);
     }
 
     /// Forgets what has waited for too long.
@@ -120,47 +240,83 @@ impl Pending {
         }
     }
 
-    /// A body apart has come. Kept if a run waits for just this one.
-    pub(crate) fn add_body(&mut self, cx: &mut Context, log: LogId, seq: u64, body: Vec<u8>) {
+    /// A body has come, or (empty) word that `from` does not have it. Kept if a run waits for just this
+    /// one.
+    pub(crate) fn add_body(
+        &mut self,
+        cx: &mut Context,
+        from: NodeId,
+        (log, seq): (LogId, u64),
+        body: Vec<u8>,
+    ) {
         let Some((_, waiting)) = self.runs.range_mut((log, 0)..=(log, seq)).next_back() else {
             return;
         };
-        let Some(i) = seq.checked_sub(waiting.run.run().first) else { return };
-        let entry = usize::try_from(i).ok().and_then(|i| waiting.run.run().entries.get(i));
-        let Some(Carried::Apart { hash, len }) = entry.map(|it| &it.body) else { return };
-        if *len == body.len() as u64 && sha256(&[&body]) == *hash {
-            cx.pending_bytes += body.len();
-            waiting.bytes += body.len();
-            if let Some(old) = waiting.bodies.insert(seq, body) {
-                cx.pending_bytes -= old.len();
-                waiting.bytes -= old.len();
-            }
-        }
+        cx.pending_bytes -= waiting.bytes;
+        waiting.add_body(seq, body);
+        waiting.answered(from, seq);
+        cx.pending_bytes += waiting.bytes;
     }
 
-    /// Bodies to be asked for now, by whom to ask: their author or the sender of their run first, after
-    /// that `another`, who has the entry.
+    /// Bodies to be asked for now, by whom to ask. Bodies apart: their author or the sender of their run
+    /// first, after that `another`, who has the entry. For bodies that are gone: everybody in turn.
     pub(crate) fn bodies_to_ask(
         &mut self,
         (now, up): (Duration, &BTreeSet<NodeId>),
+        needs: Needs,
         another: impl Fn(Head) -> Option<NodeId>,
     ) -> BTreeMap<NodeId, Vec<Head>> {
         let mut out: BTreeMap<NodeId, Vec<Head>> = BTreeMap::new();
+        let mut any_gone = false;
         for waiting in self.runs.values_mut() {
-            if waiting.asked.is_some_and(|at| now < at + WANT_TIMEOUT) {
+            if let Some(asking) = waiting.asking.as_ref().filter(|it| now < it.at + WANT_TIMEOUT) {
+                any_gone |= asking.gone;
                 continue;
             }
+            let lacks: Vec<(u64, bool)> = waiting.lacks(0, needs).collect();
+            let Some((last, _)) = lacks.last() else { continue };
+            let gone = lacks.iter().any(|(_, gone)| *gone);
+            let all_gone = lacks.iter().all(|(_, gone)| *gone);
+            any_gone |= gone;
             let log = waiting.run.run().log;
-            let lacks: Vec<Head> = waiting.lacks(0).map(|seq| Head { log, seq }).collect();
-            let Some(last) = lacks.last() else { continue };
-            // The author has them for certain; whoever relayed its run may wait for them, too.
-            let first_time = waiting.asked.is_none();
-            let author = Some(log.author).filter(|it| up.contains(it));
-            let other = if first_time { author } else { another(*last).or(author) };
-            out.entry(other.unwrap_or(waiting.from)).or_default().extend(lacks);
-            waiting.asked = Some(now);
+            let peer = if all_gone {
+                let Some(peer) = waiting.next_to_ask(up) else { continue };
+                peer
+            } else {
+                // The author has them for certain; whoever relayed its run may wait for them, too.
+                let first_time = waiting.asked.is_empty();
+                let author = Some(log.author).filter(|it| up.contains(it));
+                let head = Head { log, seq: *last };
+                let other = if first_time { author } else { another(head).or(author) };
+                other.unwrap_or(waiting.from)
+            };
+            waiting.asked.insert(peer);
+            let open = lacks.iter().map(|(seq, _)| *seq).collect();
+            waiting.asking = Some(Asking { peer, at: now, open, gone });
+            let heads = lacks.iter().map(|(seq, _)| Head { log, seq: *seq });
+            out.entry(peer).or_default().extend(heads);
         }
+        self.note_lacking(now, any_gone);
         out
+    }
+
+    fn note_lacking(&mut self, now: Duration, lacking: bool) {
+        match &mut self.lacking {
+            // What is lacking next has been lacking as long: one wait is enough for all of it.
+            Some((_, until)) if lacking => *until = now,
+            Some((_, until)) if now >= *until + HOLE_AFTER => self.lacking = None,
+            Some(_) => {}
+            None => self.lacking = lacking.then_some((now, now)),
+        }
+    }
+
+    /// Whether it is certain that nobody who can be reached has what is gone of this run: all who are
+    /// connected have said so, and there was time for others to come back.
+    pub(crate) fn nobody_has(&self, cx: &Context, waiting: &Waiting) -> bool {
+        let now = cx.now.mono;
+        let long = self.lacking.is_some_and(|(since, _)| now >= since + HOLE_AFTER);
+        let all = !cx.up.is_empty() && cx.up.is_subset(&waiting.without);
+        (long && all) || now >= waiting.since + HOLE_AFTER_SILENCE
     }
 
     /// The log seq up to which runs of this log wait without a gap above `head`.

@@ -4,35 +4,37 @@
 //! body, the eras and handovers that it builds on. Until then its run waits in `pending`, bounded;
 //! nothing unsettled is ever folded, so folds never wait.
 
+mod building;
+mod gone;
+mod writing;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    batch::{Change, Fate, Foretold, RoomRecord, Spoke, StoredRoom},
+    acts::Place,
+    batch::{Change, Fate, Foretold, RoomRecord, Spoke, StoredRoom, Unsettled},
     boundary::Alarm,
-    context::{Arrived, Context, Fact, Proof, Renumbered, sent, stored},
-    entry::{Body, EraClaimed, Facts, HandedOver, Items, Ordered, Said},
+    context::{Arrived, Context, Fact, Proof, Renumbered, stored},
+    elections::Elections,
+    entry::{
+        Body, CHAT, DECISION, Decision, EraClaimed, Facts, HandedOver, Items, Ordered, Said, Stored,
+    },
     event::Delivered,
     id::{At, LogId, LogIx, MessageId, NodeId, RoomId},
-    identity::Identity,
-    limits::{
-        ASK_AFTER, BODY_INLINE_BYTES_MAX, CLOCK_START_MAX, CLOCK_STEP_MAX, CUT_ERAS_MAX,
-        ORDERED_ITEMS_MAX, RUN_BYTES_MAX, RUN_ENTRIES_MAX, WARM_BODY_BYTES_MAX,
-    },
-    log::{Logs, Place},
-    number::{C_MAX, Era, Number},
+    limits::{ASK_AFTER, CUT_ERAS_MAX, ORDERED_ITEMS_MAX, WARM_BODY_BYTES_MAX},
+    liveness::Heirs,
+    log::{Logs, Position},
+    number::{Era, Number},
     numbering::{NextItem, Numbering, Undelivered},
-    pending::{Pending, Waiting},
-    run::{Carried, Run, RunEntry, Verified},
+    pending::Pending,
+    run::{Carried, Verified},
+    sealed::{self, Spot},
     sequencing::Sequencing,
     sync::Sync,
+    tasks::Tasks,
+    votes::Votes,
 };
-
-/// An entry of this node that has no seal yet: it gets one before the turn ends.
-#[derive(Debug)]
-struct Draft {
-    facts: Facts,
-    body: Vec<u8>,
-}
+use writing::Draft;
 
 /// See the module.
 #[derive(Debug)]
@@ -55,6 +57,13 @@ pub(crate) struct Room {
     /// Content bytes held, of an ephemeral room.
     pub(crate) bytes: usize,
     pub(crate) holes: u64,
+    pub(crate) votes: Votes,
+    pub(crate) elections: Elections,
+    pub(crate) tasks: Tasks,
+    /// After a start, until acts are folded again: decisions that were not delivered.
+    decisions: Vec<Unsettled>,
+    /// For how long bodies are kept here, as far as known. `None`: for ever. Milliseconds.
+    pub(crate) keep_ms: Option<u64>,
 }
 
 impl Room {
@@ -67,7 +76,8 @@ impl Room {
 
     fn blank(cx: &mut Context, id: RoomId, record: RoomRecord, mine: LogId) -> Room {
         let numbering = Numbering::new(record.home);
-        let is_directory = is_directory(cx, id);
+        let sealed = record.seal.as_ref().is_some_and(|seal| seal.opener.is_some());
+        let is_directory = sealed || is_directory(cx, id);
         cx.active.insert(id);
         Room {
             id,
@@ -84,6 +94,41 @@ impl Room {
             sync: Sync::default(),
             bytes: 0,
             holes: 0,
+            votes: Votes::default(),
+            elections: Elections::new(cx.forked.clone()),
+            tasks: Tasks::new(id),
+            decisions: Vec::new(),
+            keep_ms: None,
+        }
+    }
+
+    /// Folds an act again that the store has, after a start.
+    pub(crate) fn refold(&mut self, cx: &Context, at: At, facts: Facts, body: Body) {
+        let log = self.logs.get(at.log);
+        if at.seq > log.head || log.fork.is_some_and(|fork| at.seq >= fork) {
+            return;
+        }
+        let place = place(&self.logs, at);
+        match body {
+            Body::Vote(act) => {
+                self.votes.fold((self.id, place, at), facts, act);
+            }
+            Body::Election(act) => {
+                // What is wrong with it was counted when it came.
+                let _ = self.elections.fold((self.id, place), (facts, cx.now), act);
+            }
+            Body::Task(act) => self.refold_task(cx.now.mono, (at, facts), act),
+            Body::Chat(_)
+            | Body::Thinking(_)
+            | Body::Decision(_)
+            | Body::Ordered(_)
+            | Body::EraClaimed(_)
+            | Body::HandedOver(_)
+            | Body::NodeAdmitted(_)
+            | Body::RoomCreated(_)
+            | Body::AgentClaimed(_)
+            | Body::Key(_)
+            | Body::Unknown => {}
         }
     }
 
@@ -94,18 +139,56 @@ impl Room {
         room.numbering = numbering;
         room.logs = Logs::restore(it.logs);
         room.clock = room.logs.iter().map(|(_, log)| log.clock).max().unwrap_or(0);
-        for unsettled in it.unsettled {
-            let (at, entry) = (unsettled.at, unsettled.entry);
-            let forked = room.logs.get(at.log).fork;
-            if at.seq <= room.logs.get(at.log).head && forked.is_none_or(|seq| at.seq < seq) {
-                let body = Body::decode(entry.facts.kind, &entry.body);
-                room.hold(cx, at, entry.facts, (&body, entry.body.len()));
-                if let Some(waits) = room.numbering.undelivered.get_mut(&at) {
-                    waits.numbers = unsettled.numbers;
-                }
+        let (decisions, others): (Vec<Unsettled>, Vec<Unsettled>) =
+            it.unsettled.into_iter().partition(|it| it.entry.facts.kind == DECISION);
+        room.decisions = decisions;
+        others.into_iter().for_each(|it| room.hold_again(cx, it));
+        room
+    }
+
+    /// Decisions that are still to be delivered: they can be judged when all acts are folded again.
+    pub(crate) fn hold_decisions(&mut self, cx: &mut Context) {
+        for unsettled in std::mem::take(&mut self.decisions) {
+            let body = self.body_of(unsettled.at, &unsettled.entry);
+            if self.is_leaders(cx, unsettled.at, &body) {
+                self.hold_again(cx, unsettled);
             }
         }
-        room
+    }
+
+    fn hold_again(&mut self, cx: &mut Context, it: Unsettled) {
+        let (at, entry) = (it.at, it.entry);
+        let log = self.logs.get(at.log);
+        let counts = at.seq <= log.head && log.fork.is_none_or(|seq| at.seq < seq);
+        let spot = self.spot(log.id, at.seq, entry.facts.kind);
+        if counts && let Some(bytes) = sealed::open(&self.record, &spot, &entry.body) {
+            let body = Body::decode(entry.facts.kind, &bytes);
+            self.hold(cx, at, entry.facts, (&body, bytes.len()));
+            if let Some(waits) = self.numbering.undelivered.get_mut(&at) {
+                waits.numbers = it.numbers;
+            }
+        }
+    }
+
+    /// Whether a decision counts as one: only a leader's does.
+    fn is_leaders(&self, cx: &Context, at: At, body: &Body) -> bool {
+        let place = place(&self.logs, at);
+        if let Body::Decision(it) = body {
+            self.elections.allows(place, it, &cx.forked)
+        } else {
+            false
+        }
+    }
+
+    /// Where an entry of this room stands.
+    fn spot(&self, log: LogId, seq: u64, kind: u8) -> Spot {
+        Spot { room: self.id, log, seq, kind }
+    }
+
+    /// What an entry that the store has says.
+    pub(crate) fn body_of(&self, at: At, entry: &Stored) -> Body {
+        let spot = self.spot(self.logs.id(at.log), at.seq, entry.facts.kind);
+        sealed::body(&self.record, &spot, &entry.body)
     }
 
     pub(crate) fn edit_record(&mut self) -> &mut RoomRecord {
@@ -123,6 +206,8 @@ impl Room {
             || !self.numbering.busy.is_empty()
             || !self.pending.is_empty()
             || self.sync.is_behind()
+            || self.elections.is_waiting()
+            || self.tasks.is_waiting()
     }
 
     // Receiving.
@@ -130,30 +215,47 @@ impl Room {
     /// A run came from a peer.
     pub(crate) fn receive(&mut self, cx: &mut Context, from: NodeId, run: Verified) {
         cx.active.insert(self.id);
-        if cx.forked.contains(&run.run().log.author) {
+        if self.is_forked(cx, run.run().log.author) {
             return;
         }
+        let from = self.keeper(cx, from, run.run().log.author);
         match self.place(&run) {
-            Place::Old => {}
-            Place::Bad => cx.faults.chain += 1,
-            Place::Fork(certificate) => cx.proofs.push(Proof { certificate, run }),
-            Place::Gap => {
+            Position::Old => {}
+            Position::Bad => cx.faults.chain += 1,
+            Position::Fork(certificate) => cx.proofs.push(Proof { certificate, run }),
+            Position::Gap => {
                 self.sync.note_gap(cx, self.id, from, self.logs.heads());
                 self.pending.keep(cx, run, from);
             }
-            Place::Next(_) => {
+            Position::Next(_) => {
                 self.pending.keep_next(cx, run, from);
                 self.drain(cx);
             }
         }
     }
 
-    /// A body that its run came without.
-    pub(crate) fn receive_body(&mut self, cx: &mut Context, log: LogId, seq: u64, body: Vec<u8>) {
-        self.pending.add_body(cx, log, seq, body);
+    /// Whom to ask for what a run came without: whoever relayed it may not have the room.
+    fn keeper(&self, cx: &Context, from: NodeId, author: NodeId) -> NodeId {
+        if self.record.seal.is_none() {
+            return from;
+        }
+        let peers = self.peers(cx);
+        let near = [from, author].into_iter().find(|it| peers.contains(it));
+        near.or(peers.first().copied()).unwrap_or(author)
     }
 
-    fn place(&self, run: &Verified) -> Place {
+    /// A body that its run came without.
+    pub(crate) fn receive_body(
+        &mut self,
+        cx: &mut Context,
+        from: NodeId,
+        at: (LogId, u64),
+        body: Vec<u8>,
+    ) {
+        self.pending.add_body(cx, from, at, body);
+    }
+
+    fn place(&self, run: &Verified) -> Position {
         let unsealed = run.run().log == self.mine && !self.drafts.is_empty();
         self.logs.place(self.id, run, unsealed)
     }
@@ -171,16 +273,18 @@ impl Room {
         for key in self.pending.keys() {
             let Some(waiting) = self.pending.get(key) else { continue };
             match self.place(&waiting.run) {
-                Place::Gap => {}
-                Place::Old | Place::Bad => drop(self.pending.take(cx, key)),
-                Place::Fork(certificate) => {
+                Position::Gap => {}
+                Position::Old | Position::Bad => drop(self.pending.take(cx, key)),
+                Position::Fork(certificate) => {
                     if let Some(waiting) = self.pending.take(cx, key) {
                         cx.proofs.push(Proof { certificate, run: waiting.run });
                     }
                 }
-                Place::Next(skip) => {
-                    let complete = waiting.lacks(skip).next().is_none();
-                    if complete && self.builds_on_what_is_here(cx, waiting, skip) {
+                Position::Next(skip) => {
+                    let nobody = self.pending.nobody_has(cx, waiting);
+                    if waiting.is_complete(skip, self.needs(cx), nobody)
+                        && self.builds_on_what_is_here(cx, waiting, skip)
+                    {
                         return self.pending.take(cx, key).map(|it| (it.run, it.bodies));
                     }
                 }
@@ -189,61 +293,8 @@ impl Room {
         None
     }
 
-    /// Whether everything is here that the run's entries refer to (see the module).
-    fn builds_on_what_is_here(&self, cx: &Context, waiting: &Waiting, skip: usize) -> bool {
-        let run = waiting.run.run();
-        let log = run.log;
-        // What earlier entries of the same run bring counts as here.
-        let mut opened: BTreeMap<Era, LogId> = BTreeMap::new();
-        let mut reached: BTreeMap<Era, u64> = BTreeMap::new();
-        let entries = (run.first..).zip(&run.entries).skip(skip);
-        entries.into_iter().all(|(seq, entry)| {
-            let apart = waiting.bodies.get(&seq).map_or(&[][..], Vec::as_slice);
-            let bytes = if let Carried::Here(bytes) = &entry.body { bytes } else { apart };
-            match Body::decode(entry.facts.kind, bytes) {
-                Body::Ordered(it) => {
-                    let now = self.numbering.eras.get(&it.era).map(|era| era.record.sequencer);
-                    reached.insert(it.era, it.first.saturating_add(count(&it)).saturating_sub(1));
-                    opened.get(&it.era).copied().or(now) == Some(log) || self.is_void(cx, it.era)
-                }
-                Body::EraClaimed(it) => {
-                    let lane = it.era.lane().unwrap_or(u32::MAX);
-                    let in_lane =
-                        cx.lanes.get(&log.author).is_some_and(|lanes| lanes.contains(&lane));
-                    let here = |era: Era| {
-                        self.numbering.eras.contains_key(&era)
-                            || opened.contains_key(&era)
-                            || self.is_void(cx, era)
-                    };
-                    let ready = in_lane
-                        && here(it.after)
-                        && it.cut.iter().all(|cut| {
-                            let brought = reached.get(&cut.era).copied().unwrap_or(0);
-                            let reached = self.numbering.known(cut.era).max(brought) >= cut.n;
-                            here(cut.era) && (reached || self.is_void(cx, cut.era))
-                        });
-                    opened.insert(it.era, log);
-                    ready
-                }
-                Body::HandedOver(it) => {
-                    let now = self.numbering.eras.get(&it.era).map(|era| era.record.sequencer);
-                    let ready = opened.get(&it.era).copied().or(now) == Some(log)
-                        || self.is_void(cx, it.era);
-                    opened.insert(it.era, it.to);
-                    ready
-                }
-                Body::Chat(_)
-                | Body::Thinking(_)
-                | Body::NodeAdmitted(_)
-                | Body::RoomCreated(_)
-                | Body::AgentClaimed(_)
-                | Body::Unknown => true,
-            }
-        })
-    }
-
     fn accept(&mut self, cx: &mut Context, (run, mut bodies): (Verified, BTreeMap<u64, Vec<u8>>)) {
-        let Place::Next(skip) = self.place(&run) else { return };
+        let Position::Next(skip) = self.place(&run) else { return };
         let Some(ix) = self.logs.ensure(run.run().log) else {
             cx.faults.overflow += 1;
             return;
@@ -252,123 +303,59 @@ impl Room {
         let backlink = run.hash_at(first - 1);
         let last = run.run().last();
         for (seq, entry) in (first..).zip(&run.run().entries[skip..]) {
-            let bytes = match &entry.body {
-                Carried::Here(bytes) => bytes.to_vec(),
-                Carried::Apart { .. } => bodies.remove(&seq).unwrap_or_default(),
+            let came = bodies.remove(&seq);
+            let (bytes, gone) = match &entry.body {
+                Carried::Here(bytes) => (bytes.to_vec(), None),
+                Carried::Apart { .. } => (came.unwrap_or_default(), None),
+                Carried::Gone(gone) => {
+                    let gone = came.is_none().then_some(*gone);
+                    (came.unwrap_or_default(), gone)
+                }
             };
             let mut kept = stored(entry.facts, &bytes);
+            kept.gone = gone;
             kept.backlink = if seq == first { backlink } else { None };
             kept.seal = (seq == last).then_some(run.run().seal);
             let at = At { log: ix, seq };
             cx.change(Change::Entry { room: self.id, at, entry: Arc::new(kept) });
             self.logs.advance(ix, seq, entry.facts.clock);
             self.clock = self.clock.max(entry.facts.clock);
-            self.fold(cx, at, entry.facts, &bytes);
+            if gone.is_some() {
+                self.hold_gone(cx, at, entry.facts);
+                continue;
+            }
+            let spot = self.spot(run.run().log, seq, entry.facts.kind);
+            self.note_bytes(cx, bytes.len());
+            let opened = sealed::open(&self.record, &spot, &bytes);
+            self.fold(cx, at, entry.facts, opened.as_deref());
         }
         let seal = run.certificate();
         let record = self.logs.edit(ix);
         (record.hash, record.seal) = (seal.hash, seal.seal);
     }
 
-    // Writing.
-
-    /// Whether this node may write here: not where another history of its own was found.
-    pub(crate) fn is_writable(&self, cx: &Context) -> bool {
-        !cx.forked.contains(&cx.me) && self.numbering.current().c() < C_MAX
-    }
-
-    /// Adds an entry to this node's own log; it is sealed when the turn ends.
-    pub(crate) fn append(&mut self, cx: &mut Context, body: &Body) -> Option<At> {
-        let ix = self.logs.ensure(self.mine)?;
-        let at = At { log: ix, seq: self.logs.get(ix).head + 1 };
-        // As late as the room is, but no leap that receivers would refuse: an author that was silent
-        // for long catches up in steps.
-        let own = self.logs.get(ix).clock;
-        let ceiling = if at.seq == 1 { CLOCK_START_MAX } else { own + CLOCK_STEP_MAX };
-        let clock = (self.clock + 1).min(ceiling).max(own + 1);
-        self.clock = self.clock.max(clock);
-        let facts =
-            Facts { clock, wall_ms: cx.now.wall_ms, kind: body.kind(), visible: body.visible() };
-        let bytes = body.encode();
-        self.logs.advance(ix, at.seq, facts.clock);
-        self.fold(cx, at, facts, &bytes);
-        self.drafts.push(Draft { facts, body: bytes });
-        cx.active.insert(self.id);
-        Some(at)
-    }
-
-    /// Seals what was appended in this turn, as runs, and stores it. Returns what is to be sent.
-    pub(crate) fn seal(&mut self, cx: &mut Context, identity: &Identity) -> Vec<Run> {
-        let Some(ix) = self.logs.ix(self.mine) else { return Vec::new() };
-        let mut drafts = std::mem::take(&mut self.drafts);
-        let mut first = self.logs.get(ix).head + 1 - drafts.len() as u64;
-        let mut out = Vec::new();
-        while !drafts.is_empty() {
-            let rest = drafts.split_off(run_length(&drafts));
-            let run = Run {
-                room: self.id,
-                log: self.mine,
-                first,
-                backlink: self.logs.get(ix).hash,
-                entries: drafts.iter().map(draft_entry).collect(),
-                seal: [0; 64],
-            };
-            let run = run.seal(cx.mesh, identity);
-            let last = run.run().last();
-            for (seq, draft) in (first..).zip(&drafts) {
-                let mut kept = stored(draft.facts, &draft.body);
-                kept.backlink = (seq == first).then_some(run.run().backlink);
-                kept.seal = (seq == last).then_some(run.run().seal);
-                let at = At { log: ix, seq };
-                cx.change(Change::Entry { room: self.id, at, entry: Arc::new(kept) });
-            }
-            let seal = run.certificate();
-            let record = self.logs.edit(ix);
-            (record.hash, record.seal) = (seal.hash, seal.seal);
-            first = last + 1;
-            out.push(sent(&run));
-            drafts = rest;
-        }
-        out
-    }
-
-    /// Rows for whatever control state changed in this turn.
-    pub(crate) fn flush(&mut self, cx: &mut Context) {
-        self.note_settled();
-        if std::mem::take(&mut self.record_dirty) {
-            cx.change(Change::Room { room: self.id, record: self.record.clone() });
-        }
-        for (log, record) in self.logs.take_dirty() {
-            cx.change(Change::Log { room: self.id, log, record });
-        }
-        for (era, record) in self.numbering.take_dirty() {
-            cx.change(Change::Era { room: self.id, era, record });
-        }
-    }
-
-    /// Moves each log's `settled` up to just before its first undelivered entry.
-    fn note_settled(&mut self) {
-        let logs: Vec<(LogIx, u64, u64)> =
-            self.logs.iter().map(|(ix, log)| (ix, log.head, log.settled)).collect();
-        for (log, head, settled) in logs {
-            let from = At { log, seq: 0 };
-            let to = At { log, seq: u64::MAX };
-            let first = self.numbering.undelivered.range(from..=to).next();
-            let now = first.map_or(head, |(at, _)| at.seq - 1);
-            if now > settled {
-                self.logs.edit(log).settled = now;
-            }
-        }
-    }
-
     // Folding.
 
-    fn fold(&mut self, cx: &mut Context, at: At, facts: Facts, bytes: &[u8]) {
+    /// Contents of ephemeral rooms are memory.
+    fn note_bytes(&mut self, cx: &mut Context, len: usize) {
         if self.record.ephemeral {
-            self.bytes += bytes.len();
-            cx.ephemeral_bytes += bytes.len();
+            self.bytes += len;
+            cx.ephemeral_bytes += len;
         }
+    }
+
+    /// `bytes`: the body; `None` if it is sealed and does not open. Then it says nothing and takes no
+    /// number, here as at everybody who has the key: nobody without it can use up numbers.
+    fn fold(&mut self, cx: &mut Context, at: At, facts: Facts, bytes: Option<&[u8]>) {
+        let Some(bytes) = bytes else {
+            cx.faults.void += 1;
+            return;
+        };
         let body = Body::decode(facts.kind, bytes);
+        if facts.kind == DECISION && !self.is_leaders(cx, at, &body) {
+            cx.faults.void += 1;
+            return;
+        }
         if facts.visible {
             self.hold(cx, at, facts, (&body, bytes.len()));
         }
@@ -376,13 +363,16 @@ impl Room {
             Body::Ordered(it) => self.fold_ordered(cx, at, &it),
             Body::EraClaimed(it) => self.fold_claim(cx, at, &it),
             Body::HandedOver(it) => self.fold_handover(cx, at, it),
-            Body::NodeAdmitted(_) | Body::RoomCreated(_) | Body::AgentClaimed(_) => {
+            Body::NodeAdmitted(_) | Body::RoomCreated(_) | Body::AgentClaimed(_) | Body::Key(_) => {
                 if self.is_directory {
                     let log = self.logs.id(at.log);
                     cx.facts.push(Fact { room: self.id, at, log, facts, body });
                 }
             }
-            Body::Chat(said) | Body::Thinking(said) => {
+            Body::Vote(act) => self.fold_vote(cx, at, facts, act),
+            Body::Election(act) => self.fold_election(cx, (place(&self.logs, at), facts), act),
+            Body::Task(act) => self.fold_task(cx, (at, facts), act),
+            Body::Chat(said) | Body::Thinking(said) | Body::Decision(Decision { said, .. }) => {
                 if let Some(id) = said.dedup {
                     let wall_ms = facts.wall_ms;
                     cx.change(Change::Dedup { room: self.id, id, at, wall_ms });
@@ -399,16 +389,22 @@ impl Room {
         if numbers.is_some() {
             cx.change(Change::Foretold { room: self.id, at, numbers: None });
         }
-        let (said, turn) = match body {
-            Body::Chat(said) => (Some(said), said.turn),
-            Body::Thinking(said) => (Some(said), None),
+        let turn = if let Body::Chat(said) = body { said.turn } else { None };
+        let said = match body {
+            Body::Chat(said) | Body::Thinking(said) | Body::Decision(Decision { said, .. }) => {
+                Some(said)
+            }
             Body::Ordered(_)
             | Body::EraClaimed(_)
             | Body::HandedOver(_)
             | Body::NodeAdmitted(_)
             | Body::RoomCreated(_)
             | Body::AgentClaimed(_)
-            | Body::Unknown => (None, None),
+            | Body::Key(_)
+            | Body::Vote(_)
+            | Body::Election(_)
+            | Body::Task(_)
+            | Body::Unknown => None,
         };
         let warm = cx.warm_bytes + len <= WARM_BODY_BYTES_MAX;
         let said: Option<Arc<Said>> = said.filter(|_| warm).map(|it| Arc::new(it.clone()));
@@ -542,11 +538,34 @@ impl Room {
             }
             if let Some(entry) = self.numbering.undelivered.remove(&at) {
                 self.deliver_entry(cx, number, at, entry);
+            } else if let Some(facts) = self.numbering.gone.remove(&at) {
+                self.deliver_gone(cx, number, at, facts);
             }
             self.edit_record().tip = number;
         }
         self.numbering.step(era);
         true
+    }
+
+    /// Nothing more is accepted from this author here.
+    pub(crate) fn is_forked(&self, cx: &Context, author: NodeId) -> bool {
+        cx.forked_in(self.record.seal.as_ref()).any(|it| it == author)
+    }
+
+    /// Who could give its numbers, and close its votes.
+    pub(crate) fn heirs<'a>(&self, cx: &'a Context) -> Heirs<'a> {
+        Heirs { room: self.id, only: cx.followers.have(self.record.seal.as_ref()) }
+    }
+
+    /// Connected peers that have the room.
+    pub(crate) fn peers(&self, cx: &Context) -> Vec<NodeId> {
+        let heirs = self.heirs(cx);
+        cx.up.iter().copied().filter(|it| heirs.has(*it)).collect()
+    }
+
+    /// This node does not have the room, as far as is known.
+    pub(crate) fn is_elsewhere(&self, cx: &Context, node: NodeId) -> bool {
+        cx.followers.is_rostered(node) && !self.heirs(cx).has(node)
     }
 
     /// Not held, though it may still come: of an author that forked nothing does.
@@ -555,7 +574,7 @@ impl Room {
             return false;
         }
         let log = self.logs.get(at.log);
-        at.seq > log.head && !cx.forked.contains(&log.id.author)
+        at.seq > log.head && !self.is_forked(cx, log.id.author)
     }
 
     /// An era of an author that forked, or one that nothing is known of here and that can only be
@@ -563,9 +582,10 @@ impl Room {
     /// all the same, or their logs would be cut for ever.
     fn is_void(&self, cx: &Context, era: Era) -> bool {
         match self.numbering.eras.get(&era) {
-            Some(known) => cx.forked.contains(&known.record.sequencer.author),
+            Some(known) => self.is_forked(cx, known.record.sequencer.author),
             None => era.lane().is_some_and(|lane| {
-                cx.forked.iter().any(|it| cx.lanes.get(it).is_some_and(|it| it.contains(&lane)))
+                let mut forked = cx.forked_in(self.record.seal.as_ref());
+                forked.any(|it| cx.lanes.get(&it).is_some_and(|it| it.contains(&lane)))
             }),
         }
     }
@@ -623,6 +643,9 @@ impl Room {
                 cx.warm_bytes -= entry.body_bytes;
             }
         }
+        self.votes.cut(log, seq);
+        self.elections.forget_log(log, seq);
+        self.tasks.forget_log(log, seq);
         self.deliver(cx);
     }
 
@@ -630,6 +653,7 @@ impl Room {
     pub(crate) fn shut_out(&mut self, cx: &mut Context, author: NodeId) {
         self.pending.forget_author(cx, author);
         self.numbering.end_eras_of(author);
+        self.elections.expel(author);
         cx.active.insert(self.id);
     }
 
@@ -691,31 +715,14 @@ fn count(it: &Ordered) -> u64 {
     it.items.iter().map(|items| u64::from(items.count)).sum()
 }
 
+/// An entry, named for every node alike.
+fn place(logs: &Logs, at: At) -> Place {
+    Place { log: logs.id(at.log), seq: at.seq }
+}
+
 /// No log gets this long: leaves room to add to any log seq that is read.
 const SEQ_MAX: u64 = u64::MAX >> 3;
-/// [`Body::Chat`]'s kind: the one that moves the turn.
-pub(crate) const CHAT: u8 = 1;
 
 fn is_directory(cx: &Context, id: RoomId) -> bool {
     id == RoomId::directory(cx.mesh) || id == RoomId::private_directory(cx.mesh, cx.me)
-}
-
-/// How many of the drafts fit under one seal: at least one.
-fn run_length(drafts: &[Draft]) -> usize {
-    let mut bytes = 0;
-    let fits = drafts.iter().take(RUN_ENTRIES_MAX).take_while(|draft| {
-        bytes += if draft.body.len() > BODY_INLINE_BYTES_MAX { 64 } else { draft.body.len() + 24 };
-        bytes <= RUN_BYTES_MAX
-    });
-    fits.count().max(1)
-}
-
-fn draft_entry(draft: &Draft) -> RunEntry {
-    let body = if draft.body.len() > BODY_INLINE_BYTES_MAX {
-        let (hash, len) = (crate::id::sha256(&[&draft.body]), draft.body.len() as u64);
-        Carried::Apart { hash, len }
-    } else {
-        Carried::Here(draft.body.clone().into())
-    };
-    RunEntry { facts: draft.facts, body }
 }

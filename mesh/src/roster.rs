@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use minicbor::{Decode, Encode};
+use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
     command::Presence,
     entry::{self, RoomCreated},
     id::{AgentId, KeyPrint, LogId, NodeId, RoomId},
     number::Number,
+    sealed::Token,
 };
 
 /// A place of an agent in a room.
@@ -57,12 +58,36 @@ pub struct AgentRecord {
     pub gone: Option<u64>,
 }
 
+/// What is said of an ephemeral room.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum RoomFacts {
+    /// To everybody.
+    #[n(0)]
+    Open(#[n(0)] RoomCreated),
+    /// To those who follow the private rooms of a key.
+    #[n(1)]
+    Sealed {
+        /// Whose it is.
+        #[n(0)]
+        owner: KeyPrint,
+        /// A [`RoomCreated`], sealed as entry 0 of the home log: no log has one.
+        #[n(1)]
+        sealed: ByteVec,
+    },
+}
+
+impl RoomFacts {
+    pub(crate) fn is_sealed(&self) -> bool {
+        matches!(self, RoomFacts::Sealed { .. })
+    }
+}
+
 /// An ephemeral room, as the nodes that have members in it announce it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct EphemeralRoom {
     /// Name, owner and so on.
     #[n(0)]
-    pub facts: RoomCreated,
+    pub facts: RoomFacts,
     /// The log whose author issues its home era.
     #[n(1)]
     pub home: LogId,
@@ -86,6 +111,9 @@ pub enum RosterChange {
     /// For this node it no longer does.
     #[n(3)]
     NoRoom(#[n(0)] RoomId),
+    /// The node follows the private rooms of the key that this token of it is of.
+    #[n(4)]
+    Follows(#[n(0)] Token),
 }
 
 /// What a node says of its agents.

@@ -3,6 +3,8 @@
 //! Of two registrations of one id the later one counts. A node that is not heard takes its agents with
 //! it; their records are kept for a while, so that they can come back anywhere.
 
+mod private;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -12,13 +14,15 @@ use std::{
 use crate::{
     command::AgentView,
     engine::ephemeral_id,
-    id::{AgentId, KeyPrint, MeshId, NodeId, RoomId},
+    entry::RoomCreated,
+    id::{AgentId, KeyPrint, LogId, MeshId, NodeId, RoomId},
     limits::{
         AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
-        EPHEMERAL_ROOMS_MAX, NAME_BYTES_MAX, NODES_MAX, RECONNECT_WITHIN, ROOMS_PER_AGENT_MAX,
-        ROSTER_BYTES_MAX, STAMP_AHEAD_MAX,
+        EPHEMERAL_ROOMS_MAX, KEYS_FOLLOWED_MAX, NAME_BYTES_MAX, NODES_MAX, RECONNECT_WITHIN,
+        ROOMS_PER_AGENT_MAX, ROSTER_BYTES_MAX, SEALED_FACTS_BYTES_MAX, STAMP_AHEAD_MAX,
     },
-    roster::{AgentRecord, EphemeralRoom, RosterChange, RosterNews, What},
+    roster::{AgentRecord, EphemeralRoom, RoomFacts, RosterChange, RosterNews, What},
+    sealed::Token,
     time::Now,
 };
 
@@ -29,6 +33,8 @@ struct NodeRoster {
     version: u64,
     agents: BTreeMap<AgentId, AgentRecord>,
     rooms: BTreeMap<RoomId, EphemeralRoom>,
+    /// Shows whose private rooms it follows; at most [`KEYS_FOLLOWED_MAX`].
+    follows: BTreeSet<Token>,
     alive: bool,
     /// Since when it is silent.
     silent_since: Option<Duration>,
@@ -81,6 +87,10 @@ pub(crate) enum Happened {
     RoomDied {
         room: RoomId,
     },
+    /// A node's roster shows, perhaps for the first time, what it follows.
+    Shows {
+        node: NodeId,
+    },
 }
 
 /// Whether news could be taken in.
@@ -110,11 +120,28 @@ pub(crate) struct Rosters {
     listed: BTreeMap<RoomId, BTreeSet<NodeId>>,
     /// Rooms whose members are nobody else's business.
     pub(crate) local_rooms: BTreeSet<RoomId>,
+    /// Rooms of which only followers have members, and whose they are.
+    sealed_rooms: BTreeMap<RoomId, KeyPrint>,
+    /// Who follows the rooms of each of these keys.
+    followers: BTreeMap<KeyPrint, BTreeSet<NodeId>>,
+    /// What the sealed announcements of ephemeral rooms say that could be opened here.
+    opened: BTreeMap<RoomId, RoomCreated>,
     /// Own changes that were not announced yet.
     news: Vec<RosterChange>,
     happened: Vec<Happened>,
     last_stamp: u64,
 }
+
+/// An ephemeral room, as this node knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ephemeral<'a> {
+    pub(crate) facts: &'a RoomCreated,
+    pub(crate) home: LogId,
+    pub(crate) created_ms: u64,
+}
+
+/// What a [`RosterChange::Follows`] takes encoded.
+const TOKEN_CHANGE_BYTES: usize = 20;
 
 /// Bits of a stamp that count within one microsecond.
 const STAMP_COUNT_BITS: u32 = 8;
@@ -131,6 +158,9 @@ impl Rosters {
             members: BTreeMap::new(),
             listed: BTreeMap::new(),
             local_rooms: BTreeSet::new(),
+            sealed_rooms: BTreeMap::new(),
+            followers: BTreeMap::new(),
+            opened: BTreeMap::new(),
             news: Vec::new(),
             happened: Vec::new(),
             last_stamp: 0,
@@ -229,7 +259,8 @@ impl Rosters {
         let Some(mine) = self.nodes.get(&self.me) else {
             return What::Whole { version: 0, changes: Vec::new() };
         };
-        let mut bytes = 0;
+        let follows = mine.follows.iter().map(|token| RosterChange::Follows(*token));
+        let mut bytes = mine.follows.len() * TOKEN_CHANGE_BYTES;
         let agents = mine.agents.iter().map(|(agent, record)| {
             let mut told = record.clone();
             told.rooms.retain(|room, _| !self.local_rooms.contains(room));
@@ -242,7 +273,8 @@ impl Rosters {
         });
         let shared = mine.rooms.iter().filter(|(id, _)| !self.local_rooms.contains(id));
         let rooms = shared.map(|(id, it)| RosterChange::Room(*id, it.clone()));
-        What::Whole { version: mine.version, changes: agents.chain(rooms).collect() }
+        let changes = follows.chain(agents).chain(rooms).collect();
+        What::Whole { version: mine.version, changes }
     }
 
     /// This node's agents with their seats in rooms that outlive it.
@@ -295,8 +327,14 @@ impl Rosters {
         }
         let roster = self.nodes.entry(news.node).or_default();
         (roster.boot, roster.version) = (news.boot, version);
+        let before =
+            if whole { std::mem::take(&mut roster.follows) } else { roster.follows.clone() };
         for change in changes {
             self.apply_change(now, news.node, change);
+        }
+        let roster = self.nodes.entry(news.node).or_default();
+        if whole || roster.follows != before {
+            self.happened.push(Happened::Shows { node: news.node });
         }
         Taken::Now
     }
@@ -372,6 +410,12 @@ impl Rosters {
             }
             RosterChange::NoAgent(agent) => self.remove(node, &agent),
             RosterChange::Room(..) | RosterChange::NoRoom(_) => self.change_room(node, &change),
+            RosterChange::Follows(token) => {
+                let follows = &mut self.nodes.entry(node).or_default().follows;
+                if follows.len() < KEYS_FOLLOWED_MAX {
+                    follows.insert(token);
+                }
+            }
         }
     }
 
@@ -396,7 +440,7 @@ impl Rosters {
                 roster.rooms.remove(room);
                 *room
             }
-            RosterChange::Agent(..) | RosterChange::NoAgent(_) => return,
+            RosterChange::Agent(..) | RosterChange::NoAgent(_) | RosterChange::Follows(_) => return,
         };
         self.settle_room(node, room);
     }
@@ -406,18 +450,24 @@ impl Rosters {
             self.nodes.get(&node).is_some_and(|it| it.alive && it.rooms.contains_key(&room));
         let by = self.listed.entry(room).or_default();
         let lived = !by.is_empty();
-        if lists {
-            by.insert(node);
+        let is_new = if lists {
+            by.insert(node)
         } else {
             by.remove(&node);
-        }
+            false
+        };
         let lives = !by.is_empty();
         if !lives {
             self.listed.remove(&room);
+            self.opened.remove(&room);
         }
         match (lived, lives) {
             (false, true) => self.happened.push(Happened::RoomLives { room }),
             (true, false) => self.happened.push(Happened::RoomDied { room }),
+            // What was announced so far may be no good.
+            (true, true) if is_new && !self.unopened(room).is_empty() => {
+                self.happened.push(Happened::RoomLives { room });
+            }
             (true, true) | (false, false) => {}
         }
     }
@@ -445,11 +495,13 @@ impl Rosters {
     pub(crate) fn expire(&mut self, now: Duration) {
         let old = |since: Duration| now >= since + RECONNECT_WITHIN;
         let mut gone: Vec<(NodeId, AgentId)> = Vec::new();
-        for (node, roster) in &self.nodes {
+        for (node, roster) in &mut self.nodes {
             let vanished = roster.gone_at.iter().filter(|(_, at)| old(**at));
             gone.extend(vanished.map(|(agent, _)| (*node, agent.clone())));
             if roster.silent_since.is_some_and(old) {
                 gone.extend(roster.agents.keys().map(|agent| (*node, agent.clone())));
+                // Whatever it has then is news, also if it is what it had before.
+                roster.version = 0;
             }
         }
         for (node, agent) in gone {
@@ -476,7 +528,12 @@ impl Rosters {
         let new = best.map(|(node, record)| Effective {
             node,
             registered: record.registered,
-            rooms: record.rooms.iter().map(|(room, seat)| (*room, seat.joined)).collect(),
+            rooms: record
+                .rooms
+                .iter()
+                .filter(|(room, _)| self.may_sit(**room, (node, record.key)))
+                .map(|(room, seat)| (*room, seat.joined))
+                .collect(),
         });
         let (reconnected, presence) = best.map_or((false, None), |(_, record)| {
             (record.reconnected, Some(record.presence.clone()))
@@ -603,14 +660,24 @@ impl Rosters {
         self.effective.values().filter(|it| it.node == node).count()
     }
 
-    /// An ephemeral room that lives, as one of the nodes that list it says.
-    pub(crate) fn ephemeral(&self, room: RoomId) -> Option<&EphemeralRoom> {
+    /// An ephemeral room that lives, as one of the nodes that list it announces it.
+    pub(crate) fn announced(&self, room: RoomId) -> Option<&EphemeralRoom> {
         let node = self.listed.get(&room)?.first()?;
         self.nodes.get(node)?.rooms.get(&room)
     }
 
-    /// All ephemeral rooms that live.
-    pub(crate) fn ephemeral_rooms(&self) -> impl Iterator<Item = &EphemeralRoom> {
+    /// An ephemeral room that lives and that this node may know of.
+    pub(crate) fn ephemeral(&self, room: RoomId) -> Option<Ephemeral<'_>> {
+        let it = self.announced(room)?;
+        let facts = match &it.facts {
+            RoomFacts::Open(facts) => facts,
+            RoomFacts::Sealed { .. } => self.opened.get(&room)?,
+        };
+        Some(Ephemeral { facts, home: it.home, created_ms: it.created_ms })
+    }
+
+    /// All ephemeral rooms that live and that this node may know of.
+    pub(crate) fn ephemeral_rooms(&self) -> impl Iterator<Item = Ephemeral<'_>> {
         self.listed.keys().filter_map(|room| self.ephemeral(*room))
     }
 
@@ -637,6 +704,12 @@ impl Rosters {
     }
 }
 
+/// Name and description are of a length that this node would give them.
+pub(crate) fn facts_fit(facts: &RoomCreated) -> bool {
+    facts.name.len() <= NAME_BYTES_MAX
+        && facts.description.as_ref().is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX)
+}
+
 fn within_limits(mesh: MeshId, change: &RosterChange) -> bool {
     let id = |agent: &AgentId| (1..=AGENT_ID_BYTES_MAX).contains(&agent.len());
     match change {
@@ -655,13 +728,15 @@ fn within_limits(mesh: MeshId, change: &RosterChange) -> bool {
         }
         RosterChange::NoAgent(agent) => id(agent),
         RosterChange::Room(room, it) => {
+            let facts = match &it.facts {
+                RoomFacts::Open(facts) => facts.room == *room && facts_fit(facts),
+                RoomFacts::Sealed { sealed, .. } => sealed.len() <= SEALED_FACTS_BYTES_MAX,
+            };
             // The id follows from whose log is its home: nobody passes one room off as another.
-            it.facts.room == *room
+            facts
                 && it.home.incarnation != 0
-                && *room == ephemeral_id(mesh, it.home)
-                && it.facts.name.len() <= NAME_BYTES_MAX
-                && it.facts.description.as_ref().is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX)
+                && *room == ephemeral_id(mesh, it.home, it.facts.is_sealed())
         }
-        RosterChange::NoRoom(_) => true,
+        RosterChange::NoRoom(_) | RosterChange::Follows(_) => true,
     }
 }

@@ -5,7 +5,7 @@ use minicbor::{Decode, Encode, bytes::ByteVec};
 use thiserror::Error;
 
 use crate::{
-    entry::{Facts, Header, VERSION, encode},
+    entry::{Facts, Gone, Header, VERSION, encode},
     id::{Hash, LogId, MeshId, RoomId, sha256},
     identity::{self, Identity},
     limits::{BODY_BYTES_MAX, BODY_INLINE_BYTES_MAX, RUN_BYTES_MAX, RUN_ENTRIES_MAX},
@@ -27,6 +27,9 @@ pub enum Carried {
         #[n(1)]
         len: u64,
     },
+    /// Dropped by the sender, because it was old. Others may have it: it can be asked for by its place.
+    #[n(2)]
+    Gone(#[n(0)] Gone),
 }
 
 /// One entry of a run.
@@ -118,8 +121,12 @@ impl Run {
                 {
                     return Err(BadRun::Body(*len));
                 }
+                // Nobody drops what rooms are made of.
+                Carried::Gone(it) if !entry.facts.visible || it.len > BODY_BYTES_MAX as u64 => {
+                    return Err(BadRun::Body(it.len));
+                }
                 Carried::Here(body) => bytes += body.len(),
-                Carried::Apart { .. } => {}
+                Carried::Apart { .. } | Carried::Gone(_) => {}
             }
         }
         // One entry may always travel, so what is limited is what was added to the first.
@@ -144,7 +151,7 @@ impl Run {
         for (seq, entry) in (self.first..).zip(&self.entries) {
             let (body_hash, body_len) = match &entry.body {
                 Carried::Here(body) => (sha256(&[body]), body.len() as u64),
-                Carried::Apart { hash, len } => (*hash, *len),
+                Carried::Apart { hash, len } | Carried::Gone(Gone { hash, len }) => (*hash, *len),
             };
             let header = Header {
                 version: VERSION,
@@ -181,12 +188,18 @@ impl Run {
         Certificate { room: self.room, log: self.log, seq: self.last(), hash, seal: self.seal }
     }
 
+    /// Whether some of its bodies were dropped by whoever sent it.
+    #[must_use]
+    pub fn has_gone(&self) -> bool {
+        self.entries.iter().any(|it| matches!(it.body, Carried::Gone(_)))
+    }
+
     /// How many bytes it takes encoded, near enough to plan with: bodies, facts, frame.
     #[must_use]
     pub fn size(&self) -> usize {
         let entry = |it: &RunEntry| match &it.body {
             Carried::Here(body) => body.len() + 24,
-            Carried::Apart { .. } => 64,
+            Carried::Apart { .. } | Carried::Gone(_) => 64,
         };
         self.entries.iter().map(entry).sum::<usize>() + 192
     }
@@ -301,6 +314,28 @@ mod tests {
         check(&|run| {
             run.entries.pop();
         });
+    }
+
+    #[test]
+    fn a_run_verifies_without_its_visible_bodies() {
+        let (run, identity) = run(&[b"a", b"b"]);
+        let whole = run.seal(MESH, &identity);
+        let mut without = whole.run().clone();
+        for (entry, body) in without.entries.iter_mut().zip([b"a", b"b"]) {
+            entry.body = Carried::Gone(Gone { hash: sha256(&[body]), len: 1 });
+        }
+        let verified = without.clone().verify(MESH).expect("the chain and the seal hold");
+        assert_eq!(verified.certificate(), whole.certificate());
+        let gone = |run: &mut Run, it| run.entries[0].body = Carried::Gone(it);
+        let mut another = without.clone();
+        gone(&mut another, Gone { hash: sha256(&[b"c"]), len: 1 });
+        assert_eq!(another.verify(MESH).unwrap_err(), BadRun::Seal);
+        let mut longer = without.clone();
+        gone(&mut longer, Gone { hash: sha256(&[b"a"]), len: 2 });
+        assert_eq!(longer.verify(MESH).unwrap_err(), BadRun::Seal);
+        let mut control = without;
+        control.entries[1].facts.visible = false;
+        assert_eq!(control.verify(MESH).unwrap_err(), BadRun::Body(1));
     }
 
     #[test]

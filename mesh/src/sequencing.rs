@@ -19,6 +19,7 @@ use crate::{
     number::{C_MAX, Era, Number},
     numbering::NextItem,
     room::Room,
+    sealed::NOBODY,
 };
 
 /// Sends that may be repeated, and what became of them.
@@ -98,7 +99,7 @@ pub(crate) enum Post {
     Mine,
     /// This node would, but it has to hear a peer first.
     Waiting,
-    /// This node did, and must not go on in that era.
+    /// Nobody goes on in that era: this node did, and must not; or it never was anybody's.
     Closed,
     /// Another node, which lives.
     Other(NodeId),
@@ -110,8 +111,11 @@ impl Room {
     /// Who issues numbers here now.
     pub(crate) fn post(&self, cx: &Context, live: &Liveness) -> Post {
         let (era, log) = (self.numbering.current(), self.numbering.sequencer());
+        if log.author == NOBODY {
+            return Post::Closed;
+        }
         if log.author != cx.me {
-            let gone = if cx.forked.contains(&log.author) {
+            let gone = if self.is_forked(cx, log.author) || self.is_elsewhere(cx, log.author) {
                 Some(Duration::ZERO)
             } else {
                 live.gone_since(cx.now.mono, log)
@@ -128,17 +132,20 @@ impl Room {
     /// Does what is due: numbers what waits, or sees that somebody does.
     pub(crate) fn advance(&mut self, cx: &mut Context, live: &mut Liveness) {
         self.drain(cx);
-        self.leave_holes(cx, live);
-        if self.numbering.undelivered.is_empty() {
+        self.leave_holes(cx);
+        if self.numbering.undelivered.is_empty() && !self.tasks.is_waiting() {
             return;
         }
         match self.post(cx, live) {
-            Post::Mine => self.number_what_waits(cx),
+            Post::Mine => {
+                self.number_what_waits(cx);
+                self.answer_claims(cx);
+            }
             Post::Waiting => {}
             Post::Closed => self.claim_for_what_waits(cx),
             Post::Other(_) => self.ask(cx, live),
             Post::Gone(node, since) => {
-                if self.has_unnumbered_or_late() {
+                if self.needs_sequencer() {
                     self.take_over(cx, live, (node, since));
                 }
                 self.claim_if_kept_waiting(cx);
@@ -172,9 +179,14 @@ impl Room {
     }
 
     fn claim_for_what_waits(&mut self, cx: &mut Context) {
-        if self.has_unnumbered_or_late() {
+        if self.needs_sequencer() {
             self.claim(cx);
         }
+    }
+
+    /// An entry waits for a number, or a claim for its answer.
+    fn needs_sequencer(&self) -> bool {
+        self.has_unnumbered_or_late() || self.tasks.is_waiting()
     }
 
     /// Opens the next era and numbers there what waits; at most once per [`CLAIM_EVERY`]. `false`:
@@ -186,7 +198,9 @@ impl Room {
         }
         let before = self.numbering.sequencer().author;
         let Some(era) = self.open_era(cx) else { return false };
-        cx.alarm(Alarm::EraOpened { room: self.id, era, before });
+        if before != NOBODY {
+            cx.alarm(Alarm::EraOpened { room: self.id, era, before });
+        }
         let waits = self.what_waits();
         self.issue(cx, waits);
         true
@@ -215,7 +229,7 @@ impl Room {
     }
 
     fn take_over(&mut self, cx: &mut Context, live: &mut Liveness, gone: (NodeId, Duration)) {
-        match live.verdict(cx.now.mono, self.id, gone) {
+        match live.verdict(cx.now.mono, self.heirs(cx), gone) {
             Verdict::Wait => {}
             Verdict::AskPeers => {
                 for peer in live.probe(cx.now.mono, gone.0) {
@@ -234,17 +248,17 @@ impl Room {
         let kept = self.numbering.undelivered.iter().any(|(at, it)| {
             Some(at.log) == mine && it.is_unnumbered() && now >= it.since + NUMBER_WITHIN
         });
-        if kept {
+        if kept || self.tasks.kept_waiting(now, mine) {
             self.claim(cx);
         }
     }
 
     /// Sees to it that what waits here gets numbers: what is late is asked for; an own entry without
-    /// a number has not reached the sequencer, or its number has not come back, so frontiers are
-    /// compared with it.
+    /// a number, or an own claim without an answer, has not reached the sequencer, or that has not come
+    /// back, so frontiers are compared with it.
     fn ask(&mut self, cx: &mut Context, live: &Liveness) {
         let (now, tip, mine) = (cx.now.mono, self.tip(), self.logs.ix(self.mine));
-        let (mut late, mut unnumbered) = (Vec::new(), false);
+        let (mut late, mut unnumbered) = (Vec::new(), self.tasks.ask(now, mine));
         for (at, it) in &mut self.numbering.undelivered {
             // Normally its author sees to it that an entry gets a number; whoever has waited this
             // long knows of none that others do, because its giver forked.
@@ -277,7 +291,7 @@ impl Room {
             let (room, heads) = (self.id, self.logs.heads());
             cx.send(sequencer, Message::Have { room, heads, answer: true });
         } else if unnumbered {
-            self.ask_all(cx, live);
+            self.ask_all(cx);
         }
         self.claim_if_kept_waiting(cx);
     }
@@ -395,7 +409,7 @@ impl Room {
     }
 
     /// Numbers whose content nobody has are left as holes, in the end (rule 2).
-    fn leave_holes(&mut self, cx: &mut Context, live: &Liveness) {
+    fn leave_holes(&mut self, cx: &mut Context) {
         let now = cx.now.mono;
         let busy: Vec<Era> = self.numbering.busy.iter().copied().collect();
         for era in busy {
@@ -406,13 +420,14 @@ impl Room {
             if !self.is_missing(cx, at) {
                 continue;
             }
-            self.ask_all(cx, live);
+            self.ask_all(cx);
+            let peers = self.peers(cx);
             let waited = now.saturating_sub(since);
             // What is missing behind it was missing as long: one wait is enough for all of them.
             let mut next = Some(at);
             while let Some(at) = next.filter(|at| self.is_missing(cx, *at)) {
                 let log = self.logs.id(at.log);
-                let nobody = self.sync.nobody_has(&live.up, since, (log, at.seq));
+                let nobody = self.sync.nobody_has(&peers, since, (log, at.seq));
                 if !(waited >= HOLE_AFTER && nobody || waited >= HOLE_AFTER_SILENCE) {
                     break;
                 }

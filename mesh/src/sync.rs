@@ -10,7 +10,6 @@ use crate::{
     context::Context,
     id::{LogId, NodeId, RoomId},
     limits::{SPANS_MAX, TICK, WANT_TIMEOUT},
-    liveness::Liveness,
     message::{Head, Message, Span},
     room::Room,
 };
@@ -75,14 +74,14 @@ impl Sync {
         }
     }
 
-    /// Every connected peer has said since then that it lacks this entry.
+    /// All of these have said since then that they lack this entry.
     pub(crate) fn nobody_has(
         &self,
-        up: &BTreeSet<NodeId>,
+        peers: &[NodeId],
         since: Duration,
         (log, seq): (LogId, u64),
     ) -> bool {
-        up.iter().all(|peer| {
+        peers.iter().all(|peer| {
             self.views.get(peer).is_some_and(|view| {
                 view.at > since && view.heads.get(&log).is_none_or(|head| *head < seq)
             })
@@ -161,16 +160,17 @@ impl Room {
         self.pump(cx);
     }
 
-    /// Asks every connected peer what it has; at most once per [`WANT_TIMEOUT`].
-    pub(crate) fn ask_all(&mut self, cx: &mut Context, live: &Liveness) {
+    /// Asks every connected peer that has the room what it has of it; at most once per
+    /// [`WANT_TIMEOUT`].
+    pub(crate) fn ask_all(&mut self, cx: &mut Context) {
         let now = cx.now.mono;
         if self.sync.all_asked.is_some_and(|at| now < at + WANT_TIMEOUT) {
             return;
         }
         self.sync.all_asked = Some(now);
-        for peer in &live.up {
+        for peer in self.peers(cx) {
             let heads = self.logs.heads();
-            cx.send(*peer, Message::Have { room: self.id, heads, answer: true });
+            cx.send(peer, Message::Have { room: self.id, heads, answer: true });
         }
     }
 
@@ -180,7 +180,8 @@ impl Room {
         self.pending.expire(cx);
         let asked = self.sync.next_to_ask();
         let has = |head: Head| asked.iter().copied().find(|peer| self.sync.has(*peer, head));
-        for (peer, at) in self.pending.bodies_to_ask((now, &cx.up), has) {
+        let needs = self.needs(cx);
+        for (peer, at) in self.pending.bodies_to_ask((now, &cx.up), needs, has) {
             self.sync.last_asked = Some(peer);
             for at in at.chunks(SPANS_MAX) {
                 cx.send(peer, Message::WantBodies { room: self.id, at: at.to_vec() });
@@ -208,7 +209,7 @@ impl Room {
         let spans = view.heads.iter().filter_map(|(log, seq)| {
             let head = self.logs.head_of(*log);
             let after = self.pending.reaches(*log, head);
-            (*seq > after && !cx.forked.contains(&log.author)).then_some(Span {
+            (*seq > after && !self.is_forked(cx, log.author)).then_some(Span {
                 log: *log,
                 after,
                 upto: *seq,

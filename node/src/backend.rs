@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bridge::{
     Reply,
-    backend::{self, ReadError, Roam, Row, Serves},
+    backend::{self, Kept, ReadError, Roam, Row, Serves},
 };
 use mesh::{
     batch::Fate,
@@ -81,6 +81,10 @@ impl backend::Reads for FromStore {
             unproven: roam.unproven,
             needs_claim: roam.needs_claim,
         })
+    }
+
+    fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError> {
+        self.0.kept(prefix).map_err(ReadError::new)
     }
 
     fn serves(&self, room: RoomId, cursor: Number) -> Result<Serves, ReadError> {

@@ -2,6 +2,7 @@
 
 mod invite;
 mod key;
+mod keys;
 mod status;
 mod up;
 
@@ -33,6 +34,8 @@ enum Command {
     Invite(invite::Invite),
     #[command(subcommand)]
     Key(key::Key),
+    #[command(subcommand)]
+    Keys(keys::Keys),
 }
 
 /// Runs the command line `arguments`, the program's name first.
@@ -50,6 +53,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Status(status) => status.run(),
         Command::Invite(invite) => invite.run(),
         Command::Key(key) => key.run(),
+        Command::Keys(keys) => keys.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -12,8 +12,9 @@ use anyhow::{Context, Result, bail};
 use bridge::{Bridge, config::Auth};
 use mesh::{
     MeshSecret,
+    agenda::NewKey,
     command::{Command, Outcome},
-    id::NodeId,
+    id::{KeyPrint, NodeId, parse_hex},
 };
 use net::{Address, Net};
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,7 @@ use tokio::{
 use crate::{
     files::{ApiKey, DataDir, RunFile, random},
     intake::Counters,
+    keys::{Minted, Wanted},
     limits::{
         CONTROL_ANSWER_BYTES_MAX, CONTROL_CLIENTS_MAX, CONTROL_REQUEST_BYTES_MAX, CONTROL_TIMEOUT,
     },
@@ -38,7 +40,7 @@ use crate::{
 };
 
 /// What an operator wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Request {
     /// → [`Answer::Status`]
@@ -47,6 +49,12 @@ pub(crate) enum Request {
     Invite,
     /// Read the key file again. → [`Answer::Done`]
     ReloadKey,
+    /// → [`Answer::Done`], when it is durable.
+    MintKey(Wanted),
+    /// → [`Answer::Keys`]
+    ListKeys,
+    /// → [`Answer::Done`], when it is durable.
+    RevokeKey { fingerprint: String },
 }
 
 /// What the node says to it.
@@ -55,6 +63,7 @@ pub(crate) enum Request {
 pub(crate) enum Answer {
     Status(Box<Report>),
     Ticket(String),
+    Keys(Vec<Minted>),
     Done,
     Error(String),
 }
@@ -134,6 +143,27 @@ impl Control {
             Request::Invite => Answer::Ticket(self.ticket().to_text()),
             Request::ReloadKey => {
                 self.reload_key()?;
+                self.bridge.check_webhooks().await;
+                Answer::Done
+            }
+            Request::MintKey(wanted) => {
+                let key = fingerprint(&wanted.fingerprint)?;
+                let Wanted { tier, label, local, .. } = wanted;
+                let new = NewKey { key, tier: tier.into(), label, local };
+                self.engine(Command::MintKey(new)).await?;
+                tracing::info!(%key, local, "a key was minted");
+                Answer::Done
+            }
+            Request::ListKeys => {
+                let Outcome::Keys(keys) = self.engine(Command::ListKeys).await? else {
+                    bail!("the engine answers something else; this is a bug");
+                };
+                Answer::Keys(keys.into_iter().map(Minted::from).collect())
+            }
+            Request::RevokeKey { fingerprint: text } => {
+                let key = fingerprint(&text)?;
+                self.engine(Command::RevokeKey { key }).await?;
+                tracing::info!(%key, "a key was revoked");
                 Answer::Done
             }
         })
@@ -145,11 +175,16 @@ impl Control {
         Ticket::new(self.mesh.clone(), self.me, reachable(addresses.collect()))
     }
 
-    async fn report(&self) -> Result<Report> {
+    async fn engine(&self, command: Command) -> Result<Outcome> {
         let (asker, answer) = oneshot::channel();
-        self.queue.ask(Command::Status, Asker::Operator(asker));
-        let Ok(Ok(Outcome::Status(status))) = answer.await else {
-            bail!("the node is too busy to answer; try again");
+        self.queue.ask(command, Asker::Operator(asker));
+        let answer = answer.await.context("the node is too busy to answer; try again")?;
+        Ok(answer?)
+    }
+
+    async fn report(&self) -> Result<Report> {
+        let Outcome::Status(status) = self.engine(Command::Status).await? else {
+            bail!("the engine answers something else; this is a bug");
         };
         let count =
             |it: &std::sync::atomic::AtomicU64| it.load(std::sync::atomic::Ordering::Relaxed);
@@ -172,6 +207,10 @@ impl Control {
         tracing::info!("the key was rotated");
         Ok(())
     }
+}
+
+fn fingerprint(text: &str) -> Result<KeyPrint> {
+    parse_hex(text).map(KeyPrint).context("a fingerprint has 32 hex digits")
 }
 
 /// Addresses for a ticket: those of this machine alone only if there are no others.

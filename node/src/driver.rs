@@ -218,6 +218,18 @@ fn warn(alarm: &Alarm) {
             "two nodes drew the same lane of numbers: node {} draws again",
             node.short()
         ),
+        Alarm::DroppedThoughOpen { room, by, node } => tracing::warn!(
+            %room,
+            "node {} left node {}'s agents out of an election, though that had opened its nonce: \
+             the network is slow, or it would not have them",
+            by.short(), node.short()
+        ),
+        Alarm::ClockJumped { ahead, by } => tracing::warn!(
+            hours = by.as_secs() / 3_600,
+            "the clock has jumped {} since this node started: nothing old is dropped any more; \
+             set the clock right, or restart the node if it is right now",
+            if *ahead { "ahead" } else { "back" }
+        ),
         Alarm::Exhausted { room } => {
             tracing::warn!(%room, "a room's numbers are used up: it takes no more messages");
         }

@@ -44,6 +44,21 @@ impl DataDir {
         Ok(DataDir(path.canonicalize().with_context(hint)?))
     }
 
+    /// Closes to everybody else what is in it: the store holds keys of private rooms, and may be from a
+    /// version, or a backup, that left it open.
+    pub(crate) fn tighten(&self) -> Result<()> {
+        let hint = || format!("--data-dir {}", self.0.display());
+        for entry in fs::read_dir(&self.0).with_context(hint)? {
+            let file = entry.with_context(hint)?.path();
+            let kept = fs::symlink_metadata(&file).with_context(hint)?;
+            if kept.is_file() && kept.permissions().mode() & 0o077 != 0 {
+                let closed = fs::Permissions::from_mode(0o600);
+                fs::set_permissions(&file, closed).with_context(hint)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The directory at `path`, if there is one.
     pub(crate) fn existing(path: &Path) -> Result<DataDir> {
         if !path.is_dir() {
@@ -68,12 +83,19 @@ impl DataDir {
         let file = self.file("node.key");
         let Some(text) = read_secret(&file)? else { return Ok(None) };
         let seed = parse_hex(text.trim()).map(Zeroizing::new);
-        seed.map(Some).with_context(|| damaged(&file, "64 hex digits"))
+        seed.map(Some).with_context(|| self.damaged("node.key", "64 hex digits"))
     }
 
     pub(crate) fn write_node_seed(&self, seed: &[u8; 32]) -> Result<()> {
         let text = Zeroizing::new(format!("{}\n", &*hex(seed)));
         replace(&self.file("node.key"), text.as_bytes())
+    }
+
+    fn damaged(&self, file: &str, what: &str) -> String {
+        let dir = self.0.display();
+        format!(
+            "--data-dir {dir}: {file} does not hold {what}: restore it from a backup, or start with another --data-dir"
+        )
     }
 
     /// The mesh that the node is in; `None` if it is in none yet.
@@ -85,7 +107,7 @@ impl DataDir {
             let secret = Zeroizing::new(parse_hex(secret)?);
             Some(MeshSecret::new(*secret, NodeId(parse_hex(founder)?)))
         };
-        mesh().map(Some).with_context(|| damaged(&file, "two numbers of 64 hex digits"))
+        mesh().map(Some).with_context(|| self.damaged("mesh.key", "two numbers of 64 hex digits"))
     }
 
     /// Puts the node into `mesh`. The key of the one that it was in stays as `mesh.key.before`.
@@ -157,7 +179,7 @@ pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// A node's API key: 64 hex digits and a newline.
+/// An API key: 64 hex digits. In a file, a newline after them.
 #[derive(Clone)]
 pub(crate) struct ApiKey(Zeroizing<String>);
 
@@ -183,22 +205,21 @@ impl ApiKey {
                 file.display()
             );
         }
-        let mode = fs::metadata(file).with_context(flag)?.permissions().mode();
-        if mode & 0o077 != 0 {
-            tracing::warn!(
-                "others can read the key file {}: chmod 600 it, then `clawmeshd key rotate`",
-                file.display()
-            );
-        }
+        warn_if_open(file, "chmod 600 it, then `clawmeshd key rotate`").with_context(flag)?;
         Ok(Some(ApiKey(Zeroizing::new(key.to_owned()))))
+    }
+
+    /// A new key.
+    pub(crate) fn draw() -> Result<ApiKey> {
+        let mut bytes = Zeroizing::new([0; 32]);
+        random(bytes.as_mut())?;
+        Ok(ApiKey(hex(&bytes)))
     }
 
     /// A new key, in `file` when this returns.
     pub(crate) fn make(file: &Path) -> Result<ApiKey> {
         let flag = || format!("--key-file {}", file.display());
-        let mut bytes = Zeroizing::new([0; 32]);
-        random(bytes.as_mut())?;
-        let key = ApiKey(hex(&bytes));
+        let key = ApiKey::draw()?;
         if let Some(dir) = file.parent() {
             make_private_dir(dir).with_context(flag)?;
         }
@@ -206,6 +227,26 @@ impl ApiKey {
         replace(file, line.as_bytes()).with_context(flag)?;
         Ok(key)
     }
+}
+
+/// The operator's secret for keys over HTTP, in a file of the operator's making.
+pub(crate) fn admin_secret(file: &Path) -> Result<Zeroizing<String>> {
+    let flag = || format!("--admin-secret-file {}", file.display());
+    let text = read_secret(file).with_context(flag)?;
+    let secret = text.as_deref().map_or("", |text| text.trim());
+    if secret.is_empty() || secret.len() > bridge::limits::KEY_BYTES_MAX {
+        let max = bridge::limits::KEY_BYTES_MAX;
+        bail!("{}: write a secret of 1 to {max} bytes into it", flag());
+    }
+    warn_if_open(file, "chmod 600 it, and change the secret").with_context(flag)?;
+    Ok(Zeroizing::new(secret.to_owned()))
+}
+
+fn warn_if_open(file: &Path, advice: &str) -> io::Result<()> {
+    if fs::metadata(file)?.permissions().mode() & 0o077 != 0 {
+        tracing::warn!("others can read the secret in {}: {advice}", file.display());
+    }
+    Ok(())
 }
 
 /// Fills `bytes` from the system's randomness.
@@ -223,10 +264,6 @@ fn hex(bytes: &[u8; 32]) -> Zeroizing<String> {
         text.push(digit(*byte));
     }
     text
-}
-
-fn damaged(file: &Path, what: &str) -> String {
-    format!("{} does not hold {what}: restore it from a backup", file.display())
 }
 
 fn read_secret(file: &Path) -> Result<Option<Zeroizing<String>>> {
@@ -297,6 +334,29 @@ mod tests {
     }
 
     #[test]
+    fn what_was_open_is_closed() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = DataDir::prepare(temp.path()).unwrap();
+        let file = dir.file("clawmesh.redb");
+        fs::write(&file, "x").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        dir.tighten().unwrap();
+        assert_eq!(mode(&file), 0o600);
+    }
+
+    #[test]
+    fn an_admin_secret_is_what_the_file_says() {
+        let temp = tempfile::tempdir().unwrap();
+        let file = temp.path().join("secret");
+        let refused = || format!("{:#}", admin_secret(&file).unwrap_err());
+        assert!(refused().starts_with("--admin-secret-file "), "{}", refused());
+        fs::write(&file, " \n").unwrap();
+        assert!(refused().starts_with("--admin-secret-file "), "{}", refused());
+        fs::write(&file, "hush\n").unwrap();
+        assert_eq!(&*admin_secret(&file).unwrap(), "hush");
+    }
+
+    #[test]
     fn the_key_of_the_mesh_before_is_kept() {
         let temp = tempfile::tempdir().unwrap();
         let dir = DataDir::prepare(temp.path()).unwrap();
@@ -313,7 +373,12 @@ mod tests {
         let dir = DataDir::prepare(temp.path()).unwrap();
         fs::write(dir.file("mesh.key"), "what").unwrap();
         let error = format!("{:#}", dir.mesh().unwrap_err());
+        assert!(error.starts_with("--data-dir "), "{error}");
         assert!(error.contains("mesh.key does not hold"), "{error}");
+        fs::write(dir.file("node.key"), "what").unwrap();
+        let error = format!("{:#}", dir.node_seed().unwrap_err());
+        assert!(error.starts_with("--data-dir "), "{error}");
+        assert!(error.contains("node.key does not hold"), "{error}");
         fs::write(dir.file("peers.json"), "{").unwrap();
         assert!(dir.peers().is_empty());
     }

@@ -5,7 +5,7 @@
 //!
 //! In reading order: [`settings`], `files`, [`ticket`], `membership` (which mesh); `driver` (the
 //! engine's thread) with `queue` and `clock`; to peers `outgoing` and `beacon`, from them `intake` and
-//! `remembered`; to clients `backend` and `listen`; to operators `control` and [`report`]; [`start`]
+//! `remembered`; to clients `backend` and `listen`; to operators `control`, [`report`] and `keys`; [`start`]
 //! puts it together; `commands` is the command line.
 
 mod backend;
@@ -16,6 +16,7 @@ mod control;
 mod driver;
 mod files;
 mod intake;
+mod keys;
 pub mod limits;
 mod listen;
 mod membership;

@@ -54,10 +54,10 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
     let record = summary.node.clone();
     if let Some(record) = &record {
         if new {
-            bail!("node.key is missing from {}: restore it from a backup", dir.path().display());
+            bail!(missing(dir, "node.key"));
         }
         if record.mesh != id && !kept && tickets.is_empty() {
-            bail!("mesh.key is missing from {}: restore it from a backup", dir.path().display());
+            bail!(missing(dir, "mesh.key"));
         }
         if record.mesh != id && record.had_peer {
             bail!("this node already belongs to another mesh; use another --data-dir");
@@ -75,6 +75,13 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
         summary = store.summary(me, Some(id))?;
     }
     Ok(Member { seed, identity, mesh: target, summary, peers })
+}
+
+fn missing(dir: &DataDir, file: &str) -> String {
+    let dir = dir.path().display();
+    format!(
+        "--data-dir {dir}: {file} is missing: restore it from a backup, or start with another --data-dir"
+    )
 }
 
 /// How the rooms of the meshes that the node was in before are listed.
@@ -250,7 +257,8 @@ mod tests {
             let (path, kept) = (temp.path().join(file), temp.path().join(keep));
             std::fs::rename(&path, &kept).unwrap();
             let error = enter(&dir, &mut store, &[]).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("{file} is missing")), "{error}");
+            assert!(error.starts_with("--data-dir "), "{error}");
+            assert!(error.contains(&format!(": {file} is missing")), "{error}");
             assert!(!path.exists());
             std::fs::rename(&kept, &path).unwrap();
         }

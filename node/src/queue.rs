@@ -211,7 +211,26 @@ fn command_bytes(command: &Command) -> usize {
         Command::SetPresence { presence, .. } => presence.detail.as_ref().map_or(0, String::len),
         Command::Detach { seen, .. } => seen.len() * size_of::<(u128, u64)>(),
         Command::Roam { entries, .. } => entries.len() * size_of::<mesh::id::At>(),
-        Command::Join { .. }
+        Command::CreateVote { vote, .. } => {
+            let options: usize = vote.options.iter().map(String::len).sum();
+            vote.title.len() + vote.description.as_ref().map_or(0, String::len) + options
+        }
+        Command::AssignTask { task, .. } => {
+            task.title.len() + task.description.as_ref().map_or(0, String::len)
+        }
+        Command::UpdateTask { update, .. } => update.note.as_ref().map_or(0, String::len),
+        Command::Keep { name, value } => name.len() + value.as_ref().map_or(0, Vec::len),
+        Command::CastVote { .. }
+        | Command::GetVote { .. }
+        | Command::ListVotes { .. }
+        | Command::ElectLeader { .. }
+        | Command::Decline { .. }
+        | Command::ListTasks { .. }
+        | Command::MintKey(_)
+        | Command::RevokeKey { .. }
+        | Command::ListKeys
+        | Command::CheckKey { .. }
+        | Command::Join { .. }
         | Command::Leave { .. }
         | Command::SetTyping { .. }
         | Command::ListRooms { .. }

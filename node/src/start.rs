@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle, time::D
 use anyhow::{Context, Result};
 use bridge::{
     Bridge, Hub,
-    config::{Auth as BridgeAuth, NodeKey},
+    config::{AdminSecret, Auth as BridgeAuth, NodeKey, Signup as BridgeSignup},
 };
 use mesh::{
     Engine,
@@ -27,7 +27,7 @@ use crate::{
     clock::Clock,
     control::{self, Control},
     driver::{Driver, End, Ending, TOPICS},
-    files::{ApiKey, DataDir, RunFile, random},
+    files::{ApiKey, DataDir, RunFile, admin_secret, random},
     intake::{Counters, Intake},
     limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, NODE_NAME_BYTES_MAX, REMEMBER_QUEUE},
     listen::{self, SocketFile},
@@ -36,7 +36,7 @@ use crate::{
     queue::{Asker, Queue},
     remembered::Remembered,
     report::Ready,
-    settings::{Auth, Settings},
+    settings::{Auth, Settings, Signup},
 };
 
 /// A node that serves. Dropped without [`Running::stop`], it ends as if it had crashed, as soon as
@@ -82,7 +82,9 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let dir = DataDir::prepare(&settings.data_dir)?;
     // First of all: whoever has the store is the only one here.
     let mut store = Store::open(dir.path()).context("--data-dir")?;
+    dir.tighten()?;
     let (auth, key_file) = auth(&settings.auth)?;
+    let signup = signup(&settings.signup)?;
     let doors = Doors::open(&settings, &dir).await?;
     let mut member = membership::enter(&dir, &mut store, &settings.join)?;
     let (net, inbox) = network(&settings, &member).await?;
@@ -95,11 +97,14 @@ pub async fn start(settings: Settings) -> Result<Running> {
     config.takeover_after = settings.takeover_after;
     config.seed = draw()?;
     config.archive = membership::archive(&store, me, mesh, &name)?;
+    config.tiers = settings.limits.tiers;
+    config.retention = settings.limits.retention;
     let summary = std::mem::take(&mut member.summary);
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
     let parts = Parts { dir, key_file, clock, name, member, net };
-    parts.assemble((engine, store), inbox, doors, auth).await
+    let config = bridge_config(settings, RoomId::lobby(mesh), auth, signup);
+    parts.assemble((engine, store), inbox, doors, config).await
 }
 
 /// What the threads and tasks are made of.
@@ -118,7 +123,7 @@ impl Parts {
         (engine, store): (Engine, Store),
         inbox: Inbox,
         doors: Doors,
-        auth: BridgeAuth,
+        config: bridge::Config,
     ) -> Result<Running> {
         let Parts { dir, key_file, clock, name, member, net } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
@@ -127,7 +132,7 @@ impl Parts {
         let pulse = Arc::new(PulseCell::default());
         let connected = Arc::new(Connected::default());
         let counters = Arc::new(Counters::default());
-        let (hub, bridge) = bridge(RoomId::lobby(mesh), &reader, &queue, auth);
+        let (hub, bridge) = bridge(config, &reader, &queue);
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
 
@@ -171,7 +176,7 @@ impl Parts {
             counters,
             key_file: key_file.clone(),
         });
-        first_turn(&queue).await?;
+        first_turn(&queue, &bridge).await?;
 
         let ready = ready(&dir, &control, &doors);
         publish_addresses(&dir, &doors, &ready, key_file.clone())?;
@@ -220,6 +225,7 @@ impl Running {
     /// If the node failed meanwhile.
     pub async fn stop(mut self) -> Result<()> {
         self.bridge.set_ready(false);
+        self.bridge.close_webhooks().await;
         self.queue.ask(Command::Stop, Asker::Nobody);
         let end = timeout(HAND_OVER_WITHIN, self.end.recv()).await;
         if end.is_err() {
@@ -311,15 +317,36 @@ fn auth(auth: &Auth) -> Result<(BridgeAuth, Option<PathBuf>)> {
     }
 }
 
-fn bridge(
+/// Who may have a key made over HTTP.
+fn signup(signup: &Signup) -> Result<BridgeSignup> {
+    Ok(match signup {
+        Signup::Off => BridgeSignup::Off,
+        Signup::Open => BridgeSignup::Open,
+        Signup::Admin(file) => BridgeSignup::Admin(AdminSecret::new(&admin_secret(file)?)),
+    })
+}
+
+fn bridge_config(
+    settings: Settings,
     lobby: RoomId,
-    reader: &Reader,
-    queue: &Arc<Queue>,
     auth: BridgeAuth,
-) -> (Arc<Hub>, Bridge) {
-    let hub = Arc::new(Hub::new(lobby, Arc::new(FromStore(reader.clone()))));
+    signup: BridgeSignup,
+) -> bridge::Config {
+    bridge::Config {
+        quotas: settings.limits.quotas,
+        signup,
+        origins: settings.http_origins,
+        hosts: settings.http_hosts,
+        trusted_proxies: settings.trusted_proxies,
+        allow_private_webhooks: settings.allow_private_webhooks,
+        ..bridge::Config::new(lobby, auth)
+    }
+}
+
+fn bridge(config: bridge::Config, reader: &Reader, queue: &Arc<Queue>) -> (Arc<Hub>, Bridge) {
+    let hub = Arc::new(Hub::new(config.lobby, Arc::new(FromStore(reader.clone()))));
     let to_engine = Arc::new(ToEngine(queue.clone()));
-    let bridge = Bridge::new(bridge::Config::new(lobby, auth), hub.clone(), to_engine);
+    let bridge = Bridge::new(config, hub.clone(), to_engine);
     (hub, bridge)
 }
 
@@ -370,12 +397,13 @@ fn draw() -> Result<u64> {
     Ok(u64::from_be_bytes(seed))
 }
 
-/// Until the engine has told of all rooms: nobody is let in before.
-async fn first_turn(queue: &Queue) -> Result<()> {
+/// Until the engine has told of all rooms, and webhooks know where they were: nobody is let in before.
+async fn first_turn(queue: &Queue, bridge: &Bridge) -> Result<()> {
     let (asker, answer) = oneshot::channel();
     queue.ask(Command::Status, Asker::Operator(asker));
     // However it answers, its first turn has been performed.
-    answer.await.map(drop).context("the engine did not start")
+    answer.await.map(drop).context("the engine did not start")?;
+    bridge.open_webhooks().await.context("--data-dir")
 }
 
 fn ready(dir: &DataDir, control: &Control, doors: &Doors) -> Ready {

@@ -89,6 +89,8 @@ pub struct Options {
     pub key_file: Option<PathBuf>,
     /// Invitations.
     pub join: Vec<String>,
+    /// Further flags of `clawmeshd up`.
+    pub flags: Vec<String>,
     /// Who gets a Ctrl-C at this terminal.
     pub terminal: Terminal,
 }
@@ -265,6 +267,7 @@ impl Options {
         for ticket in &self.join {
             command.args(["--join", ticket]);
         }
+        command.args(&self.flags);
         // What the user set for a daemon of their own is not for these.
         let foreign = |name: &OsStr| name.to_string_lossy().starts_with("CLAWMESH_");
         for (name, _) in std::env::vars_os().filter(|(name, _)| foreign(name)) {
@@ -330,6 +333,8 @@ pub struct Plan {
     pub auth: Auth,
     /// Where data is kept, and stays; `None`: where it vanishes with the mesh.
     pub keep: Option<PathBuf>,
+    /// Further flags of `clawmeshd up`, for all of them.
+    pub flags: Vec<String>,
     /// Who gets a Ctrl-C at this terminal.
     pub terminal: Terminal,
 }
@@ -396,6 +401,7 @@ impl Mesh {
             name: name.to_owned(),
             key_file: key_file.clone(),
             join: join.into_iter().collect(),
+            flags: self.plan.flags.clone(),
             terminal: self.plan.terminal,
         })
         .await?;

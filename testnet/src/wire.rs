@@ -296,17 +296,31 @@ impl Agent {
 ///
 /// The node does not answer, or not in HTTP.
 pub async fn get(address: &str, path: &str) -> Result<(u16, Value)> {
+    http(address, &format!("GET {path}"), "").await
+}
+
+/// What a node answers to `POST path` with a JSON document.
+///
+/// # Errors
+///
+/// As [`get`].
+pub async fn post(address: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
+    http(address, &format!("POST {path}"), &body.to_string()).await
+}
+
+async fn http(address: &str, what: &str, body: &str) -> Result<(u16, Value)> {
+    let head = format!("host: {address}\r\nconnection: close\r\ncontent-length: {}", body.len());
+    let request =
+        format!("{what} HTTP/1.1\r\n{head}\r\ncontent-type: application/json\r\n\r\n{body}");
     let asked = async {
         let mut stream = TcpStream::connect(address).await?;
-        let request =
-            format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;
         io::Result::Ok(answer)
     };
     let answer = timeout(REPLY_WITHIN, asked).await;
-    let answer = answer.map_err(|_| silent(&format!("answer to GET {path}"), REPLY_WITHIN))??;
+    let answer = answer.map_err(|_| silent(&format!("answer to {what}"), REPLY_WITHIN))??;
     let answer = String::from_utf8_lossy(&answer);
     let bad = || io::Error::new(io::ErrorKind::InvalidData, "an answer that is not HTTP");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(bad)?;

@@ -69,6 +69,8 @@ impl Summary {
                 total.refused += report.refused;
                 total.moves += report.moves;
                 total.repeats += report.repeats;
+                total.votes += report.votes;
+                total.ballots += report.ballots;
             }
             Err(failure) => self.failures.push(failure),
         }

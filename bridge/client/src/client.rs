@@ -16,6 +16,7 @@ use crate::error::{CallError, ConnectError};
 use crate::events::Events;
 use crate::limits::ORDERS_QUEUED_MAX;
 use crate::options::Options;
+use crate::secrets::Secrets;
 
 /// A registered agent. Clones share the connection, which ends with the last of them.
 #[derive(Debug, Clone)]
@@ -30,6 +31,7 @@ struct Shared {
     name: String,
     call_timeout: std::time::Duration,
     calls: AtomicU64,
+    secrets: Secrets,
 }
 
 impl Client {
@@ -40,13 +42,13 @@ impl Client {
     /// [`ConnectError`] of the last address tried.
     pub async fn connect(options: Options) -> Result<(Self, Events), ConnectError> {
         let call_timeout = options.policy.call_timeout;
-        let name = options.name.clone();
+        let (name, secrets) = (options.name.clone(), options.secrets.clone());
         let (events, queue) = Events::new();
         let (orders, taken) = mpsc::channel(ORDERS_QUEUED_MAX);
         let mut driver = Driver::new(options, taken, queue);
         let (link, agent_id) = driver.connect().await?;
         tokio::spawn(driver.run(link));
-        let shared = Shared { agent_id, name, call_timeout, calls: AtomicU64::new(0) };
+        let shared = Shared { agent_id, name, call_timeout, calls: AtomicU64::new(0), secrets };
         Ok((Self { orders, shared: Arc::new(shared) }, events))
     }
 
@@ -60,18 +62,29 @@ impl Client {
         &self.shared.name
     }
 
+    /// What content is encrypted with; rooms may get their secrets at any time.
+    pub fn secrets(&self) -> &Secrets {
+        &self.shared.secrets
+    }
+
     /// Asks the node and waits for the answer, across reconnects.
     ///
     /// A call whose connection is lost before the answer is repeated on the next one if that does
-    /// no harm. `send_message` and `thinking` are: they get a dedup id unless they have one, so
+    /// no harm. `send_message`, `thinking` and `decision` are: they get a dedup id unless they have one, so
     /// that a mesh node stores them once. Rooms joined and left through here are what the
-    /// client joins again.
+    /// client joins again. Where a secret applies, content is encrypted before it is sent, once for
+    /// all repeats, and the messages of the answer are decrypted.
     ///
     /// # Errors
     /// [`CallError::Refused`] is the node's answer; of the others only [`CallError::TooLarge`],
-    /// [`CallError::Closed`] and [`CallError::NoRandomness`] say that nothing was done.
-    pub async fn call<C: Command>(&self, command: C) -> Result<C::Reply, CallError> {
-        let request = with_dedup(command.into())?;
+    /// [`CallError::TooLong`], [`CallError::Closed`] and [`CallError::NoRandomness`] say that nothing
+    /// was done.
+    pub async fn call<C>(&self, command: C) -> Result<C::Reply, CallError>
+    where
+        C: Command<Reply: 'static>,
+    {
+        let mut request = with_dedup(command.into())?;
+        self.shared.secrets.seal(&mut request)?;
         let deadline = Instant::now() + self.shared.call_timeout;
         loop {
             let outcome = match timeout_at(deadline, self.once(&request)).await {
@@ -83,7 +96,11 @@ impl Client {
                     let ErrorBody { code, message } = frame.body()?;
                     return Err(CallError::Refused { code, message });
                 }
-                Ok(frame) => return Ok(frame.body()?),
+                Ok(frame) => {
+                    let mut reply = frame.body()?;
+                    self.shared.secrets.open_reply(&mut reply);
+                    return Ok(reply);
+                }
                 Err(CallError::Lost) if repeats_without_harm(&request) => {}
                 Err(error) => return Err(error),
             }
@@ -117,9 +134,26 @@ fn repeats_without_harm(request: &Request) -> bool {
         | Request::ListAgents(_)
         | Request::RoomInfo(_)
         | Request::SetTyping(_)
-        | Request::SetPresence(_) => true,
-        // The repeat would be refused although the first one succeeded.
-        Request::Register(_) | Request::CreateRoom(_) | Request::LeaveRoom(_) => false,
+        | Request::SetPresence(_)
+        | Request::GetVoteStatus(_)
+        | Request::ListVotes(_)
+        | Request::Decision(_)
+        | Request::ListTasks(_)
+        | Request::ListSubscriptions(_)
+        | Request::EnableSubscription(_) => true,
+        // The repeat would be refused although the first one succeeded, or would come to two of
+        // what was to be one, or would undo what others did in between.
+        Request::Register(_)
+        | Request::CreateRoom(_)
+        | Request::LeaveRoom(_)
+        | Request::CreateVote(_)
+        | Request::CastVote(_)
+        | Request::ElectLeader(_)
+        | Request::DeclineElection(_)
+        | Request::AssignTask(_)
+        | Request::UpdateTask(_)
+        | Request::Subscribe(_)
+        | Request::Unsubscribe(_) => false,
     }
 }
 
@@ -127,6 +161,7 @@ fn with_dedup(mut request: Request) -> Result<Request, CallError> {
     let mesh = match &mut request {
         Request::SendMessage(it) => &mut it.mesh,
         Request::Thinking(it) => &mut it.mesh,
+        Request::Decision(it) => &mut it.mesh,
         Request::Register(_)
         | Request::Ping(_)
         | Request::Pong(_)
@@ -139,7 +174,20 @@ fn with_dedup(mut request: Request) -> Result<Request, CallError> {
         | Request::ListAgents(_)
         | Request::RoomInfo(_)
         | Request::SetTyping(_)
-        | Request::SetPresence(_) => return Ok(request),
+        | Request::SetPresence(_)
+        | Request::CreateVote(_)
+        | Request::CastVote(_)
+        | Request::GetVoteStatus(_)
+        | Request::ListVotes(_)
+        | Request::ElectLeader(_)
+        | Request::DeclineElection(_)
+        | Request::AssignTask(_)
+        | Request::UpdateTask(_)
+        | Request::ListTasks(_)
+        | Request::Subscribe(_)
+        | Request::Unsubscribe(_)
+        | Request::ListSubscriptions(_)
+        | Request::EnableSubscription(_) => return Ok(request),
     };
     let options = mesh.get_or_insert_with(SendOptions::default);
     if options.dedup.is_none() {

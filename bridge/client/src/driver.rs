@@ -50,7 +50,21 @@ impl Membership {
             | Request::ListAgents(_)
             | Request::RoomInfo(_)
             | Request::SetTyping(_)
-            | Request::SetPresence(_) => None,
+            | Request::SetPresence(_)
+            | Request::CreateVote(_)
+            | Request::CastVote(_)
+            | Request::GetVoteStatus(_)
+            | Request::ListVotes(_)
+            | Request::ElectLeader(_)
+            | Request::DeclineElection(_)
+            | Request::Decision(_)
+            | Request::AssignTask(_)
+            | Request::UpdateTask(_)
+            | Request::ListTasks(_)
+            | Request::Subscribe(_)
+            | Request::Unsubscribe(_)
+            | Request::ListSubscriptions(_)
+            | Request::EnableSubscription(_) => None,
         }
     }
 }
@@ -329,7 +343,10 @@ impl Driver {
                 // A full outbox has bytes under way, and any byte tells the node that we live.
                 let _ = outbox.try_send(encode_request(&pong, None, frame.id.as_deref()));
             }
-            Ok(Some(event)) => self.queue.push(Event::Pushed(event), bytes),
+            Ok(Some(mut event)) => {
+                self.options.secrets.open_event(&mut event);
+                self.queue.push(Event::Pushed(event), bytes);
+            }
             // Types of later versions, errors about nothing we asked, pongs to our probes.
             Ok(None) => {}
             // Reconnecting would not make it readable; a reader that pages finds out what it was.

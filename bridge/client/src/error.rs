@@ -6,6 +6,7 @@ use protocol::code::Code;
 use protocol::frame::FrameError;
 
 use crate::address::Address;
+use crate::sealing::TooLong;
 
 /// Connecting and registering failed.
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +120,10 @@ pub enum CallError {
     /// The answer does not have the shape it should.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// The system gave no random bytes for a dedup id.
+    /// The content cannot be encrypted.
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+    /// The system gave no random bytes for a dedup id or a nonce.
     #[error("the system gives no random numbers")]
     NoRandomness,
 }

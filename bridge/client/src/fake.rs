@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::address::Address;
 use crate::options::{Options, Policy};
+use crate::secrets::Secrets;
 
 /// Nothing in these tests takes long; what does is a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -98,6 +99,7 @@ pub(crate) fn options(addresses: Vec<Address>) -> Options {
         name: "alice".into(),
         agent_id: None,
         capabilities: vec![],
+        secrets: Secrets::default(),
         policy: Policy {
             retry_first: Duration::from_millis(1),
             retry_max: Duration::from_millis(20),

@@ -9,8 +9,10 @@
 //! happened to the connection in between. [`events::Events`] may drop when nobody reads it, and then
 //! says so: replies and heartbeats never wait for a reader of events.
 //!
-//! In reading order: [`address`], [`options`], [`client`], [`events`], [`messages`], [`error`],
-//! [`limits`]; inside, `driver` owns the connection and `transport` the bytes.
+//! What nodes are not to read it encrypts end to end, with [`secrets`] they never see.
+//!
+//! In reading order: [`address`], [`options`], [`client`], [`events`], [`messages`], [`secrets`],
+//! [`sealing`], [`error`], [`limits`]; inside, `driver` owns the connection and `transport` the bytes.
 
 pub mod address;
 pub mod client;
@@ -20,6 +22,8 @@ pub mod events;
 pub mod limits;
 pub mod messages;
 pub mod options;
+pub mod sealing;
+pub mod secrets;
 mod transport;
 
 #[cfg(test)]

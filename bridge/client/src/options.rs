@@ -5,6 +5,7 @@ use std::time::Duration;
 use protocol::value::ApiKey;
 
 use crate::address::Address;
+use crate::secrets::Secrets;
 
 /// Who connects where.
 #[derive(Debug, Clone)]
@@ -20,6 +21,8 @@ pub struct Options {
     pub agent_id: Option<String>,
     /// What the agent says it can do.
     pub capabilities: Vec<String>,
+    /// What content is encrypted with, end to end. A clone kept back takes more secrets later.
+    pub secrets: Secrets,
     /// How patient to be.
     pub policy: Policy,
 }

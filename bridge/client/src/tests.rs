@@ -1,11 +1,13 @@
 use std::time::Duration;
 
 use protocol::code::Code;
-use protocol::event::{Event as Pushed, Heartbeat};
+use protocol::event::{Event as Pushed, Heartbeat, Mention};
 use protocol::frame::Incoming;
 use protocol::object::Message;
 use protocol::reply::{Empty, HistoryResult, InRoom, Reply, RoomTipResult};
-use protocol::request::{CreateRoom, JoinRoom, Ping, Request, RoomTip, SendMessage};
+use protocol::request::{
+    CreateRoom, GetHistory, JoinRoom, Ping, Request, RoomTip, SendMessage, Thinking,
+};
 
 use crate::client::Client;
 use crate::error::{CallError, ConnectError};
@@ -13,6 +15,8 @@ use crate::events::Event;
 use crate::fake::{Conn, Fake, message, options, within};
 use crate::limits::EVENTS_QUEUED_MAX;
 use crate::messages::{Item, Messages, Start};
+use crate::sealing::RoomKey;
+use crate::secrets::{Secret, Secrets};
 
 fn send(content: &str) -> SendMessage {
     SendMessage {
@@ -411,4 +415,81 @@ async fn web_socket_and_unix_socket_carry_the_same_frames() {
         within(async { tokio::join!(Client::connect(options(vec![address])), node) }).await;
     connected.unwrap();
     std::fs::remove_dir_all(&dir).unwrap();
+}
+
+/// What the node saw of a send, and that it is a blob which says `text`.
+fn blob_of(incoming: &Incoming, text: &str) -> String {
+    let content = if let Request::SendMessage(it) = &incoming.request {
+        it.content.clone()
+    } else {
+        let Request::Thinking(it) = &incoming.request else { panic!("not a send: {incoming:?}") };
+        it.content.clone()
+    };
+    assert_eq!(RoomKey::derive("hush", "r").open(&content).as_deref(), Ok(text));
+    content
+}
+
+fn sealed(seq: u64, content: String) -> Message {
+    Message { content, ..message(seq) }
+}
+
+#[tokio::test]
+async fn with_a_secret_the_node_sees_blobs_and_the_program_does_not() {
+    let fake = Fake::start().await;
+    let mut options = options(vec![fake.address()]);
+    options.secrets = Secrets::for_all_rooms(Secret::new("hush").unwrap());
+    let (connected, mut conn) = tokio::join!(Client::connect(options), fake.accept_agent());
+    let (client, mut events) = connected.unwrap();
+    let node = async {
+        // The connection is lost: the repeat is the same blob, or the dedup id would lie.
+        let first = blob_of(&conn.recv().await, "secret");
+        drop(conn);
+        let mut conn = fake.accept_agent().await;
+        let again = conn.recv().await;
+        let blob = blob_of(&again, "secret");
+        assert_eq!(blob, first);
+        conn.answer(&again, Reply::Message(Box::new(sealed(1, blob.clone())))).await;
+        let thinking = conn.recv().await;
+        let thought = blob_of(&thinking, "secret");
+        assert_ne!(thought, blob, "a nonce is used once");
+        conn.answer(&thinking, Reply::Message(Box::new(sealed(2, thought.clone())))).await;
+        let page = conn.recv().await;
+        let damaged = format!("{thought}AAAA");
+        let messages = vec![sealed(1, blob.clone()), sealed(2, damaged), sealed(3, "plain".into())];
+        conn.answer(&page, Reply::History(HistoryResult { room_id: "r".into(), messages })).await;
+        let live = || Box::new(sealed(4, blob.clone()));
+        conn.push(Pushed::MessageReceived(live())).await;
+        conn.push(Pushed::Thinking(live())).await;
+        conn.push(Pushed::Mention(Mention { room_id: "r".into(), message: live() })).await;
+        conn
+    };
+    let program = async {
+        assert_eq!(client.call(send("secret")).await.unwrap().content, "secret");
+        let thinking = Thinking { room_id: "r".into(), content: "secret".into(), mesh: None };
+        assert_eq!(client.call(thinking).await.unwrap().content, "secret");
+        let page = GetHistory {
+            room_id: "r".into(),
+            limit: 10,
+            before: None,
+            since: None,
+            since_seq: Some(0),
+        };
+        let page = client.call(page).await.unwrap();
+        let contents: Vec<&str> = page.messages.iter().map(|it| it.content.as_str()).collect();
+        assert_eq!((contents[0], contents[2]), ("secret", "plain"));
+        // One that does not open hides no other, and says why when asked.
+        assert!(client.secrets().open("r", contents[1]).is_err(), "{contents:?}");
+        let mut opened = Vec::new();
+        while opened.len() < 3 {
+            match events.next().await {
+                Some(Event::Pushed(Pushed::MessageReceived(it) | Pushed::Thinking(it))) => {
+                    opened.push(it.content);
+                }
+                Some(Event::Pushed(Pushed::Mention(it))) => opened.push(it.message.content),
+                other => assert!(other.is_some(), "closed"),
+            }
+        }
+        assert_eq!(opened, ["secret"; 3]);
+    };
+    within(async { tokio::join!(node, program) }).await;
 }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::object::{Message, Room};
-use crate::value::{Progress, Status};
+use crate::object::{MeshNote, Message, Room, Tallied, Task, Vote, VoteNote};
+use crate::value::{Metadata, Progress, Status};
 
 /// Each row: the event, its payload, its `type`.
 macro_rules! events {
@@ -57,6 +57,22 @@ events! {
     PresenceUpdate(PresenceUpdate) = "presence_update",
     /// Somebody else should speak.
     TurnChanged(TurnChanged) = "turn_changed",
+    /// A vote was opened in a room of the agent.
+    VoteCreated(Box<Vote>) = "vote_created",
+    /// It is over. Once for each vote.
+    VoteResult(Box<VoteResult>) = "vote_result",
+    /// An election has begun in a room of the agent.
+    ElectionStarted(ElectionStarted) = "election_started",
+    /// A room of the agent has a leader.
+    LeaderElected(LeaderElected) = "leader_elected",
+    /// It has none any more, or got none.
+    LeaderCleared(LeaderCleared) = "leader_cleared",
+    /// The leader has decided; told to itself, too.
+    DecisionMade(Box<DecisionMade>) = "decision_made",
+    /// A task was made in a room of the agent.
+    TaskAssigned(Box<Task>) = "task_assigned",
+    /// A task was changed.
+    TaskUpdated(Box<Task>) = "task_updated",
     /// The node's heartbeat: a client answers `pong` with `reply_to`.
     Ping(Heartbeat) = "ping",
 }
@@ -162,6 +178,97 @@ pub enum TurnReason {
     Disconnected,
     /// Somebody spoke.
     MessageSent,
+}
+
+/// How a vote ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VoteResult {
+    /// The vote's id.
+    pub vote_id: String,
+    /// The room's id.
+    pub room_id: String,
+    /// What was voted on.
+    pub title: String,
+    /// What could be chosen.
+    pub options: Vec<String>,
+    /// One for each option, in their order.
+    pub tally: Vec<Tallied>,
+    /// Who chose what.
+    pub ballots: Vec<Ballot>,
+    /// Ballots that count.
+    pub total_votes: u64,
+    /// Who could vote.
+    pub eligible_voters: u64,
+    /// What only mesh nodes say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<VoteNote>,
+}
+
+/// Who chose what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ballot {
+    /// Who.
+    pub agent_id: String,
+    /// Its name when the vote was opened.
+    pub agent_name: String,
+    /// What, from 0.
+    pub option_index: u64,
+}
+
+/// An election has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ElectionStarted {
+    /// The room's id.
+    pub room_id: String,
+    /// Ids of those who can be elected: the members.
+    pub candidates: Vec<String>,
+    /// The agent that wanted it.
+    pub started_by: String,
+    /// How long candidates may decline.
+    pub opt_out_seconds: u64,
+}
+
+/// A room has a leader.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaderElected {
+    /// The room's id.
+    pub room_id: String,
+    /// Who.
+    pub leader_id: String,
+    /// Its name.
+    pub leader_name: String,
+}
+
+/// A room has no leader.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaderCleared {
+    /// The room's id.
+    pub room_id: String,
+    /// `leader left`, `all candidates declined`, or `superseded`.
+    pub reason: String,
+}
+
+/// A leader's decision. The same as a message with `metadata.type` `decision` in history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecisionMade {
+    /// The room's id.
+    pub room_id: String,
+    /// The message's id.
+    pub message_id: String,
+    /// Who decided.
+    pub leader_id: String,
+    /// Its name.
+    pub leader_name: String,
+    /// What.
+    pub content: String,
+    /// What the leader attached, with `type` and `decided_by`.
+    #[serde(default)]
+    pub metadata: Option<Metadata>,
+    /// RFC 3339 UTC.
+    pub timestamp: String,
+    /// What only mesh nodes say: its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<MeshNote>,
 }
 
 /// The node's heartbeat.

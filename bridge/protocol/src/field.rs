@@ -16,6 +16,11 @@ pub(crate) trait Field: Sized {
         None
     }
 
+    /// What `null` means, if it is not the same as an absent field.
+    fn null() -> Option<Self> {
+        None
+    }
+
     /// Whether the field is left out when written.
     fn is_unset(&self) -> bool {
         false
@@ -74,19 +79,33 @@ impl<'a> Fields<'a> {
 
     /// The raw value of a field; `null` counts as absent.
     pub(crate) fn raw(&self, name: &str) -> Option<&'a RawValue> {
+        self.given(name).filter(|raw| !is_null(raw))
+    }
+
+    fn given(&self, name: &str) -> Option<&'a RawValue> {
         let at = self.names.iter().position(|known| *known == name)?;
-        self.values.get(at).copied().flatten().filter(|raw| raw.get() != "null")
+        self.values.get(at).copied().flatten()
     }
 
     /// The value of a field, or `default` if it is absent, or the message of the refusal.
     pub(crate) fn get<T: Field>(&self, name: &str, default: Option<T>) -> Result<T, String> {
-        match self.raw(name) {
+        let given = self.given(name);
+        if given.is_some_and(is_null)
+            && let Some(null) = T::null()
+        {
+            return Ok(null);
+        }
+        match given.filter(|raw| !is_null(raw)) {
             Some(raw) => T::decode(raw).ok_or_else(|| format!("`{name}` must be {}", T::EXPECTED)),
             None => default
                 .or_else(T::absent)
                 .ok_or_else(|| format!("`{name}` is missing: it must be {}", T::EXPECTED)),
         }
     }
+}
+
+fn is_null(raw: &RawValue) -> bool {
+    raw.get() == "null"
 }
 
 struct ObjectVisitor {

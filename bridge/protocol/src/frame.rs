@@ -146,5 +146,8 @@ impl ServerFrame {
 }
 
 #[cfg(test)]
+#[path = "agenda_tests.rs"]
+mod agenda_tests;
+#[cfg(test)]
 #[path = "frame_tests.rs"]
 mod tests;

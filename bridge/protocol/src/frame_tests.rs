@@ -7,7 +7,7 @@ use crate::event::{
 use crate::object::{Agent, MeshNote, Message, Room, Visibility};
 use crate::reply::{Empty, HistoryResult, InRoom, Registered, Resumed, RoomInfoResult};
 use crate::request;
-use crate::value::{Metadata, Progress, Status};
+use crate::value::{IfAssignee, Metadata, Progress, Status};
 
 fn refusal(line: &str) -> RequestError {
     parse_request(line).expect_err(line)
@@ -65,6 +65,22 @@ fn the_requests_of_the_specification_are_read() {
         r#"{"type":"room_info","payload":{"room_id":"lobby"}}"#,
         r#"{"type":"set_typing","payload":{"room_id":"lobby"}}"#,
         r#"{"type":"set_presence","payload":{"status":"working","status_detail":"x","progress":57}}"#,
+        r#"{"type":"create_vote","payload":{"room_id":"r","title":"t","options":["x","y"],"description":"d","duration_secs":60}}"#,
+        r#"{"type":"cast_vote","payload":{"vote_id":"v","option_index":0}}"#,
+        r#"{"type":"get_vote_status","payload":{"vote_id":"v"}}"#,
+        r#"{"type":"list_votes","payload":{"room_id":"r","limit":3}}"#,
+        r#"{"type":"elect_leader","payload":{"room_id":"r"}}"#,
+        r#"{"type":"decline_election","payload":{"room_id":"r"}}"#,
+        r#"{"type":"decision","payload":{"room_id":"r","content":"x","metadata":{"w":1},"mesh":{"dedup":"1"}}}"#,
+        r#"{"type":"assign_task","payload":{"room_id":"r","title":"t","description":"d","assignee":"b"}}"#,
+        r#"{"type":"update_task","payload":{"task_id":"t","status":"in_progress","assignee":"b","note":"n"}}"#,
+        r#"{"type":"update_task","payload":{"task_id":"t","assignee":"b","if_assignee":null}}"#,
+        r#"{"type":"update_task","payload":{"task_id":"t","assignee":"b","if_assignee":"a"}}"#,
+        r#"{"type":"list_tasks","payload":{"room_id":"r","status":"blocked"}}"#,
+        r#"{"type":"subscribe","payload":{"room_id":"r","webhook_url":"https://e.example/h","secret":"s","kinds":["verdict"],"only_from":"a","not_from":"b","exclude_thinking":true,"since_seq":0}}"#,
+        r#"{"type":"unsubscribe","payload":{"subscription_id":"s"}}"#,
+        r#"{"type":"list_subscriptions","payload":{}}"#,
+        r#"{"type":"enable_subscription","payload":{"subscription_id":"s"}}"#,
     ];
     for line in lines {
         let incoming = parse_request(line).expect(line);
@@ -90,6 +106,26 @@ fn defaults_are_the_specifications() {
         panic!("not a register");
     };
     assert_eq!((it.protocol_version, it.reconnect, it.agent_id), (1, false, None));
+    let Request::ListVotes(it) = read(r#"{"type":"list_votes","payload":{"room_id":"r"}}"#) else {
+        panic!("not a list_votes");
+    };
+    assert_eq!(it.limit, 20);
+}
+
+#[test]
+fn a_condition_that_is_null_is_another_than_none() {
+    for (given, expect) in [
+        ("", IfAssignee::Anybody),
+        (r#","if_assignee":null"#, IfAssignee::Nobody),
+        (r#","if_assignee":"a""#, IfAssignee::Agent("a".into())),
+    ] {
+        let line = format!(r#"{{"type":"update_task","payload":{{"task_id":"t"{given}}}}}"#);
+        let request = parse_request(&line).unwrap().request;
+        let Request::UpdateTask(it) = &request else { panic!("not an update_task") };
+        assert_eq!(it.if_assignee, expect);
+        let written = encode_request(&request, None, None);
+        assert_eq!(written.trim_end(), line);
+    }
 }
 
 #[test]
@@ -115,7 +151,46 @@ fn a_refusal_names_the_field_and_carries_the_id() {
         ("set_presence", r#"{"status":"idle","progress":101}"#, "`progress`"),
         ("ping", "[]", "`payload`"),
         ("ping", "\"x\"", "`payload`"),
-        ("create_vote", "{}", "`create_vote`"),
+        ("create_vote", r#"{"room_id":"r","title":"t"}"#, "`options`"),
+        ("create_vote", r#"{"room_id":"r","title":"t","options":["x",1]}"#, "`options`"),
+        (
+            "create_vote",
+            r#"{"room_id":"r","title":"t","options":[],"duration_secs":1.5}"#,
+            "`duration_secs`",
+        ),
+        ("cast_vote", r#"{"vote_id":"v"}"#, "`option_index`"),
+        ("cast_vote", r#"{"vote_id":"v","option_index":-1}"#, "`option_index`"),
+        ("cast_vote", r#"{"vote_id":"v","option_index":"0"}"#, "`option_index`"),
+        ("cast_vote", r#"{"vote_id":7,"option_index":0}"#, "`vote_id`"),
+        ("get_vote_status", "{}", "`vote_id`"),
+        ("list_votes", r#"{"room_id":"r","limit":"all"}"#, "`limit`"),
+        ("elect_leader", "{}", "`room_id`"),
+        ("decline_election", "{}", "`room_id`"),
+        ("decision", r#"{"room_id":"r"}"#, "`content`"),
+        ("decision", r#"{"room_id":"r","content":"x","metadata":1e999}"#, "`metadata`"),
+        ("assign_task", r#"{"room_id":"r"}"#, "`title`"),
+        ("assign_task", r#"{"room_id":"r","title":"t","assignee":["b"]}"#, "`assignee`"),
+        ("update_task", "{}", "`task_id`"),
+        ("update_task", r#"{"task_id":"t","status":"done"}"#, "`status`"),
+        ("update_task", r#"{"task_id":"t","note":1}"#, "`note`"),
+        ("update_task", r#"{"task_id":"t","if_assignee":false}"#, "`if_assignee`"),
+        ("list_tasks", r#"{"room_id":"r","status":"done"}"#, "`status`"),
+        ("subscribe", r#"{"room_id":"r","webhook_url":"u"}"#, "`secret`"),
+        ("subscribe", r#"{"room_id":"r","webhook_url":1,"secret":"s"}"#, "`webhook_url`"),
+        (
+            "subscribe",
+            r#"{"room_id":"r","webhook_url":"u","secret":"s","kinds":"verdict"}"#,
+            "`kinds`",
+        ),
+        (
+            "subscribe",
+            r#"{"room_id":"r","webhook_url":"u","secret":"s","since_seq":"tip"}"#,
+            "`since_seq`",
+        ),
+        ("unsubscribe", "{}", "`subscription_id`"),
+        ("list_subscriptions", r#"{"room_id":1}"#, "`room_id`"),
+        ("enable_subscription", "{}", "`subscription_id`"),
+        ("summon", "{}", "`summon`"),
     ];
     for (kind, payload, names) in cases {
         let error = refusal(&format!(r#"{{"type":"{kind}","id":"q","payload":{payload}}}"#));
@@ -284,8 +359,7 @@ fn objects_of_other_servers_are_tolerated() {
     .unwrap();
     assert_eq!(agent.status, Status::Idle);
     assert_eq!(agent.mesh.unwrap().verified, Some(true));
-    let frame =
-        ServerFrame::parse(r#"{"id":"u","type":"vote_created","payload":{"x":1}}"#).unwrap();
+    let frame = ServerFrame::parse(r#"{"id":"u","type":"of_tomorrow","payload":{"x":1}}"#).unwrap();
     assert!(frame.event().unwrap().is_none());
     let frame = ServerFrame::parse(r#"{"type":"agent_left","payload":{"room_id":"r"}}"#).unwrap();
     assert!(frame.event().is_err());

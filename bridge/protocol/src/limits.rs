@@ -16,5 +16,8 @@ pub const ECHO_CHARS_MAX: usize = 64;
 /// Messages that `get_history` returns when it names no limit (§3).
 pub const HISTORY_LIMIT_DEFAULT: u64 = 50;
 
+/// Votes that `list_votes` returns when it names no limit (§3).
+pub const VOTES_LIMIT_DEFAULT: u64 = 20;
+
 /// The one protocol version there is; a `register` without one means it.
 pub const PROTOCOL_VERSION: u64 = 1;

@@ -1,8 +1,9 @@
-//! What requests, replies and events speak about: rooms, messages, agents (§5).
+//! What requests, replies and events speak about: rooms, messages, agents, votes, tasks,
+//! subscriptions (§5).
 
 use serde::{Deserialize, Serialize};
 
-use crate::value::{Metadata, Progress, Status};
+use crate::value::{Metadata, Progress, Status, TaskStatus};
 
 /// Who may see a room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,4 +126,167 @@ pub struct MeshNote {
     /// The node's seal over the object was checked here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
+    /// The number under which this node delivered it, where the object has no `seq` of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+}
+
+/// A sealed vote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vote {
+    /// The same on every node.
+    pub vote_id: String,
+    /// The room it is held in.
+    pub room_id: String,
+    /// What is voted on.
+    pub title: String,
+    /// More about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What can be chosen, at least two.
+    pub options: Vec<String>,
+    /// The agent that opened it.
+    pub created_by: String,
+    /// RFC 3339 UTC.
+    pub created_at: String,
+    /// RFC 3339 UTC time at which it closes, whoever has voted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closes_at: Option<String>,
+    /// Whether it takes ballots.
+    pub status: VoteStatus,
+    /// Ballots so far.
+    pub votes_cast: u64,
+    /// Who may vote: the members when it was opened.
+    pub eligible_voters: u64,
+    /// Once it is closed: one for each option, in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tally: Option<Vec<Tallied>>,
+    /// What only mesh nodes say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<VoteNote>,
+}
+
+/// Whether a vote takes ballots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VoteStatus {
+    /// It does; nobody can know what was chosen.
+    Open,
+    /// It does not.
+    Closed,
+}
+
+/// How often an option was chosen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tallied {
+    /// Which option, from 0.
+    pub option_index: u64,
+    /// Its text.
+    pub option_text: String,
+    /// Ballots for it.
+    pub count: u64,
+}
+
+/// What is different about a vote on a mesh; nothing in calm weather.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct VoteNote {
+    /// Ballots that count, and that their nodes have not opened: missing from the tally.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unopened: u64,
+    /// Ballots that reached the node which closed the vote too late: they do not count.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late: u64,
+    /// Ballots of the tally that were opened after the result had been pushed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub corrected: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Something to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// The same on every node.
+    pub task_id: String,
+    /// The room it belongs to.
+    pub room_id: String,
+    /// What is to be done.
+    pub title: String,
+    /// More about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// How far it is.
+    pub status: TaskStatus,
+    /// The agent that is to do it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignee: Option<String>,
+    /// The agent that made it.
+    pub created_by: String,
+    /// RFC 3339 UTC.
+    pub created_at: String,
+    /// RFC 3339 UTC time of the newest update.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<String>,
+    /// What the newest update that had a note says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// What only mesh nodes say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<TaskNote>,
+}
+
+/// What is different about a task on a mesh; nothing in calm weather.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TaskNote {
+    /// Fields that were set at the same time in two places (`status`, `assignee`, `note`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contested: Vec<String>,
+}
+
+/// A webhook that is told of a room's messages. Its secret is never returned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subscription {
+    /// Known to the node it was made at.
+    pub subscription_id: String,
+    /// The room.
+    pub room_id: String,
+    /// Where messages are sent.
+    pub webhook_url: String,
+    /// Only messages whose `metadata.kind` is one of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<Vec<String>>,
+    /// Only messages of agents of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_from: Option<String>,
+    /// No messages of agents of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_from: Option<String>,
+    /// No thinking pulses.
+    #[serde(default)]
+    pub exclude_thinking: bool,
+    /// Only messages above this number.
+    pub since_seq: u64,
+    /// Everything up to here was delivered, or was not to be.
+    pub last_delivered_seq: u64,
+    /// Whether messages are sent.
+    pub status: SubscriptionStatus,
+    /// Failures of the delivery that is being tried.
+    pub failure_count: u64,
+    /// RFC 3339 UTC.
+    pub created_at: String,
+}
+
+/// Whether a subscription's messages are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SubscriptionStatus {
+    /// They are.
+    Active,
+    /// One could not be delivered: none until it is enabled again.
+    Failed,
+    /// Switched off.
+    Disabled,
 }

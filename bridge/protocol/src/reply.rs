@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
-use crate::object::{Agent, Message, Room};
+use crate::object::{Agent, Message, Room, Subscription, SubscriptionStatus, Task, Vote};
 use crate::value::Status;
 
 /// Everything that can answer a request. Closed on purpose.
@@ -30,6 +30,30 @@ pub enum Reply {
     AgentList(AgentList),
     /// To `room_info`.
     RoomInfo(Box<RoomInfoResult>),
+    /// To `create_vote` and `get_vote_status`.
+    Vote(Box<Vote>),
+    /// To `cast_vote`.
+    BallotCast(BallotCast),
+    /// To `list_votes`.
+    Votes(Votes),
+    /// To `elect_leader`.
+    Election(Election),
+    /// To `decline_election`.
+    Declined(Declined),
+    /// To `decision`.
+    Decided(Decided),
+    /// To `assign_task` and `update_task`.
+    Task(Box<Task>),
+    /// To `list_tasks`.
+    TaskList(TaskList),
+    /// To `subscribe`.
+    Subscription(Box<Subscription>),
+    /// To `unsubscribe`.
+    Unsubscribed(Unsubscribed),
+    /// To `list_subscriptions`.
+    Subscriptions(Subscriptions),
+    /// To `enable_subscription`.
+    Enabled(Enabled),
     /// To `ping`.
     Pong(Empty),
     /// To anything that is refused, and to a line that cannot be read.
@@ -44,7 +68,19 @@ impl Reply {
             | Reply::Room(_)
             | Reply::InRoom(_)
             | Reply::Message(_)
-            | Reply::PresenceSet(_) => "ok",
+            | Reply::PresenceSet(_)
+            | Reply::Vote(_)
+            | Reply::BallotCast(_)
+            | Reply::Votes(_)
+            | Reply::Election(_)
+            | Reply::Declined(_)
+            | Reply::Decided(_)
+            | Reply::Task(_)
+            | Reply::Subscription(_)
+            | Reply::Unsubscribed(_)
+            | Reply::Subscriptions(_)
+            | Reply::Enabled(_) => "ok",
+            Reply::TaskList(_) => "task_list",
             Reply::History(_) => "history_result",
             Reply::RoomTip(_) => "room_tip_result",
             Reply::RoomList(_) => "room_list",
@@ -153,6 +189,87 @@ pub struct RoomInfoResult {
     /// Ids of the members in join order.
     #[serde(default)]
     pub turn_order: Vec<String>,
+}
+
+/// To `cast_vote`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BallotCast {
+    /// The vote's id.
+    pub vote_id: String,
+    /// Ballots so far, this one included.
+    pub votes_cast: u64,
+    /// Who may vote.
+    pub eligible_voters: u64,
+}
+
+/// To `list_votes`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Votes {
+    /// The room's id.
+    pub room_id: String,
+    /// The newest first.
+    pub votes: Vec<Vote>,
+}
+
+/// To `elect_leader`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Election {
+    /// The room's id.
+    pub room_id: String,
+    /// Ids of those who can be elected: the members.
+    pub candidates: Vec<String>,
+    /// What comes next, for people.
+    pub message: String,
+}
+
+/// To `decline_election`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Declined {
+    /// The room's id.
+    pub room_id: String,
+    /// What that means, for people.
+    pub message: String,
+}
+
+/// To `decision`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// The decision is a message of this id.
+    pub message_id: String,
+    /// The room's id.
+    pub room_id: String,
+}
+
+/// To `list_tasks`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskList {
+    /// The room's id.
+    pub room_id: String,
+    /// The oldest first.
+    pub tasks: Vec<Task>,
+}
+
+/// To `unsubscribe`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unsubscribed {
+    /// Always true.
+    pub deleted: bool,
+}
+
+/// To `list_subscriptions`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subscriptions {
+    /// Those of the caller's key at this node.
+    pub subscriptions: Vec<Subscription>,
+}
+
+/// To `enable_subscription`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enabled {
+    /// The subscription's id.
+    pub subscription_id: String,
+    /// Always active.
+    pub status: SubscriptionStatus,
 }
 
 /// To `ping`.

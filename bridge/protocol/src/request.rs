@@ -4,13 +4,16 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use crate::field::{Field, Fields};
-use crate::limits::{ECHO_CHARS_MAX, HISTORY_LIMIT_DEFAULT, PROTOCOL_VERSION};
-use crate::object::{Message, Room};
+use crate::limits::{ECHO_CHARS_MAX, HISTORY_LIMIT_DEFAULT, PROTOCOL_VERSION, VOTES_LIMIT_DEFAULT};
+use crate::object::{Message, Room, Subscription, Task, Vote};
 use crate::reply::{
-    AgentList, Empty, HistoryResult, InRoom, PresenceSet, Registered, RoomInfoResult, RoomList,
-    RoomTipResult,
+    AgentList, BallotCast, Decided, Declined, Election, Empty, Enabled, HistoryResult, InRoom,
+    PresenceSet, Registered, RoomInfoResult, RoomList, RoomTipResult, Subscriptions, TaskList,
+    Unsubscribed, Votes,
 };
-use crate::value::{ApiKey, Metadata, Progress, SendOptions, Status};
+use crate::value::{
+    ApiKey, IfAssignee, Metadata, Progress, Secret, SendOptions, Status, TaskStatus,
+};
 
 /// A command: how it is called on the wire and what answers it.
 pub trait Command: Serialize + Into<Request> {
@@ -246,5 +249,137 @@ requests! {
         status_detail: Option<String>,
         /// How far it has come.
         progress: Option<Progress>,
+    }
+
+    /// Open a sealed vote: those who are members now may cast one ballot each.
+    CreateVote = "create_vote" -> Vote {
+        /// The room's id.
+        room_id: String,
+        /// What is voted on.
+        title: String,
+        /// What can be chosen, at least two.
+        options: Vec<String>,
+        /// More about it.
+        description: Option<String>,
+        /// Closes after so long, whoever has voted.
+        duration_secs: Option<u64>,
+    }
+
+    /// Cast one's ballot. Nobody can read it before the vote is closed.
+    CastVote = "cast_vote" -> BallotCast {
+        /// The vote's id.
+        vote_id: String,
+        /// Which option, from 0.
+        option_index: u64,
+    }
+
+    /// A vote: counts while it is open, its tally once it is closed.
+    GetVoteStatus = "get_vote_status" -> Vote {
+        /// The vote's id.
+        vote_id: String,
+    }
+
+    /// The votes of a room, newest first.
+    ListVotes = "list_votes" -> Votes {
+        /// The room's id.
+        room_id: String,
+        /// How many at most; nodes may cap it.
+        limit: u64 = VOTES_LIMIT_DEFAULT,
+    }
+
+    /// Start an election among the members.
+    ElectLeader = "elect_leader" -> Election {
+        /// The room's id.
+        room_id: String,
+    }
+
+    /// Do not stand in the election that is under way.
+    DeclineElection = "decline_election" -> Declined {
+        /// The room's id.
+        room_id: String,
+    }
+
+    /// Decide, as the room's leader.
+    Decision = "decision" -> Decided {
+        /// The room's id.
+        room_id: String,
+        /// The text, or a `clw1:` blob in an encrypted room.
+        content: String,
+        /// A JSON object; `type` and `decided_by` are written over.
+        metadata: Option<Metadata>,
+        /// What only mesh nodes understand.
+        mesh: Option<SendOptions>,
+    }
+
+    /// Make a task.
+    AssignTask = "assign_task" -> Task {
+        /// The room's id.
+        room_id: String,
+        /// What is to be done.
+        title: String,
+        /// More about it.
+        description: Option<String>,
+        /// The id of the agent that is to do it.
+        assignee: Option<String>,
+    }
+
+    /// Set fields of a task; absent ones stay as they are.
+    UpdateTask = "update_task" -> Task {
+        /// The task's id.
+        task_id: String,
+        /// How far it is.
+        status: Option<TaskStatus>,
+        /// The id of the agent that is to do it.
+        assignee: Option<String>,
+        /// Free text.
+        note: Option<String>,
+        /// Only if it is held by this agent (`null`: by nobody). Standard servers ignore it.
+        if_assignee: IfAssignee,
+    }
+
+    /// The tasks of a room, oldest first.
+    ListTasks = "list_tasks" -> TaskList {
+        /// The room's id.
+        room_id: String,
+        /// Only those that are so far.
+        status: Option<TaskStatus>,
+    }
+
+    /// Have the messages of a room sent to a webhook.
+    Subscribe = "subscribe" -> Subscription {
+        /// The room's id.
+        room_id: String,
+        /// Where they are sent.
+        webhook_url: String,
+        /// What signs deliveries.
+        secret: Secret,
+        /// Only messages whose `metadata.kind` is one of these.
+        kinds: Option<Vec<String>>,
+        /// Only messages of agents of this name.
+        only_from: Option<String>,
+        /// No messages of agents of this name.
+        not_from: Option<String>,
+        /// No thinking pulses.
+        exclude_thinking: bool = false,
+        /// Only messages above this number; absent = above the tip now.
+        since_seq: Option<u64>,
+    }
+
+    /// Delete a subscription.
+    Unsubscribe = "unsubscribe" -> Unsubscribed {
+        /// The subscription's id.
+        subscription_id: String,
+    }
+
+    /// The subscriptions of the caller's key.
+    ListSubscriptions = "list_subscriptions" -> Subscriptions {
+        /// Only those of this room.
+        room_id: Option<String>,
+    }
+
+    /// Go on with a subscription that has failed, from where it stopped.
+    EnableSubscription = "enable_subscription" -> Enabled {
+        /// The subscription's id.
+        subscription_id: String,
     }
 }

@@ -1,6 +1,6 @@
 //! Strings and numbers that have been checked, so that nobody checks them twice.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -9,35 +9,48 @@ use serde_json::value::RawValue;
 use crate::field::{Field, Fields};
 use crate::limits::{DEDUP_BYTES_MAX, METADATA_DEPTH_MAX};
 
-/// An API key. It does not appear in `Debug` output, so that it cannot reach a log by accident.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ApiKey(String);
+macro_rules! hidden {
+    ($( $(#[$doc:meta])* $name:ident, )*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+            #[serde(transparent)]
+            pub struct $name(String);
 
-impl ApiKey {
-    /// A key as the client gave it.
-    pub fn new(key: impl Into<String>) -> Self {
-        Self(key.into())
-    }
+            impl $name {
+                /// As the client gave it.
+                pub fn new(text: impl Into<String>) -> Self {
+                    Self(text.into())
+                }
 
-    /// The key itself: for comparing and deriving, never for printing.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
+                /// The text itself: for comparing and deriving, never for printing.
+                pub fn expose(&self) -> &str {
+                    &self.0
+                }
+            }
+
+            impl fmt::Debug for $name {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str(concat!(stringify!($name), "(hidden)"))
+                }
+            }
+
+            impl Field for $name {
+                const EXPECTED: &'static str = "a string";
+
+                fn decode(raw: &RawValue) -> Option<Self> {
+                    String::decode(raw).map(Self)
+                }
+            }
+        )*
+    };
 }
 
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiKey(hidden)")
-    }
-}
-
-impl Field for ApiKey {
-    const EXPECTED: &'static str = "a string";
-
-    fn decode(raw: &RawValue) -> Option<Self> {
-        String::decode(raw).map(Self)
-    }
+hidden! {
+    /// An API key. It does not appear in `Debug` output, so that it cannot reach a log by accident.
+    ApiKey,
+    /// What signs the deliveries of a subscription. Hidden like an [`ApiKey`].
+    Secret,
 }
 
 /// What a sender attached to a message: any JSON but `null`.
@@ -64,6 +77,25 @@ impl Metadata {
     /// The JSON text, on one line.
     pub fn get(&self) -> &str {
         self.0.get()
+    }
+
+    /// Whether it is an object: only to these can fields be added.
+    pub fn is_object(&self) -> bool {
+        self.get().starts_with('{')
+    }
+
+    /// An object of these texts, and of the fields of `under` that are not named so.
+    pub fn of_texts(texts: &[(&str, &str)], under: Option<&Metadata>) -> Metadata {
+        let mut fields: BTreeMap<String, Box<RawValue>> = under
+            .filter(|it| it.is_object())
+            .and_then(|it| serde_json::from_str(it.get()).ok())
+            .unwrap_or_default();
+        for (name, text) in texts {
+            let text = serde_json::value::to_raw_value(text).expect("a string is JSON");
+            fields.insert(String::from(*name), text);
+        }
+        let object = serde_json::value::to_raw_value(&fields);
+        Metadata(object.expect("an object of JSON values is JSON"))
     }
 }
 
@@ -226,6 +258,69 @@ impl Field for Status {
     }
 }
 
+/// How far a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// Nobody has begun. The status of a new task.
+    Pending,
+    /// Somebody is at it.
+    InProgress,
+    /// Done.
+    Completed,
+    /// Waits for something.
+    Blocked,
+}
+
+impl Field for TaskStatus {
+    const EXPECTED: &'static str = "one of pending, in_progress, completed, blocked";
+
+    fn decode(raw: &RawValue) -> Option<Self> {
+        serde_json::from_str(raw.get()).ok()
+    }
+}
+
+/// Who has to hold a task so that an update is applied. On the wire: absent, `null`, or an id.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum IfAssignee {
+    /// Whoever does, or does not.
+    #[default]
+    Anybody,
+    /// Nobody.
+    Nobody,
+    /// This agent.
+    Agent(String),
+}
+
+impl Field for IfAssignee {
+    const EXPECTED: &'static str = "the id of an agent, or null";
+
+    fn decode(raw: &RawValue) -> Option<Self> {
+        String::decode(raw).map(Self::Agent)
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self::Anybody)
+    }
+
+    fn null() -> Option<Self> {
+        Some(Self::Nobody)
+    }
+
+    fn is_unset(&self) -> bool {
+        *self == Self::Anybody
+    }
+}
+
+impl Serialize for IfAssignee {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Anybody | Self::Nobody => s.serialize_none(),
+            Self::Agent(id) => s.serialize_str(id),
+        }
+    }
+}
+
 /// How far an agent says it has come, in per cent: 0 to 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u64")]
@@ -322,8 +417,27 @@ mod tests {
     }
 
     #[test]
+    fn texts_are_written_over_an_objects_own_fields() {
+        let own = |json: &str| Metadata::parse(json).unwrap();
+        let texts = [("type", "decision"), ("by", "a\"\n")];
+        for (under, expect) in [
+            (None, r#"{"by":"a\"\n","type":"decision"}"#),
+            (
+                Some(own(r#"{"type":"mine","w":[1, 12345678901234567890123]}"#)),
+                r#"{"by":"a\"\n","type":"decision","w":[1, 12345678901234567890123]}"#,
+            ),
+            (Some(own("[1]")), r#"{"by":"a\"\n","type":"decision"}"#),
+        ] {
+            let it = Metadata::of_texts(&texts, under.as_ref());
+            assert_eq!(it.get(), expect);
+            assert_eq!(Metadata::parse(it.get()).unwrap(), it, "it is as sound as what it is of");
+        }
+    }
+
+    #[test]
     fn secrets_and_contents_stay_out_of_debug_output() {
         assert!(!format!("{:?}", ApiKey::new("s3cret")).contains("s3cret"));
+        assert!(!format!("{:?}", Secret::new("s3cret")).contains("s3cret"));
         assert!(!format!("{:?}", Metadata::parse("\"s3cret\"").unwrap()).contains("s3cret"));
     }
 

@@ -3,17 +3,18 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
+    time::Instant,
 };
 
 use mesh::id::RoomId;
 use protocol::frame::parse_request;
 use serde_json::{Value, json};
 
-use super::{Fake, LOBBY};
+use super::{Fake, lobby};
 use crate::{
     Hub, Mesh, Reply,
     config::{Auth, Config, NodeKey},
-    link::{Life, Link},
+    link::{Ending, Life, Link},
     outbox::Work,
     reply::Hook,
     session::{Session, Step, Steps},
@@ -29,11 +30,13 @@ pub(crate) struct Local {
     /// Types of all frames, in the order they were written.
     pub(crate) written: Vec<String>,
     asked: usize,
+    /// What its clock says.
+    pub(crate) now: Instant,
 }
 
 /// A node whose only key is `key`.
 pub(crate) fn keyed() -> Config {
-    Config::new(LOBBY, Auth::Key(NodeKey::new("key")))
+    Config::new(lobby(), Auth::Key(NodeKey::new("key")))
 }
 
 impl Local {
@@ -43,7 +46,8 @@ impl Local {
         Local {
             fake: fake.clone(),
             link: hub.connect(),
-            session: Session::new(Arc::new(config), hub.clone()),
+            session: Session::new(Arc::new(config), hub.clone(), fake.meter.clone()),
+            now: fake.started,
             hub,
             replies: BTreeMap::new(),
             events: VecDeque::new(),
@@ -66,7 +70,7 @@ impl Local {
 
     /// Sends a line; answers that come at once are worked off.
     pub(crate) fn line(&mut self, line: &str) {
-        let steps = self.session.on_request(parse_request(line));
+        let steps = self.session.on_request(self.now, parse_request(line));
         self.perform(steps);
         self.settle();
     }
@@ -126,7 +130,7 @@ impl Local {
 
     /// The connection ends.
     pub(crate) fn hang_up(self) {
-        self.link.end();
+        self.link.end(Ending::Done);
         self.hub.disconnect(&self.link);
         if let Some(caller) = self.session.caller() {
             let (reply, _) = Reply::once();
@@ -176,7 +180,7 @@ impl Local {
         while let Some(step) = steps.pop_front() {
             match step {
                 Step::Reply(bytes) => self.link.reply(bytes),
-                Step::Replay { room, number, bytes } => self.link.replay(room, number, bytes),
+                Step::Replay { message, bytes } => self.link.replay(message, bytes),
                 Step::Call { ticket, command, hook } => {
                     let hook = match hook {
                         Hook::Join { room, .. } => {
@@ -187,6 +191,7 @@ impl Local {
                     let (hub, link) = (self.hub.clone(), self.link.clone());
                     self.fake.call(command, Reply::to_link(hub, link, ticket, hook));
                 }
+                Step::Webhooks { .. } => panic!("webhooks are asked over a socket"),
                 Step::Read { ticket, job } => {
                     let found = job.run(&*self.fake);
                     for step in self.session.on_found(ticket, found).into_iter().rev() {
@@ -196,7 +201,7 @@ impl Local {
                 Step::Hold(room) => self.link.hold(room),
                 Step::Release(room, seen) => self.link.release(room, seen),
                 Step::Open => self.link.open(),
-                Step::Close => self.link.drain(),
+                Step::Close(ending) => self.link.drain(ending),
             }
         }
     }

@@ -1,12 +1,15 @@
 //! From what the mesh answered, or the store had, to a reply.
 
-use mesh::command::{Command, Outcome, RoomInfo, RoomView, SaidOk};
+use mesh::{
+    agenda::{TaskView, VoteView},
+    command::{Command, Outcome, RoomInfo, RoomView, SaidOk, Speech},
+};
 use protocol::{
     code::Code,
-    object::{Message, Room},
+    object::{Message, Room, Task, Vote},
     reply::{
-        AgentList, HistoryResult, InRoom, PresenceSet, Reply as Frame, RoomInfoResult, RoomList,
-        RoomTipResult,
+        AgentList, BallotCast, Decided, Declined, Election, HistoryResult, InRoom, PresenceSet,
+        Reply as Frame, RoomInfoResult, RoomList, RoomTipResult, TaskList, Votes,
     },
 };
 
@@ -19,6 +22,9 @@ use crate::{
     reply::{Answer, Hook},
 };
 
+/// What comes next, for people.
+const ELECTION_STARTED: &str = "candidates may decline within 2 seconds; then a leader is drawn";
+
 impl Session {
     pub(super) fn answered(
         &mut self,
@@ -30,6 +36,7 @@ impl Session {
             Pending::Attach { name, caller } => {
                 return self.attached(name, caller, answer, reply_to);
             }
+            Pending::Key(refusal) => return Err(self.key_checked(refusal, answer)),
             Pending::MissedClaim { room, cursor } => {
                 return Ok(self.missed_claim(room, cursor, answer));
             }
@@ -46,17 +53,39 @@ impl Session {
             | Pending::History(_)
             | Pending::ListRooms
             | Pending::ListAgents
-            | Pending::RoomInfo => pending,
+            | Pending::RoomInfo
+            | Pending::Vote { .. }
+            | Pending::Cast(_)
+            | Pending::Votes(_)
+            | Pending::Election(_)
+            | Pending::Declined(_)
+            | Pending::Task { .. }
+            | Pending::Tasks(_)
+            | Pending::Webhooks => pending,
         };
         let outcome = answer.map_err(|failure| Refusal::of(failure, pending.full()))?;
-        let reply = match (pending, outcome) {
+        if let (Pending::Say(saying), Outcome::Said(said)) = (&pending, &outcome)
+            && said.repeated
+            && saying.speech != Speech::Decision
+        {
+            let job = Job::Message(saying.room, said.message);
+            return Ok(vec![self.read(job, Pending::Repeated(saying.room), reply_to)]);
+        }
+        let reply = self.outcome(pending, outcome)?;
+        Ok(self.reply(&reply, reply_to.as_deref()))
+    }
+
+    /// What the mesh did, as a reply.
+    fn outcome(&self, pending: Pending, outcome: Outcome) -> Result<Frame, Refusal> {
+        let name = |room| self.room_name(room);
+        Ok(match (pending, outcome) {
             (Pending::CreateRoom, Outcome::Room(view)) => Frame::Room(Box::new(self.room(&view))),
             (Pending::InRoom(room), Outcome::Joined(_) | Outcome::Done) => {
-                Frame::InRoom(InRoom { room_id: self.room_name(room) })
+                Frame::InRoom(InRoom { room_id: name(room) })
             }
-            (Pending::Say(saying), Outcome::Said(said)) if said.repeated => {
-                let job = Job::Message(saying.room, said.message);
-                return Ok(vec![self.read(job, Pending::Repeated(saying.room), reply_to)]);
+            (Pending::Say(saying), Outcome::Said(said)) if saying.speech == Speech::Decision => {
+                let message_id = said.message.to_uuid();
+                Frame::Decided(Decided { message_id, room_id: name(saying.room) })
             }
             (Pending::Say(saying), Outcome::Said(said)) => {
                 Frame::Message(Box::new(self.said(*saying, said)))
@@ -73,12 +102,39 @@ impl Session {
             (Pending::RoomInfo, Outcome::RoomInfo(info)) => {
                 Frame::RoomInfo(Box::new(self.room_info(&info)))
             }
+            (Pending::Vote { .. }, Outcome::Vote(view)) => Frame::Vote(Box::new(self.vote(&view))),
+            (Pending::Cast(vote), Outcome::Cast { cast, eligible }) => {
+                Frame::BallotCast(BallotCast {
+                    vote_id: vote.to_uuid(),
+                    votes_cast: cast as u64,
+                    eligible_voters: eligible as u64,
+                })
+            }
+            (Pending::Votes(room), Outcome::Votes(views)) => {
+                let votes = views.iter().map(|view| self.vote(view)).collect();
+                Frame::Votes(Votes { room_id: name(room), votes })
+            }
+            (Pending::Election(room), Outcome::Candidates(candidates)) => {
+                Frame::Election(Election {
+                    room_id: name(room),
+                    candidates: convert::agent_ids(&candidates),
+                    message: String::from(ELECTION_STARTED),
+                })
+            }
+            (Pending::Declined(room), Outcome::Done) => {
+                let message = String::from("you do not stand in this election");
+                Frame::Declined(Declined { room_id: name(room), message })
+            }
+            (Pending::Task { .. }, Outcome::Task(view)) => Frame::Task(Box::new(self.task(&view))),
+            (Pending::Tasks(room), Outcome::Tasks(views)) => {
+                let tasks = views.iter().map(|view| self.task(view)).collect();
+                Frame::TaskList(TaskList { room_id: name(room), tasks })
+            }
             (_, _) => {
                 tracing::error!("the mesh answered something else than it was asked");
                 return Err(Refusal::new(Code::InternalError, "the node answered something else"));
             }
-        };
-        Ok(self.reply(&reply, reply_to.as_deref()))
+        })
     }
 
     pub(super) fn found(
@@ -204,6 +260,14 @@ impl Session {
         convert::room(self.config.lobby, view, key)
     }
 
+    fn vote(&self, view: &VoteView) -> Vote {
+        convert::vote(self.config.lobby, view)
+    }
+
+    fn task(&self, view: &TaskView) -> Task {
+        convert::task(self.config.lobby, view)
+    }
+
     fn rooms(&self, views: &[RoomView]) -> Vec<Room> {
         views.iter().map(|view| self.room(view)).collect()
     }
@@ -226,7 +290,8 @@ impl Pending {
             Pending::Attach { .. } => Code::RateLimitAgents,
             Pending::CreateRoom => Code::RateLimitRooms,
             Pending::Say(_) => Code::RateLimitMessages,
-            Pending::Missed
+            Pending::Key(_)
+            | Pending::Missed
             | Pending::MissedClaim { .. }
             | Pending::InRoom(_)
             | Pending::Repeated(_)
@@ -236,7 +301,15 @@ impl Pending {
             | Pending::HistoryClaim(_)
             | Pending::ListRooms
             | Pending::ListAgents
-            | Pending::RoomInfo => Code::InternalError,
+            | Pending::RoomInfo
+            | Pending::Vote { .. }
+            | Pending::Cast(_)
+            | Pending::Votes(_)
+            | Pending::Election(_)
+            | Pending::Declined(_)
+            | Pending::Task { .. }
+            | Pending::Tasks(_)
+            | Pending::Webhooks => Code::InternalError,
         }
     }
 }

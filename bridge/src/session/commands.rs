@@ -1,43 +1,51 @@
 //! Commands of a registered agent (spec §3): from a request to a call, a read or a refusal.
 
 use mesh::{
-    command::{Command, NewRoom, Presence, Say, Speech},
-    entry::DedupId,
-    id::{AgentId, MessageId, RoomId},
+    command::{Command, NewRoom, Presence},
+    id::{MessageId, RoomId},
     number::Number,
 };
 use protocol::{
-    code::Code,
     reply::{HistoryResult, Reply as Frame},
-    request::{CreateRoom, GetHistory, ListAgents, ListRooms, Request, SetPresence},
-    value::{Metadata, SendOptions},
+    request::{
+        CreateRoom, GetHistory, JoinRoom, LeaveRoom, ListAgents, ListRooms, Request, RoomInfo,
+        RoomTip, SetPresence, SetTyping,
+    },
 };
 
-use super::{Me, Pending, Saying, Session, Steps};
+use super::{
+    Me, Pending, Session, Step, Steps,
+    agenda::{cast_vote, get_vote, update_task},
+};
 use crate::{
     convert,
     hub::RoomFacts,
     job::{Cursor, From, History, Job, Origin},
-    limits,
+    limits::{self, NUMBERS_END},
     refusal::Refusal,
     reply::Hook,
+    webhooks::Ask,
 };
 
-/// What end-to-end encrypted content begins with (spec §10).
-const ENCRYPTED_MARK: &str = "clw1:";
-/// Numbers are below this (spec §1).
-const NUMBERS_END: u64 = 1 << 53;
-
-/// `send_message` and `thinking`: one path, the data differs.
-struct Utterance {
-    room_id: String,
-    speech: Speech,
-    content: String,
-    reply_to: Option<String>,
-    mentions: Vec<String>,
-    metadata: Option<Metadata>,
-    options: Option<SendOptions>,
+/// What a request comes to.
+pub(super) enum Next {
+    /// The mesh is asked.
+    Call(Command, Hook, Pending),
+    /// The webhooks are asked.
+    Webhooks(Ask),
+    /// It is read.
+    Read(Job, Pending),
+    /// It is answered at once.
+    Reply(Frame),
 }
+
+impl Next {
+    pub(super) fn ask(command: Command, pending: Pending) -> Next {
+        Next::Call(command, Hook::None, pending)
+    }
+}
+
+type Handled = Result<Next, Refusal>;
 
 impl Session {
     pub(super) fn command(
@@ -46,128 +54,85 @@ impl Session {
         request: Request,
         reply_to: Option<String>,
     ) -> Result<Steps, Refusal> {
+        Ok(match self.handle(me, request)? {
+            Next::Call(command, hook, pending) => {
+                vec![self.call(command, hook, pending, reply_to)]
+            }
+            Next::Webhooks(ask) => {
+                let ticket = self.wait(Pending::Webhooks, reply_to);
+                vec![Step::Webhooks { ticket, key: me.caller.key, ask }]
+            }
+            Next::Read(job, pending) => vec![self.read(job, pending, reply_to)],
+            Next::Reply(frame) => self.reply(&frame, reply_to.as_deref()),
+        })
+    }
+
+    fn handle(&self, me: &Me, request: Request) -> Handled {
         match request {
             Request::Register(_) | Request::Ping(_) | Request::Pong(_) => {
                 unreachable!("taken by the session in every state")
             }
-            Request::CreateRoom(it) => self.create_room(me, it, reply_to),
-            Request::JoinRoom(it) => {
-                let (room, _) = self.readable(me, &it.room_id)?;
-                let command = Command::Join { caller: me.caller.clone(), room };
-                let hook = Hook::Join { room, fresh: false };
-                Ok(vec![self.call(command, hook, Pending::InRoom(room), reply_to)])
-            }
-            Request::LeaveRoom(it) => {
-                let (room, _) = self.readable(me, &it.room_id)?;
-                let command = Command::Leave { caller: me.caller.clone(), room };
-                Ok(vec![self.call(command, Hook::Leave { room }, Pending::InRoom(room), reply_to)])
-            }
-            Request::SendMessage(it) => {
-                let utterance = Utterance {
-                    room_id: it.room_id,
-                    speech: Speech::Chat,
-                    content: it.content,
-                    reply_to: it.reply_to,
-                    mentions: it.mentions,
-                    metadata: it.metadata,
-                    options: it.mesh,
-                };
-                self.say(me, utterance, reply_to)
-            }
-            Request::Thinking(it) => {
-                let utterance = Utterance {
-                    room_id: it.room_id,
-                    speech: Speech::Thinking,
-                    content: it.content,
-                    reply_to: None,
-                    mentions: Vec::new(),
-                    metadata: None,
-                    options: it.mesh,
-                };
-                self.say(me, utterance, reply_to)
-            }
-            Request::GetHistory(it) => self.history(me, it, reply_to),
-            Request::RoomTip(it) => {
-                let (room, _) = self.readable(me, &it.room_id)?;
-                Ok(vec![self.read(Job::Tip(room), Pending::Tip(room), reply_to)])
-            }
-            Request::ListRooms(it) => self.list_rooms(me, it, reply_to),
-            Request::ListAgents(it) => self.list_agents(me, it, reply_to),
-            Request::RoomInfo(it) => {
-                let (room, _) = self.readable(me, &it.room_id)?;
-                let command = Command::RoomInfo { key: me.caller.key, room };
-                Ok(vec![self.call(command, Hook::None, Pending::RoomInfo, reply_to)])
-            }
-            Request::SetTyping(it) => {
-                let (room, _) = self.readable(me, &it.room_id)?;
-                let caller = me.caller.clone();
-                let command = Command::SetTyping { caller, room, typing: it.typing };
-                Ok(vec![self.call(command, Hook::None, Pending::InRoom(room), reply_to)])
-            }
-            Request::SetPresence(it) => self.set_presence(me, it, reply_to),
+            Request::CreateRoom(it) => self.create_room(me, it),
+            Request::JoinRoom(it) => self.join_room(me, &it),
+            Request::LeaveRoom(it) => self.leave_room(me, &it),
+            Request::SendMessage(it) => self.send_message(me, it),
+            Request::Thinking(it) => self.think(me, it),
+            Request::Decision(it) => self.decide(me, it),
+            Request::GetHistory(it) => self.history(me, &it),
+            Request::RoomTip(it) => self.room_tip(me, &it),
+            Request::ListRooms(it) => self.list_rooms(me, &it),
+            Request::ListAgents(it) => self.list_agents(me, &it),
+            Request::RoomInfo(it) => self.describe_room(me, &it),
+            Request::SetTyping(it) => self.set_typing(me, &it),
+            Request::SetPresence(it) => set_presence(me, it),
+            Request::CreateVote(it) => self.create_vote(me, it),
+            Request::CastVote(it) => cast_vote(me, &it),
+            Request::GetVoteStatus(it) => get_vote(me, &it),
+            Request::ListVotes(it) => self.list_votes(me, &it),
+            Request::ElectLeader(it) => self.elect_leader(me, &it),
+            Request::DeclineElection(it) => self.decline_election(me, &it),
+            Request::AssignTask(it) => self.assign_task(me, it),
+            Request::UpdateTask(it) => update_task(me, it),
+            Request::ListTasks(it) => self.list_tasks(me, &it),
+            Request::Subscribe(it) => Ok(Next::Webhooks(Ask::Subscribe(it))),
+            Request::Unsubscribe(it) => Ok(Next::Webhooks(Ask::Unsubscribe(it))),
+            Request::ListSubscriptions(it) => Ok(Next::Webhooks(Ask::List(it))),
+            Request::EnableSubscription(it) => Ok(Next::Webhooks(Ask::Enable(it))),
         }
     }
 
-    fn create_room(
-        &mut self,
-        me: &Me,
-        it: CreateRoom,
-        reply_to: Option<String>,
-    ) -> Result<Steps, Refusal> {
+    fn create_room(&self, me: &Me, it: CreateRoom) -> Handled {
         if it.name.trim().is_empty() {
             return Err(Refusal::invalid("`name` must not be empty"));
         }
         at_most("name", &it.name, mesh::limits::NAME_BYTES_MAX)?;
         let description = it.description.as_deref().unwrap_or_default();
         at_most("description", description, mesh::limits::DESCRIPTION_BYTES_MAX)?;
-        let parent = it.parent_id.as_deref().map(|parent| self.readable(me, parent));
         let room = NewRoom {
             name: it.name,
             description: it.description,
-            parent: parent.transpose()?.map(|(room, _)| room),
+            parent: self.readable_if_any(me, it.parent_id.as_deref())?,
             ephemeral: it.ephemeral,
             public: it.public,
             encrypted: it.encrypted,
         };
         let command = Command::CreateRoom { caller: me.caller.clone(), room };
-        Ok(vec![self.call(command, Hook::None, Pending::CreateRoom, reply_to)])
+        Ok(Next::ask(command, Pending::CreateRoom))
     }
 
-    fn say(&mut self, me: &Me, it: Utterance, reply_to: Option<String>) -> Result<Steps, Refusal> {
-        let (room, facts) = self.readable(me, &it.room_id)?;
-        if facts.encrypted && !it.content.starts_with(ENCRYPTED_MARK) {
-            let text = "the room is end-to-end encrypted: content must be a clw1: blob";
-            return Err(Refusal::new(Code::PlaintextInEncryptedRoom, text));
-        }
-        it.check(self.config.auth.content_bytes_max())?;
-        let options = it.options.unwrap_or_default();
-        let agent = &me.caller.agent;
-        let dedup = options.dedup.map(|id| DedupId::new(me.caller.key, agent, id.as_str()));
-        let say = Say {
-            room,
-            speech: it.speech,
-            content: it.content.clone(),
-            reply_to: it.reply_to.clone(),
-            mentions: distinct(it.mentions),
-            metadata: it.metadata.as_ref().map(|json| String::from(json.get())),
-            dedup,
-        };
-        let metadata = match it.speech {
-            Speech::Chat => it.metadata,
-            Speech::Thinking => convert::thinking_metadata(),
-        };
-        let saying =
-            Box::new(Saying { room, content: it.content, reply_to: it.reply_to, metadata });
-        let command = Command::Say { caller: me.caller.clone(), say };
-        Ok(vec![self.call(command, Hook::None, Pending::Say(saying), reply_to)])
+    fn join_room(&self, me: &Me, it: &JoinRoom) -> Handled {
+        let (room, _) = self.readable(me, &it.room_id)?;
+        let command = Command::Join { caller: me.caller.clone(), room };
+        Ok(Next::Call(command, Hook::Join { room, fresh: false }, Pending::InRoom(room)))
     }
 
-    fn history(
-        &mut self,
-        me: &Me,
-        it: GetHistory,
-        reply_to: Option<String>,
-    ) -> Result<Steps, Refusal> {
+    fn leave_room(&self, me: &Me, it: &LeaveRoom) -> Handled {
+        let (room, _) = self.readable(me, &it.room_id)?;
+        let command = Command::Leave { caller: me.caller.clone(), room };
+        Ok(Next::Call(command, Hook::Leave { room }, Pending::InRoom(room)))
+    }
+
+    fn history(&self, me: &Me, it: &GetHistory) -> Handled {
         let (room, _) = self.readable(me, &it.room_id)?;
         let before_ms = match &it.before {
             Some(text) => Some(convert::unix_ms(text).ok_or_else(|| {
@@ -175,13 +140,13 @@ impl Session {
             })?),
             None => None,
         };
+        let nothing = || {
+            let room_id = self.room_name(room);
+            Next::Reply(Frame::History(HistoryResult { room_id, messages: Vec::new() }))
+        };
         let from = match (it.since_seq, &it.since) {
             // Above every number there is: nothing can be after it.
-            (Some(NUMBERS_END..), _) => {
-                let room_id = self.room_name(room);
-                let reply = Frame::History(HistoryResult { room_id, messages: Vec::new() });
-                return Ok(self.reply(&reply, reply_to.as_deref()));
-            }
+            (Some(NUMBERS_END..), _) => return Ok(nothing()),
             (Some(seq), _) => From::After(Cursor::new(Number(seq), self.origin(room, Number(seq)))),
             (None, Some(id)) => {
                 let id = MessageId::from_uuid(id);
@@ -190,99 +155,74 @@ impl Session {
             (None, None) => From::Newest,
         };
         let limit = usize::try_from(it.limit).unwrap_or(usize::MAX);
-        let limit = limit.clamp(1, limits::HISTORY_ROWS_MAX);
+        let limit = limit.min(limits::HISTORY_ROWS_MAX);
+        if limit == 0 {
+            return Ok(nothing());
+        }
         let history = History { room, from, limit, before_ms, held: false };
-        let job = Job::History(history.clone());
-        Ok(vec![self.read(job, Pending::History(history), reply_to)])
+        Ok(Next::Read(Job::History(history.clone()), Pending::History(history)))
     }
 
     fn origin(&self, room: RoomId, number: Number) -> Origin {
         if self.paged == Some((room, number)) { Origin::Here } else { Origin::Any }
     }
 
-    fn list_rooms(
-        &mut self,
-        me: &Me,
-        it: ListRooms,
-        reply_to: Option<String>,
-    ) -> Result<Steps, Refusal> {
-        let parent = it.parent_id.as_deref().map(|parent| self.readable(me, parent));
-        let parent = parent.transpose()?.map(|(room, _)| room);
+    fn room_tip(&self, me: &Me, it: &RoomTip) -> Handled {
+        let (room, _) = self.readable(me, &it.room_id)?;
+        Ok(Next::Read(Job::Tip(room), Pending::Tip(room)))
+    }
+
+    fn list_rooms(&self, me: &Me, it: &ListRooms) -> Handled {
+        let parent = self.readable_if_any(me, it.parent_id.as_deref())?;
         let command = Command::ListRooms { key: me.caller.key, parent };
-        Ok(vec![self.call(command, Hook::None, Pending::ListRooms, reply_to)])
+        Ok(Next::ask(command, Pending::ListRooms))
     }
 
-    fn list_agents(
-        &mut self,
-        me: &Me,
-        it: ListAgents,
-        reply_to: Option<String>,
-    ) -> Result<Steps, Refusal> {
-        let room = it.room_id.as_deref().map(|room| self.readable(me, room));
-        let room = room.transpose()?.map(|(room, _)| room);
+    fn list_agents(&self, me: &Me, it: &ListAgents) -> Handled {
+        let room = self.readable_if_any(me, it.room_id.as_deref())?;
         let command = Command::ListAgents { key: me.caller.key, room };
-        Ok(vec![self.call(command, Hook::None, Pending::ListAgents, reply_to)])
+        Ok(Next::ask(command, Pending::ListAgents))
     }
 
-    fn set_presence(
-        &mut self,
-        me: &Me,
-        it: SetPresence,
-        reply_to: Option<String>,
-    ) -> Result<Steps, Refusal> {
-        let detail = it.status_detail.as_deref().unwrap_or_default();
-        at_most("status_detail", detail, mesh::limits::DESCRIPTION_BYTES_MAX)?;
-        let presence = Presence {
-            status: convert::core_status(it.status),
-            detail: it.status_detail,
-            progress: it.progress.map(protocol::value::Progress::percent),
-        };
-        let command = Command::SetPresence { caller: me.caller.clone(), presence };
-        Ok(vec![self.call(command, Hook::None, Pending::Presence(it.status), reply_to)])
+    fn describe_room(&self, me: &Me, it: &RoomInfo) -> Handled {
+        let (room, _) = self.readable(me, &it.room_id)?;
+        Ok(Next::ask(Command::RoomInfo { key: me.caller.key, room }, Pending::RoomInfo))
     }
 
-    fn readable(&self, me: &Me, room: &str) -> Result<(RoomId, RoomFacts), Refusal> {
+    fn set_typing(&self, me: &Me, it: &SetTyping) -> Handled {
+        let (room, _) = self.readable(me, &it.room_id)?;
+        let command = Command::SetTyping { caller: me.caller.clone(), room, typing: it.typing };
+        Ok(Next::ask(command, Pending::InRoom(room)))
+    }
+
+    pub(super) fn readable(&self, me: &Me, room: &str) -> Result<(RoomId, RoomFacts), Refusal> {
         self.hub.readable(room, me.caller.key)
+    }
+
+    fn readable_if_any(&self, me: &Me, room: Option<&str>) -> Result<Option<RoomId>, Refusal> {
+        room.map(|room| self.readable(me, room).map(|(room, _)| room)).transpose()
     }
 }
 
-impl Utterance {
-    fn check(&self, content_bytes_max: usize) -> Result<(), Refusal> {
-        let too_large = |text: String| Err(Refusal::new(Code::MessageTooLarge, text));
-        if self.content.len() > content_bytes_max {
-            return too_large(format!("`content` must have at most {content_bytes_max} bytes"));
-        }
-        let max = mesh::limits::MENTIONS_MAX;
-        let id_max = mesh::limits::AGENT_ID_BYTES_MAX;
-        if self.mentions.len() > max || self.mentions.iter().any(|id| id.len() > id_max) {
-            return Err(Refusal::invalid(format!(
-                "`mentions` must have at most {max} ids of at most {id_max} bytes"
-            )));
-        }
-        at_most("reply_to", self.reply_to.as_deref().unwrap_or(""), limits::REPLY_TO_BYTES_MAX)?;
-        let metadata = self.metadata.as_ref().map_or(0, |json| json.get().len());
-        let mentions: usize = self.mentions.iter().map(|id| id.len() + 4).sum();
-        let body = self.content.len() + metadata + mentions + limits::BODY_OVERHEAD_BYTES;
-        if body > mesh::limits::BODY_BYTES_MAX {
-            return too_large(String::from("`metadata` is too large to be sent with this content"));
-        }
-        Ok(())
-    }
+fn set_presence(me: &Me, it: SetPresence) -> Handled {
+    let detail = it.status_detail.as_deref().unwrap_or_default();
+    at_most("status_detail", detail, mesh::limits::DESCRIPTION_BYTES_MAX)?;
+    let presence = Presence {
+        status: convert::core_status(it.status),
+        detail: it.status_detail,
+        progress: it.progress.map(protocol::value::Progress::percent),
+    };
+    let command = Command::SetPresence { caller: me.caller.clone(), presence };
+    Ok(Next::ask(command, Pending::Presence(it.status)))
 }
 
 pub(super) fn no_such_message() -> Refusal {
     Refusal::invalid("`since` must be the id of a message in this room")
 }
 
-fn at_most(field: &str, text: &str, max: usize) -> Result<(), Refusal> {
+pub(super) fn at_most(field: &str, text: &str, max: usize) -> Result<(), Refusal> {
     if text.len() > max {
         return Err(Refusal::invalid(format!("`{field}` must have at most {max} bytes")));
     }
     Ok(())
-}
-
-fn distinct(mut mentions: Vec<String>) -> Vec<AgentId> {
-    mentions.sort_unstable();
-    mentions.dedup();
-    mentions.into_iter().map(AgentId::from).collect()
 }

@@ -15,9 +15,12 @@ use protocol::{
 use super::{Me, Pending, Session, State, Step, Steps};
 use crate::{
     backend::Row,
+    config::Shown,
     ids,
     job::{Claim, Cursor, Job, Missed, Origin},
-    limits, link,
+    limits,
+    link::{self, Ending},
+    notice,
     refusal::Refusal,
     reply::{Answer, Hook},
 };
@@ -45,10 +48,18 @@ impl Session {
             let text = format!("this node speaks protocol version {PROTOCOL_VERSION} only");
             return Err(Refusal::new(Code::UnsupportedProtocol, text));
         }
-        let key = self.config.auth.check(&it.key);
-        let key =
-            key.ok_or_else(|| Refusal::new(Code::Unauthorized, "the key is not valid here"))?;
-        check(&it)?;
+        let Some(Shown { key, own, opener }) = self.config.auth.identify(&it.key) else {
+            return Err(Refusal::new(Code::Unauthorized, "the key is not valid here"));
+        };
+        if let Err(refusal) = check(&it) {
+            if own {
+                return Err(refusal);
+            }
+            // A client with a wrong key is told that first.
+            self.state = State::Attaching;
+            let command = Command::CheckKey { key, own };
+            return Ok(vec![self.call(command, Hook::None, Pending::Key(refusal), reply_to)]);
+        }
         let stable = it.agent_id.is_some();
         let agent: AgentId = it.agent_id.unwrap_or_else(ids::agent).into();
         let attach = Attach {
@@ -56,6 +67,8 @@ impl Session {
             stable,
             reconnect: it.reconnect,
             key,
+            own,
+            opener,
             name: it.name.clone(),
             capabilities: it.capabilities,
         };
@@ -63,6 +76,15 @@ impl Session {
         let pending = Pending::Attach { name: it.name, caller: (agent, key) };
         self.state = State::Attaching;
         Ok(vec![self.call(Command::Attach(attach), hook, pending, reply_to)])
+    }
+
+    /// A registration that cannot be, whose key has been looked at.
+    pub(super) fn key_checked(&mut self, refusal: Refusal, answer: Answer) -> Refusal {
+        self.state = State::Fresh;
+        match answer {
+            Ok(_) => refusal,
+            Err(failure) => Refusal::of(failure, Code::InternalError),
+        }
     }
 
     pub(super) fn attached(
@@ -75,10 +97,10 @@ impl Session {
         // Refused: it may try again on the same connection.
         self.state = State::Fresh;
         let outcome = answer.map_err(|failure| Refusal::of(failure, Code::RateLimitAgents))?;
-        let Outcome::Attached(Attached { registration, restored, .. }) = outcome else {
+        let Outcome::Attached(Attached { registration, restored, standing, .. }) = outcome else {
             return Err(Refusal::new(Code::InternalError, "the node answered something else"));
         };
-        let me = Me { caller: Caller { agent, key, registration }, name };
+        let me = Me { caller: Caller { agent, key, registration }, name, standing };
         let Some(restored) = restored else {
             let reply = Frame::Registered(self.welcome(&me, None));
             self.state = State::Registered(me);
@@ -149,8 +171,17 @@ impl Session {
             return Vec::new();
         };
         let Resuming { me, reply_to, rooms, missed, .. } = *resuming;
-        let replays: Vec<Step> =
-            missed.rows.iter().filter_map(|(room, row)| self.replay(&me, *room, row)).collect();
+        let notices = self.hub.missed(&me.caller.agent);
+        let mut replays: Vec<Step> = Vec::new();
+        for missed in notice::merge(&missed.rows, &notices) {
+            match missed {
+                notice::Missed::Message(room, row) => self.replay(&me, room, row, &mut replays),
+                notice::Missed::Notice(it) => {
+                    replays.push(Step::Replay { message: None, bytes: it.bytes.clone() });
+                }
+            }
+        }
+        replays.drain(..replays.len().saturating_sub(limits::MISSED_MAX));
         let resumed = Resumed {
             reconnected: true,
             rooms: rooms.iter().map(|room| self.room_name(*room)).collect(),
@@ -173,15 +204,17 @@ impl Session {
     pub(super) fn give_up(&mut self, refusal: Refusal) -> Steps {
         let State::Resuming(resuming) = &self.state else { return Vec::new() };
         let mut steps = self.reply(&refusal.into_reply(), resuming.reply_to.as_deref());
-        steps.push(Step::Close);
+        steps.push(Step::Close(Ending::Failed));
         steps
     }
 
-    /// `None` for the agent's own messages, and for what can no longer be shown.
-    fn replay(&self, me: &Me, room: RoomId, row: &Row) -> Option<Step> {
+    /// Nothing for the agent's own messages, and for what can no longer be shown.
+    fn replay(&self, me: &Me, room: RoomId, row: &Row, replays: &mut Vec<Step>) {
         let me = link::Me { agent: me.caller.agent.clone(), key: me.caller.key };
-        let (number, bytes, _mention) = self.hub.encode_row(Some(&me), room, row)?;
-        Some(Step::Replay { room, number, bytes })
+        if let Some((number, bytes, mention)) = self.hub.encode_row(Some(&me), room, row) {
+            replays.push(Step::Replay { message: Some((room, number)), bytes });
+            replays.extend(mention.map(|bytes| Step::Replay { message: None, bytes }));
+        }
     }
 
     fn welcome(&self, me: &Me, resumed: Option<Resumed>) -> Registered {

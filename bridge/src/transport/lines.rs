@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::{Gone, Received, Sink, Source};
-use crate::{dialect::Dialect, limits, outbox::Frame};
+use crate::{dialect::Dialect, limits, link::Ending, outbox::Frame};
 
 /// Lines of a client.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ impl<W: AsyncWrite + Unpin + Send> Sink for LineSink<W> {
         self.0.write_all(&all).await
     }
 
-    async fn close(&mut self) {
+    async fn close(&mut self, _: Ending) {
         // The client is gone already, or will see the end of the stream either way.
         drop(self.0.shutdown().await);
     }

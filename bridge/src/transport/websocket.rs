@@ -2,7 +2,7 @@
 
 use std::io;
 
-use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use futures::{
     SinkExt, StreamExt,
     stream::{SplitSink, SplitStream},
@@ -11,7 +11,7 @@ use protocol::frame::RequestError;
 use tokio::time::Instant;
 
 use super::{Gone, Received, Sink, Source};
-use crate::{dialect::Dialect, outbox::Frame};
+use crate::{dialect::Dialect, link::Ending, outbox::Frame};
 
 /// Messages of a client.
 #[derive(Debug)]
@@ -72,8 +72,10 @@ impl Sink for TextSink {
         self.0.flush().await.map_err(io::Error::other)
     }
 
-    async fn close(&mut self) {
+    async fn close(&mut self, ending: Ending) {
+        let frame = CloseFrame { code: ending.code(), reason: ending.text().into() };
         // The client is gone already, or will see the end of the stream either way.
+        drop(self.0.send(Message::Close(Some(frame))).await);
         drop(self.0.close().await);
     }
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Engine, Waiter};
 use crate::{
+    agenda::Standing,
     boundary::Effect,
     command::{Attach, Attached, CallId, Caller, Outcome, Presence, Refused, Registration},
     entry::{AgentClaimed, Body},
@@ -23,13 +24,21 @@ impl Engine {
     // Registering.
 
     pub(super) fn attach(&mut self, call: CallId, attach: Attach) {
-        if let Err(refused) = self.may_attach(&attach) {
-            return self.reply(call, Err(refused));
+        if attach.own {
+            self.own_keys.insert(attach.key);
         }
+        let standing = self.standing(attach.key, attach.own);
+        let may = |_: &_| self.may_have_agent(&attach).and_then(|()| self.may_attach(&attach));
+        let standing = standing.and_then(|it| may(&it).map(|()| it));
+        let standing = match standing {
+            Ok(standing) => standing,
+            Err(refused) => return self.reply(call, Err(refused)),
+        };
+        let Some(attach) = self.present_key(call, attach) else { return };
         if attach.stable && self.directory.owner(&attach.agent).is_none() {
             return self.claim_id(call, attach);
         }
-        let attached = self.register(attach);
+        let attached = self.register(attach, standing);
         self.reply(call, Ok(Outcome::Attached(attached)));
     }
 
@@ -88,7 +97,7 @@ impl Engine {
         }
     }
 
-    fn register(&mut self, attach: Attach) -> Attached {
+    fn register(&mut self, attach: Attach, standing: Standing) -> Attached {
         let now = self.cx.now;
         let me = self.cx.me;
         let earlier = self.rosters.latest(&attach.agent).map(|(node, it)| (node, it.clone()));
@@ -122,6 +131,7 @@ impl Engine {
             restored: restored.map(seats),
             displaced: displaced.filter(|_| was_here),
             connected_ms: now.wall_ms,
+            standing,
         }
     }
 
@@ -188,12 +198,17 @@ impl Engine {
                 seat.seen = *number;
             }
         }
-        self.registrations.remove(&caller.agent);
-        record.gone = Some(self.rosters.stamp(self.cx.now));
-        self.rosters.put(self.cx.now, caller.agent.clone(), record);
-        self.settle_rosters();
-        self.unlist_rooms_made_by(&caller.agent);
+        self.send_off(&caller.agent, record);
         Ok(Outcome::Done)
+    }
+
+    /// An agent of this node is gone, and may come back.
+    pub(super) fn send_off(&mut self, agent: &AgentId, mut record: AgentRecord) {
+        self.registrations.remove(agent);
+        record.gone = Some(self.rosters.stamp(self.cx.now));
+        self.rosters.put(self.cx.now, agent.clone(), record);
+        self.settle_rosters();
+        self.unlist_rooms_made_by(agent);
     }
 
     /// All of this node's agents are gone: it stops.
@@ -289,7 +304,8 @@ impl Engine {
     // What rosters came to.
 
     pub(super) fn settle_rosters(&mut self) {
-        for happened in self.rosters.take_happened() {
+        let mut left = std::collections::VecDeque::from(self.rosters.take_happened());
+        while let Some(happened) = left.pop_front() {
             match happened {
                 Happened::Joined { room, agent, reconnected } => {
                     let Some((_, record)) = self.rosters.record(&agent) else { continue };
@@ -302,6 +318,7 @@ impl Engine {
                     let reason =
                         if disconnected { TurnReason::Disconnected } else { TurnReason::Left };
                     self.tell_turn(room, reason, false);
+                    self.clear_leader_if_gone(room);
                     self.unlist_if_empty(room);
                 }
                 Happened::Presence { agent } => self.tell_presence(&agent),
@@ -313,7 +330,10 @@ impl Engine {
                 }
                 Happened::RoomLives { room } => self.ephemeral_room_lives(room),
                 Happened::RoomDied { room } => self.ephemeral_room_died(room),
+                Happened::Shows { node } => self.on_shown(node),
             }
+            // One thing leads to another.
+            left.extend(self.rosters.take_happened());
         }
     }
 

@@ -7,8 +7,8 @@ use crate::{
     command::RoomView,
     context::Fact,
     directory::{Directory, Named},
-    entry::Body,
     id::{LogId, MeshId, NodeId, RoomId},
+    sealed::{self, Spot},
 };
 
 /// How a node lists the rooms that the store kept from `mesh`, a mesh it has left by joining another
@@ -19,8 +19,9 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
     for (room, at, entry, number) in &summary.directory {
         let Some(stored) = summary.rooms.iter().find(|it| it.room == *room) else { continue };
         let Some(log) = stored.logs.get(at.log as usize) else { continue };
-        let body = Body::decode(entry.facts.kind, &entry.body);
         let log: LogId = log.id;
+        let spot = Spot { room: *room, log, seq: at.seq, kind: entry.facts.kind };
+        let body = sealed::body(&stored.record, &spot, &entry.body);
         let fact = Fact { room: *room, at: *at, log, facts: entry.facts, body };
         directory.learn(mesh, fact, *number);
     }

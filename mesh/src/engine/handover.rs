@@ -44,7 +44,9 @@ impl Engine {
         let mut offers: BTreeMap<NodeId, Vec<Post>> = BTreeMap::new();
         for room in self.rooms.values() {
             let mine = room.numbering.sequencer() == room.mine && !room.record.local;
-            let Some(to) = self.live.successor(now, room.id).filter(|_| mine) else { continue };
+            let Some(to) = self.live.successor(now, room.heirs(&self.cx)).filter(|_| mine) else {
+                continue;
+            };
             let era = room.numbering.current();
             rooms.insert(room.id, (era, Step::Offered(to)));
             let log = room.mine;

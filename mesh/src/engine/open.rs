@@ -1,12 +1,17 @@
 //! Starting: from what the store has, or from nothing.
 
-use super::{Config, Engine};
+use super::{
+    Config, Engine,
+    private::Reach,
+    retention::{Pruning, in_ms},
+};
 use crate::{
     batch::{NodeRecord, RoomRecord, Summary},
     boundary::Pulse,
     context::{Context, Fact},
     directory::Directory,
     entry::{Body, NodeAdmitted},
+    followers::Followers,
     id::{LogId, NodeId, RoomId},
     identity::Identity,
     limits::{BUCKETS, LANES_PER_NODE_MAX, TICK},
@@ -43,12 +48,18 @@ impl Engine {
             node_dirty: true,
             pulse: Pulse { boot, ..Pulse::default() },
             waiters: Default::default(),
+            led: Default::default(),
+            tasks: Default::default(),
+            claiming: Default::default(),
             roaming: Vec::new(),
             roamed_at: Default::default(),
             registrations: Default::default(),
+            own_keys: Default::default(),
             next_registration: 0,
             turns: Default::default(),
             told: Default::default(),
+            votes: Default::default(),
+            voting: Default::default(),
             buckets: [0; BUCKETS],
             digests: Default::default(),
             compared: Default::default(),
@@ -57,8 +68,10 @@ impl Engine {
             proofs: Vec::new(),
             held: Vec::new(),
             started: now.mono,
+            pruning: Pruning::new(now, config.retention_min),
             roster_kept: (now.mono, 0),
             unknown: Default::default(),
+            private: Default::default(),
             incarnations: 0,
             typing_nonce: 0,
             stopping: None,
@@ -68,6 +81,11 @@ impl Engine {
         };
         engine.cx.forked = stored.forked.into_iter().collect();
         engine.restore_rooms(stored.rooms);
+        engine.restore_following();
+        engine.refold_acts(stored.acts);
+        engine.restore_votes(stored.notes);
+        engine.note_tasks();
+        engine.note_leaders();
         engine.restore_directory(stored.directory);
         engine.ensure_permanent_rooms();
         engine.restore_agents();
@@ -107,7 +125,7 @@ impl Engine {
             if log.fork.is_some_and(|fork| at.seq >= fork) {
                 continue;
             }
-            let body = Body::decode(entry.facts.kind, &entry.body);
+            let body = known.body_of(at, &entry);
             let fact = Fact { room, at, log: log.id, facts: entry.facts, body };
             self.learn(fact, number);
         }
@@ -117,25 +135,30 @@ impl Engine {
     fn ensure_permanent_rooms(&mut self) {
         let (mesh, me, founder) = (self.cx.mesh, self.cx.me, self.config.founder);
         let rooms = [
-            (RoomId::directory(mesh), founder, false),
-            (RoomId::lobby(mesh), founder, false),
-            (RoomId::private_directory(mesh, me), me, true),
+            (RoomId::directory(mesh), founder, Reach::Mesh),
+            (RoomId::lobby(mesh), founder, Reach::Mesh),
+            (RoomId::private_directory(mesh, me), me, Reach::Node),
         ];
-        for (id, home, local) in rooms {
+        for (id, home, reach) in rooms {
             let home = LogId { author: home, incarnation: 0 };
-            self.ensure_room(id, home, local);
+            self.ensure_room(id, home, reach);
         }
     }
 
     /// A permanent room's state, made if it is not there.
-    pub(super) fn ensure_room(&mut self, id: RoomId, home: LogId, local: bool) {
+    pub(super) fn ensure_room(&mut self, id: RoomId, home: LogId, reach: Reach) {
         if self.rooms.contains_key(&id) {
             return;
         }
-        let record = RoomRecord { local, ..new_record(self.cx.mesh, home) };
+        let local = reach == Reach::Node;
+        let seal = self.seal_for(id, reach);
+        let record = RoomRecord { local, seal, ..new_record(self.cx.mesh, home) };
         let mine = LogId { author: self.cx.me, incarnation: 0 };
         let room = Room::new(&mut self.cx, id, record, mine);
         self.rooms.insert(id, room);
+        if let Reach::Followers(owner) = reach {
+            self.rosters.set_sealed(id, owner);
+        }
         if local {
             self.rosters.local_rooms.insert(id);
             self.unknown.remove(&id);
@@ -146,16 +169,28 @@ impl Engine {
 
     /// An ephemeral room's state, made if it is not there. `home` is this node's to write only in
     /// the moment in which it creates the room: one that was forgotten and comes back gets a new log.
-    pub(super) fn ensure_ephemeral_room(&mut self, id: RoomId, home: LogId, created_now: bool) {
+    pub(super) fn ensure_ephemeral_room(
+        &mut self,
+        id: RoomId,
+        (home, reach): (LogId, Reach),
+        created_now: bool,
+    ) {
         if self.rooms.contains_key(&id) {
             return;
         }
         let claims = self.node.ephemeral_claims.iter();
         let floor = claims.filter(|(room, _)| *room == id).map(|(_, era)| *era).max();
-        let record = RoomRecord { ephemeral: true, floor, ..new_record(self.cx.mesh, home) };
+        let (local, seal) = (reach == Reach::Node, self.seal_for(id, reach));
+        let new = new_record(self.cx.mesh, home);
+        let record = RoomRecord { ephemeral: true, floor, local, seal, ..new };
         let mine = if created_now { home } else { self.next_ephemeral_log() };
         let room = Room::new(&mut self.cx, id, record, mine);
         self.rooms.insert(id, room);
+        match reach {
+            Reach::Mesh => {}
+            Reach::Node => drop(self.rosters.local_rooms.insert(id)),
+            Reach::Followers(owner) => self.rosters.set_sealed(id, owner),
+        }
         self.ask_who_spoke_of(id);
     }
 
@@ -236,6 +271,7 @@ fn new_record(mesh: crate::id::MeshId, home: LogId) -> RoomRecord {
         floor: None,
         ephemeral: false,
         local: false,
+        seal: None,
     }
 }
 
@@ -246,10 +282,13 @@ fn context(config: &Config, me: NodeId, boot: u64, now: Now) -> Context {
         mesh: config.mesh,
         boot,
         era_capacity: config.era_capacity,
+        retention_min_ms: in_ms(config.retention_min),
         lanes: Default::default(),
         my_lane: None,
         up: Default::default(),
         forked: Default::default(),
+        forked_for: Default::default(),
+        followers: Followers::new(config.mesh, me),
         warm_bytes: 0,
         pending_bytes: 0,
         ephemeral_bytes: 0,

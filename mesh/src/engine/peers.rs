@@ -24,6 +24,7 @@ impl Engine {
     pub(super) fn on_peer_up(&mut self, peer: NodeId) {
         self.live.up.insert(peer);
         self.cx.up.insert(peer);
+        self.cx.followers.peer_up(peer);
         if !self.node.had_peer {
             self.change_node().had_peer = true;
         }
@@ -33,14 +34,18 @@ impl Engine {
         self.cx.send(peer, Message::Roster(Box::new(signed)));
         let (boot, version) = self.rosters.version(peer);
         self.cx.send(peer, Message::WantRoster { node: peer, boot, version });
-        for proof in self.proofs.clone() {
+        for proof in self.proofs_of(None) {
             self.cx.send(peer, proof);
         }
+        // After the roster, which shows that this node follows them.
+        let shared = self.cx.followers.shared_with(peer);
+        self.greet(peer, &shared);
     }
 
     pub(super) fn on_peer_down(&mut self, peer: NodeId) {
         self.live.up.remove(&peer);
         self.cx.up.remove(&peer);
+        self.cx.followers.peer_down(peer);
         self.compared.remove(&peer);
         for room in self.rooms.values_mut() {
             room.sync.peer_down(peer);
@@ -62,15 +67,24 @@ impl Engine {
                     });
                 });
             }
-            Message::WantBodies { room, at } => self.in_room(from, room, |engine, room| {
+            Message::WantBodies { room, at } => self.in_shared(from, room, |engine, room| {
                 engine.cx.effects.push(Effect::SendBodies { to: from, room, at });
             }),
-            Message::Want { room, spans } => self.in_room(from, room, |engine, room| {
+            Message::Want { room, spans } => self.in_shared(from, room, |engine, room| {
                 engine.with_room(room, |it, cx| it.on_want(cx, from, spans));
             }),
-            Message::Have { room, heads, answer } => self.in_room(from, room, |engine, room| {
-                engine.with_room(room, |it, cx| it.on_have(cx, from, (&heads, answer)));
-            }),
+            Message::Have { room, heads, answer } => {
+                if answer && !self.rooms.contains_key(&room) {
+                    // Whoever asks is not to wait for what is not here.
+                    let heads = Vec::new();
+                    self.cx.send(from, Message::Have { room, heads, answer: false });
+                }
+                self.note_answer(from, room);
+                self.in_shared(from, room, |engine, room| {
+                    engine.with_room(room, |it, cx| it.on_have(cx, from, (&heads, answer)));
+                });
+            }
+            Message::Follows(theirs) => self.on_follows(from, theirs),
             Message::Buckets(theirs) => self.on_buckets(from, &theirs),
             Message::Digests(theirs) => self.on_digests(from, theirs),
             Message::Beacon(it) => self.on_beacon(from, it.it),
@@ -115,6 +129,18 @@ impl Engine {
         }
     }
 
+    /// For messages that ask for what is in a room, or are to be believed what they say of it: of a
+    /// private room only from peers that have shown that they follow it.
+    fn in_shared(&mut self, from: NodeId, room: RoomId, then: impl FnOnce(&mut Engine, RoomId)) {
+        let shared = self.rooms.get(&room).is_none_or(|it| it.heirs(&self.cx).has(from));
+        if shared {
+            return self.in_room(from, room, then);
+        }
+        // What shows it may have been lost: it is asked for, and the peer asks again.
+        let (boot, version) = self.rosters.version(from);
+        self.cx.send(from, Message::WantRoster { node: from, boot, version });
+    }
+
     fn with_room(
         &mut self,
         room: RoomId,
@@ -128,6 +154,9 @@ impl Engine {
     fn on_run(&mut self, from: NodeId, run: Verified) {
         let room = run.run().room;
         self.in_room(from, room, |engine, room| {
+            if run.run().has_gone() {
+                engine.note_retention(room);
+            }
             engine.with_room(room, |it, cx| {
                 let full = it.record.ephemeral
                     && cx.ephemeral_bytes + run.run().size() > crate::limits::EPHEMERAL_BYTES_MAX;
@@ -157,7 +186,7 @@ impl Engine {
         self.in_room(from, room, |engine, room| {
             engine.with_room(room, |it, cx| {
                 for body in bodies {
-                    it.receive_body(cx, body.log, body.seq, body.body.into());
+                    it.receive_body(cx, from, (body.log, body.seq), body.body.into());
                 }
             });
         });
@@ -191,7 +220,8 @@ impl Engine {
                 self.note_unknown(it.room, from);
                 continue;
             };
-            if room.record.local || room.logs.digest() == it.digest || asked >= HAVES_AT_ONCE_MAX {
+            let other = room.record.local || !room.heirs(&self.cx).has(from);
+            if other || room.logs.digest() == it.digest || asked >= HAVES_AT_ONCE_MAX {
                 continue;
             }
             asked += 1;
@@ -218,7 +248,8 @@ impl Engine {
         }
         if beacon.digest == self.digest() && beacon.digest != self.in_step {
             self.in_step = beacon.digest;
-            for room in self.rooms.values_mut() {
+            // The digest is of what everybody has.
+            for room in self.rooms.values_mut().filter(|room| room.record.seal.is_none()) {
                 room.note_in_step();
             }
         }
@@ -236,7 +267,8 @@ impl Engine {
             let known = self
                 .rosters
                 .record(&agent)
-                .filter(|(at, it)| *at == node && it.rooms.contains_key(&room));
+                .filter(|(at, it)| *at == node && it.rooms.contains_key(&room))
+                .filter(|(at, it)| self.rosters.may_sit(room, (*at, it.key)));
             if let Some((_, record)) = known {
                 let name = record.name.clone();
                 self.cx.notify(room, RoomEvent::Typing { agent, name, typing });

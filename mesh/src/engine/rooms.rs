@@ -1,17 +1,17 @@
 //! Rooms: creating them, writing in them, and the two that need special care: ephemeral ones, which
 //! live as long as somebody lists them, and the lobby of a node that joined another mesh.
 
-use super::{Engine, Roaming, Waiter};
+use super::{Engine, Roaming, Waiter, private::Reach};
 use crate::{
     command::{CallId, Caller, NewRoom, Outcome, Refused, SaidOk, Say, Speech},
-    entry::{Body, DedupId, RoomCreated, Said},
+    entry::{Body, Decision, DedupId, RoomCreated, Said},
     event::RoomEvent,
     id::{At, KeyPrint, LogId, MeshId, RoomId, sha256},
     limits::{
-        BODY_BYTES_MAX, CONTENT_BYTES_MAX, DESCRIPTION_BYTES_MAX, EPHEMERAL_BYTES_MAX,
-        EPHEMERAL_EMPTY_FOR, EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX, HELD_MAX,
-        MENTIONS_MAX, NAME_BYTES_MAX, NUMBER_WITHIN, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX,
-        ROAMING_MAX, ROOMS_MAX,
+        CONTENT_BYTES_MAX, DESCRIPTION_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_EMPTY_FOR,
+        EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX, HELD_MAX, MENTIONS_MAX, NAME_BYTES_MAX,
+        NUMBER_WITHIN, PLAIN_BODY_BYTES_MAX, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX, ROAMING_MAX,
+        ROOMS_MAX,
     },
     message::Message,
     number::Number,
@@ -29,11 +29,9 @@ impl Engine {
             let result = self.create_ephemeral(caller, room);
             return self.reply(call, result);
         }
-        let directory = if room.public {
-            RoomId::directory(self.cx.mesh)
-        } else {
-            // Another operator's node must not even list it: until keys span the mesh it stays here.
-            RoomId::private_directory(self.cx.mesh, self.cx.me)
+        let directory = match self.directory_for(caller.key, room.public) {
+            Ok(directory) => directory,
+            Err(refused) => return self.reply(call, Err(refused)),
         };
         let Some(known) = self.rooms.get_mut(&directory) else {
             return self.reply(call, Err(Refused::NoRoom));
@@ -74,6 +72,7 @@ impl Engine {
         if taken {
             return Err(Refused::NameTaken(room.name.clone()));
         }
+        self.may_have_room(caller.key)?;
         if self.directory.room_count() >= ROOMS_MAX {
             return Err(Refused::Full(format!("the mesh has {ROOMS_MAX} rooms")));
         }
@@ -87,16 +86,10 @@ impl Engine {
 
     fn create_ephemeral(&mut self, caller: &Caller, room: NewRoom) -> Result<Outcome, Refused> {
         let home = self.next_ephemeral_log();
-        let id = ephemeral_id(self.cx.mesh, home);
-        let public = room.public;
-        let facts = created(caller, room, id);
-        self.ensure_ephemeral_room(id, home, true);
-        if !public {
-            self.rosters.local_rooms.insert(id);
-            if let Some(it) = self.rooms.get_mut(&id) {
-                it.edit_record().local = true;
-            }
-        }
+        let reach = self.reach_of(self.directory_for(caller.key, room.public)?);
+        let id = ephemeral_id(self.cx.mesh, home, matches!(reach, Reach::Followers(_)));
+        self.ensure_ephemeral_room(id, (home, reach), true);
+        let facts = self.announce_facts(home, created(caller, room, id), reach);
         let it = EphemeralRoom { facts, home, created_ms: self.cx.now.wall_ms };
         self.rosters.list(id, Some(it));
         self.settle_rosters();
@@ -109,7 +102,7 @@ impl Engine {
     /// A member of this node keeps the room alive, whoever else leaves it.
     pub(super) fn list_if_ephemeral(&mut self, room: RoomId) {
         if !self.rosters.lists_itself(room)
-            && let Some(it) = self.rosters.ephemeral(room).cloned()
+            && let Some(it) = self.rosters.announced(room).cloned()
         {
             self.rosters.list(room, Some(it));
         }
@@ -158,7 +151,10 @@ impl Engine {
     }
 
     pub(super) fn ephemeral_room_lives(&mut self, id: RoomId) {
+        self.open_announcement(id);
         let Some(it) = self.rosters.ephemeral(id) else { return };
+        let sealed = matches!(self.rosters.announced(id), Some(it) if it.facts.is_sealed());
+        let reach = if sealed { Reach::Followers(it.facts.owner) } else { Reach::Mesh };
         let home = it.home;
         let others = self.rooms.values().filter(|room| room.record.ephemeral && room.id != id);
         let alive = others.count();
@@ -166,7 +162,7 @@ impl Engine {
             self.cx.faults.overflow += 1;
             return;
         }
-        self.ensure_ephemeral_room(id, home, false);
+        self.ensure_ephemeral_room(id, (home, reach), false);
         self.tell_of_room(id, true);
     }
 
@@ -190,7 +186,10 @@ impl Engine {
                 }
             }
         }
-        self.forget_digest(id);
+        self.forget_votes(&room);
+        self.forget_tasks(&room);
+        self.led.remove(&id);
+        self.forget_digest(id, room.record.seal.as_ref());
         self.busy.remove(&id);
         self.turns.remove(&id);
         self.cx.change(crate::batch::Change::Drop { room: id });
@@ -230,7 +229,7 @@ impl Engine {
         let (room, name) = (say.room, record.name.to_string());
         let turn = match say.speech {
             Speech::Chat => self.next_turn(room, &caller.agent),
-            Speech::Thinking => None,
+            Speech::Thinking | Speech::Decision => None,
         };
         let said = Said {
             agent: caller.agent.clone(),
@@ -245,15 +244,18 @@ impl Engine {
         let body = match say.speech {
             Speech::Chat => Body::Chat(said),
             Speech::Thinking => Body::Thinking(said),
+            Speech::Decision => {
+                let election = self.led_by(room, &caller.agent).ok_or(Refused::NotLeader)?;
+                Body::Decision(Decision { said, election })
+            }
         };
         let len = body.encode().len();
-        if len > BODY_BYTES_MAX {
-            return Err(Refused::TooLarge { len, max: BODY_BYTES_MAX });
+        if len > PLAIN_BODY_BYTES_MAX {
+            return Err(Refused::TooLarge { len, max: PLAIN_BODY_BYTES_MAX });
         }
         let state = self.rooms.get_mut(&room).ok_or(Refused::NoRoom)?;
         if state.record.ephemeral && self.cx.ephemeral_bytes + len > EPHEMERAL_BYTES_MAX {
-            let full = "this node's memory for ephemeral rooms is full: use a permanent room";
-            return Err(Refused::Full(full.to_owned()));
+            return Err(Refused::Full(NO_MEMORY.to_owned()));
         }
         if !state.is_writable(&self.cx) {
             return Err(Refused::Full(NOT_WRITABLE.to_owned()));
@@ -304,7 +306,9 @@ impl Engine {
     /// Whether agents of this key may know of the room and read it.
     pub(super) fn may_read(&self, key: KeyPrint, room: RoomId) -> Result<(), Refused> {
         let view = self.told.get(&room).ok_or(Refused::NoRoom)?;
-        let open = view.public || key == KeyPrint::OPEN || view.owner == Some(key);
+        // Whoever checks no keys does not have those of others either.
+        let unlocked = key == KeyPrint::OPEN && self.sealed_for(room).is_none();
+        let open = view.public || unlocked || view.owner == Some(key);
         if open { Ok(()) } else { Err(Refused::NotYours) }
     }
 
@@ -374,7 +378,7 @@ impl Engine {
         // hears nobody goes on without: nobody is kept waiting for longer than for a number.
         let patient = self.cx.now.mono < self.started + NUMBER_WITHIN;
         if patient && (!room.sync.has_heard() || room.sync.is_behind()) {
-            return room.ask_all(&mut self.cx, &self.live);
+            return room.ask_all(&mut self.cx);
         }
         let era = room.numbering.current();
         let highest = era.number(room.numbering.known(era));
@@ -391,9 +395,11 @@ impl Engine {
     /// A peer speaks of a room that is not known here: as soon as it is, that peer is asked.
     pub(super) fn note_unknown(&mut self, room: RoomId, from: crate::id::NodeId) {
         const UNKNOWN_ROOMS_MAX: usize = 1_024;
-        if self.unknown.len() < UNKNOWN_ROOMS_MAX {
-            self.unknown.insert(room, from);
+        if self.unknown.len() >= UNKNOWN_ROOMS_MAX && !self.unknown.contains_key(&room) {
+            // Rooms that will never be known here must not stay in the way of those that will.
+            self.unknown.pop_first();
         }
+        self.unknown.insert(room, from);
     }
 
     pub(super) fn ask_who_spoke_of(&mut self, room: RoomId) {
@@ -408,14 +414,16 @@ impl Engine {
 pub(super) const NOT_WRITABLE: &str =
     "the room's numbers are used up, or this node's log was forked: use another room or node";
 
-/// The id of the ephemeral room whose home is this log.
-pub(crate) fn ephemeral_id(mesh: MeshId, home: LogId) -> RoomId {
-    let hash = sha256(&[
-        b"clawmesh ephemeral room",
-        &mesh.0,
-        &home.author.0,
-        &home.incarnation.to_be_bytes(),
-    ]);
+/// Why an ephemeral room takes nothing.
+pub(super) const NO_MEMORY: &str =
+    "this node's memory for ephemeral rooms is full: use a permanent room";
+
+/// The id of the ephemeral room whose home is this log. A sealed one has another than an open one would
+/// have: nobody can announce the one as the other, and be told what is meant for the one.
+pub(crate) fn ephemeral_id(mesh: MeshId, home: LogId, sealed: bool) -> RoomId {
+    let label: &[u8] =
+        if sealed { b"clawmesh sealed ephemeral room" } else { b"clawmesh ephemeral room" };
+    let hash = sha256(&[label, &mesh.0, &home.author.0, &home.incarnation.to_be_bytes()]);
     let mut id = [0; 16];
     id.copy_from_slice(&hash[..16]);
     id[6] = id[6] & 0x0f | 0x80;

@@ -5,11 +5,20 @@
     reason = "a test names what it looks for; a new variant is none of its business"
 )]
 
+mod disk;
+mod elections;
+mod keys;
+mod private;
+mod retention;
+mod tasks;
+mod votes;
+mod world;
+
 use std::time::Duration;
 
 use super::{Config, Engine};
 use crate::{
-    batch::Summary,
+    batch::{Change, Summary},
     boundary::{Effect, Input},
     command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Presence, Refused, Say, Speech},
     entry::{Body, Facts, Said},
@@ -32,6 +41,8 @@ struct Node {
     now: Now,
     calls: u64,
     effects: Vec<Effect>,
+    /// What it made durable.
+    rows: Vec<Change>,
 }
 
 fn identity(seed: u8) -> Identity {
@@ -40,22 +51,43 @@ fn identity(seed: u8) -> Identity {
 
 impl Node {
     fn new(seed: u8) -> Node {
-        let secret = MeshSecret::new([7; 32], identity(1).node_id());
+        Self::with(seed, |_| {})
+    }
+
+    /// With another configuration than the usual.
+    fn with(seed: u8, configure: impl FnOnce(&mut Config)) -> Node {
         let now = Now {
             mono: Duration::from_secs(1),
             wall_ms: 1_800_000_000_000,
             wall_us: 1_800_000_000_000_000,
         };
-        let config =
+        Node::open_with((seed, configure), Summary::default(), now)
+    }
+
+    fn open(seed: u8, stored: Summary, now: Now) -> Node {
+        Node::open_with((seed, |_: &mut _| {}), stored, now)
+    }
+
+    fn open_with(
+        (seed, configure): (u8, impl FnOnce(&mut Config)),
+        stored: Summary,
+        now: Now,
+    ) -> Node {
+        let secret = MeshSecret::new([7; 32], identity(1).node_id());
+        let mut config =
             Config { seed: seed.into(), ..Config::new(secret.mesh_id(), secret.founder()) };
-        let engine = Engine::open(identity(seed), config, Summary::default(), now);
-        let mut node = Node { engine, secret, now, calls: 0, effects: Vec::new() };
+        configure(&mut config);
+        let engine = Engine::open(identity(seed), config, stored, now);
+        let (effects, rows) = (Vec::new(), Vec::new());
+        let mut node = Node { engine, secret, now, calls: 0, effects, rows };
         node.turn();
         node
     }
 
     fn turn(&mut self) {
-        self.effects.extend(self.engine.take_turn().effects);
+        let turn = self.engine.take_turn();
+        self.rows.extend(turn.batch);
+        self.effects.extend(turn.effects);
     }
 
     fn give(&mut self, input: Input) {
@@ -67,14 +99,23 @@ impl Node {
     }
 
     fn ask(&mut self, command: Command) -> Result<Outcome, Refused> {
+        let call = self.begin(command);
+        self.reply(call).expect("this node sequences, so it answers at once")
+    }
+
+    /// Asks for what may take a while.
+    fn begin(&mut self, command: Command) -> CallId {
         self.calls += 1;
         let call = CallId(self.calls);
         self.give(Input::Command { call, command });
-        let reply = self.effects.iter().rev().find_map(|effect| match effect {
+        call
+    }
+
+    fn reply(&self, call: CallId) -> Option<Result<Outcome, Refused>> {
+        self.effects.iter().rev().find_map(|effect| match effect {
             Effect::Reply { call: of, result } if *of == call => Some(result.clone()),
             _ => None,
-        });
-        reply.expect("this node sequences, so it answers at once")
+        })
     }
 
     fn attach(&mut self, agent: &str, stable: bool, key: KeyPrint) -> Result<Caller, Refused> {
@@ -83,6 +124,8 @@ impl Node {
             stable,
             reconnect: stable,
             key,
+            own: true,
+            opener: None,
             name: agent.to_owned(),
             capabilities: Vec::new(),
         };
@@ -261,6 +304,24 @@ fn a_private_room_does_not_vanish_behind_a_public_one_of_its_name() {
     assert!(rooms.iter().any(|it| it.room == private.room), "{names:?}");
     assert!(names.contains(&"plan"), "{names:?}");
     assert_eq!(names.len(), 3, "lobby, the public one, the private one: {names:?}");
+}
+
+#[test]
+fn a_node_that_was_not_heard_for_long_has_its_agents_back_when_it_is() {
+    let mut world = world::World::new(2);
+    let room = world.lobby();
+    let members = |world: &mut world::World, n| match world
+        .ask(n, Command::ListAgents { key: KEY, room: Some(room) })
+    {
+        Ok(Outcome::Agents(agents)) => agents.len(),
+        other => panic!("{other:?}"),
+    };
+    world.groups[1] = 1;
+    world.pass(crate::limits::RECONNECT_WITHIN + Duration::from_secs(10));
+    assert_eq!((members(&mut world, 0), members(&mut world, 1)), (1, 1));
+    world.groups[1] = 0;
+    world.pass(Duration::from_secs(2));
+    assert_eq!((members(&mut world, 0), members(&mut world, 1)), (2, 2));
 }
 
 #[test]

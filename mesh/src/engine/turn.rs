@@ -1,6 +1,6 @@
 //! Ending a turn: what inputs set going is brought to rest, sealed, and handed to the driver.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{Engine, Waiter};
 use crate::{
@@ -9,15 +9,16 @@ use crate::{
     command::{Outcome, Refused, SaidOk},
     context::{Arrived, Fact, Proof},
     directory::{Learned, Named},
+    entry::{Body, CHAT},
     event::{RoomEvent, TurnReason},
-    id::{LogId, MessageId, RoomId, sha256},
+    id::{At, KeyPrint, LogId, MessageId, RoomId, sha256},
     limits::{BUCKETS, GOSSIP_BYTES_MAX, PROOFS_MAX},
     log::first_8,
     message::{Message, Signed},
     number::Number,
-    room::CHAT,
     roster::RosterNews,
     run::Run,
+    sealed::Seal,
 };
 
 /// Runs in one gossip message: leaves room for its frame.
@@ -37,6 +38,7 @@ impl Engine {
             self.settle_rosters();
             self.note_ephemeral_claims();
             self.confirm_handovers();
+            self.go_on_presenting();
             let active = std::mem::take(&mut self.cx.active);
             if active.is_empty() {
                 break;
@@ -47,6 +49,9 @@ impl Engine {
                     room.advance(&mut self.cx, &mut self.live);
                     room.pump(&mut self.cx);
                 }
+                self.go_on_voting(id);
+                self.settle_tasks(id);
+                self.settle_elections(id);
             }
         }
         self.seal_and_flush(&touched);
@@ -76,10 +81,17 @@ impl Engine {
     }
 
     pub(super) fn learn(&mut self, fact: Fact, number: Option<Number>) {
-        let local = fact.room == RoomId::private_directory(self.cx.mesh, self.cx.me);
-        let author = fact.log.author;
-        let too_many = self.directory.room_count() >= crate::limits::ROOMS_MAX;
-        if too_many && matches!(fact.body, crate::entry::Body::RoomCreated(_)) {
+        let (directory, author) = (fact.room, fact.log.author);
+        let reach = self.reach_of(directory);
+        if !reach.may_list(&fact.body) {
+            self.cx.faults.void += 1;
+            return;
+        }
+        let too_many_rooms = matches!(fact.body, Body::RoomCreated(_))
+            && self.directory.room_count() >= crate::limits::ROOMS_MAX;
+        let keys = &self.directory.keys;
+        let too_many_keys = matches!(&fact.body, Body::Key(act) if !keys.has_room_for(act));
+        if too_many_rooms || too_many_keys {
             self.cx.faults.overflow += 1;
             return;
         }
@@ -87,9 +99,9 @@ impl Engine {
         if let Learned::Rooms(rooms) = &learned {
             let home = LogId { author, incarnation: 0 };
             for id in rooms.clone() {
-                let by_author = self.directory.room(id).is_some_and(|it| it.author == author);
-                if by_author {
-                    self.ensure_room(id, home, local);
+                let room = self.directory.room(id);
+                if room.is_some_and(|it| (it.source.0, it.author) == (directory, author)) {
+                    self.ensure_room(id, home, reach);
                 }
             }
         }
@@ -99,6 +111,7 @@ impl Engine {
     fn act_on(&mut self, learned: Learned) {
         match learned {
             Learned::Nothing => {}
+            Learned::Revoked(key) => self.on_revoked(key),
             Learned::Agent(agent) => {
                 let owner = self.directory.owner(&agent).filter(|(_, settled)| *settled);
                 self.rosters.set_owner(&agent, owner.map(|(key, _)| key));
@@ -153,39 +166,47 @@ impl Engine {
         let evidence = Change::Evidence { certificate: *certificate, run: run.clone() };
         self.cx.change(evidence);
         let told = Message::Fork(*certificate, run);
+        let key = self.sealed_for(room);
         if self.proofs.len() < PROOFS_MAX {
             self.proofs.push(told.clone());
         }
         // By gossip, to every peer, and later to each that comes up: it must not depend on one of them.
-        for peer in self.live.up.clone() {
+        let peers = self.rooms.get(&room).map(|it| it.peers(&self.cx)).unwrap_or_default();
+        for peer in peers {
             self.cx.send(peer, told.clone());
         }
         self.cx.broadcast(Some(room), told);
-        self.cx.forked.insert(log.author);
-        for it in self.rooms.values_mut() {
-            it.shut_out(&mut self.cx, log.author);
-        }
+        self.distrust(key, log.author);
         if let Some(it) = self.rooms.get_mut(&room) {
             it.quarantine(&mut self.cx, log, seq);
             if it.is_directory {
-                self.directory.forget(room, log, seq);
+                self.directory.forget(self.cx.mesh, room, (log, seq));
             }
         }
         if log.author == self.cx.me {
-            self.refuse_all_waiters();
+            self.refuse_all_waiters(key);
         }
     }
 
-    /// This node's own log was found forked: nobody takes its entries any more, so nobody is to
-    /// wait for them.
-    fn refuse_all_waiters(&mut self) {
-        for (_, waiters) in std::mem::take(&mut self.waiters) {
+    /// This node's own log was found forked: nobody takes its entries any more (in private rooms of
+    /// `key`, if the log is of one), so nobody is to wait for them.
+    fn refuse_all_waiters(&mut self, key: Option<KeyPrint>) {
+        let waiters = std::mem::take(&mut self.waiters);
+        let (refused, wait) = waiters
+            .into_iter()
+            .partition(|((room, _), _)| key.is_none() || key == self.sealed_for(*room));
+        self.waiters = wait;
+        let refused: BTreeMap<(RoomId, At), Vec<Waiter>> = refused;
+        for waiters in refused.into_values() {
             for waiter in waiters {
                 let (Waiter::Said { call, .. }
                 | Waiter::Created { call, .. }
                 | Waiter::Claimed { call, .. }) = waiter;
                 self.reply(call, Err(Refused::Full(super::rooms::NOT_WRITABLE.to_owned())));
             }
+        }
+        for (_, call) in std::mem::take(&mut self.claiming) {
+            self.reply(call, Err(Refused::Full(super::rooms::NOT_WRITABLE.to_owned())));
         }
     }
 
@@ -302,13 +323,20 @@ impl Engine {
         if room.record.local {
             return;
         }
+        if let Some(seal) = &room.record.seal {
+            let (key, digest) = (seal.owner, room.logs.digest());
+            return self.mix_private_digest(key, id, Some(digest));
+        }
         let now = first_8(sha256(&[&id.0, &room.logs.digest().to_be_bytes()]));
         let before = self.digests.insert(id, room.logs.digest());
         let before = before.map_or(0, |it| first_8(sha256(&[&id.0, &it.to_be_bytes()])));
         self.buckets[bucket(id)] ^= now ^ before;
     }
 
-    pub(super) fn forget_digest(&mut self, id: RoomId) {
+    pub(super) fn forget_digest(&mut self, id: RoomId, seal: Option<&Seal>) {
+        if let Some(seal) = seal {
+            return self.mix_private_digest(seal.owner, id, None);
+        }
         if let Some(before) = self.digests.remove(&id) {
             self.buckets[bucket(id)] ^= first_8(sha256(&[&id.0, &before.to_be_bytes()]));
         }

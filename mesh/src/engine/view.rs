@@ -1,14 +1,14 @@
 //! What clients and operators see.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::Engine;
 use crate::{
     command::{AgentView, Outcome, Refused, RoomInfo, RoomView},
     directory::Named,
     event::RoomEvent,
-    id::{KeyPrint, RoomId},
-    roster::EphemeralRoom,
+    id::{KeyPrint, NodeId, RoomId},
+    rosters::Ephemeral,
     status::{NodeStatus, RoomStatus, Status},
 };
 
@@ -16,7 +16,7 @@ impl Engine {
     /// A room as it is known now; `None` if clients are not to know of it.
     pub(super) fn view(&self, id: RoomId) -> Option<RoomView> {
         let room = self.rooms.get(&id)?;
-        if room.is_directory {
+        if room.is_directory || self.is_withdrawn(id) {
             return None;
         }
         let lobby = id == RoomId::lobby(self.cx.mesh);
@@ -24,7 +24,7 @@ impl Engine {
             (None, "lobby".into(), 0)
         } else if room.record.ephemeral {
             let it = self.rosters.ephemeral(id)?;
-            (Some(&it.facts), self.ephemeral_name(it), it.created_ms)
+            (Some(it.facts), self.ephemeral_name(it), it.created_ms)
         } else {
             let Named::Name(name) = self.directory.name(id) else { return None };
             let it = self.directory.room(id)?;
@@ -49,7 +49,7 @@ impl Engine {
 
     /// The name an ephemeral room asked for, unless a permanent room has it or an ephemeral one that
     /// was made earlier: nobody could be asked in time.
-    fn ephemeral_name(&self, it: &EphemeralRoom) -> Arc<str> {
+    fn ephemeral_name(&self, it: Ephemeral<'_>) -> Arc<str> {
         let name = &it.facts.name;
         let rivals = self.rosters.ephemeral_rooms().filter(|rival| rival.facts.name == *name);
         let mut earlier = rivals.filter(|rival| {
@@ -187,13 +187,22 @@ impl Engine {
             agents: self.rosters.count_at(self.cx.me),
             agents_mesh: self.rosters.agents().count(),
             faults: self.cx.faults,
-            forked: self.cx.forked.iter().copied().collect(),
+            forked: self.forked(),
         }
+    }
+
+    /// Whoever forked a log, in whichever room.
+    fn forked(&self) -> Vec<NodeId> {
+        let all = self.cx.forked.iter().chain(self.cx.forked_for.values().flatten());
+        let all: BTreeSet<NodeId> = all.copied().collect();
+        all.into_iter().collect()
     }
 
     fn room_status(&self, room: &crate::room::Room) -> Option<RoomStatus> {
         let view = self.told.get(&room.id)?;
-        let alone = self.live.others.is_empty() || room.record.local;
+        let nobody = self.live.others.is_empty() || room.record.local;
+        let only = self.cx.followers.have(room.record.seal.as_ref());
+        let alone = nobody || only.is_some_and(|only| only.len() <= 1);
         Some(RoomStatus {
             room: room.id,
             name: view.name.to_string(),

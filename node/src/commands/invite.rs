@@ -25,7 +25,7 @@ impl Invite {
         let dir = DataDir::existing(&self.place.layered(None)?.data_dir()?)?;
         let ticket = match ask(&dir, Request::Invite)? {
             Some((_, Answer::Ticket(text))) => text.parse()?,
-            Some((_, Answer::Status(_) | Answer::Done | Answer::Error(_))) => {
+            Some((_, Answer::Status(_) | Answer::Keys(_) | Answer::Done | Answer::Error(_))) => {
                 bail!("the running node answers something else; is it of another version?")
             }
             None => of_stopped(&dir)?,

@@ -25,7 +25,7 @@ impl Status {
         match ask(&dir, Request::Status)? {
             Some((_, Answer::Status(report))) if self.json => say(&serde_json::to_string(&report)?),
             Some((_, Answer::Status(report))) => say(&report.text()),
-            Some((_, Answer::Ticket(_) | Answer::Done | Answer::Error(_))) => {
+            Some((_, Answer::Ticket(_) | Answer::Keys(_) | Answer::Done | Answer::Error(_))) => {
                 bail!("the running node answers something else; is it of another version?")
             }
             None => bail!(

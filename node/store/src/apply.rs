@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use mesh::{
     batch::Fate,
+    entry::is_act,
     id::At,
     limits::{DEDUP_FOR, DEDUP_IDS_MAX},
     number::Number,
@@ -15,8 +16,8 @@ use crate::{
     error::{CommitError, ReadError},
     plan::{Rows, settle},
     schema::{
-        DEDUPS, ENTRIES, ERAS, EVIDENCE, FORETOLD, LOGS, NODE, NUMBERS, Numbers, PLACES, PlaceKey,
-        ROOM_IDS, ROOMS, encode, fate_byte, fate_of,
+        ACTS, DEDUPS, ENTRIES, ERAS, EVIDENCE, FORETOLD, KEPT, LOGS, NODE, NOTES, NUMBERS, Numbers,
+        PLACES, PlaceKey, ROOM_IDS, ROOMS, encode, fate_byte, fate_of,
     },
 };
 
@@ -63,6 +64,7 @@ pub(crate) fn apply(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), Com
         }
     }
     evidence(write, &rows.evidence)?;
+    notes(write, rows)?;
     if let Some(record) = rows.node {
         write.open_table(NODE)?.insert(0, encode(record).as_slice())?;
     }
@@ -98,6 +100,35 @@ fn entries(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), CommitError>
         {
             let at = At { log: key.1, seq: key.2 };
             return Err(CommitError::EntryReplaced { room: *room, at });
+        }
+    }
+    let mut acts = rows.entries.iter().filter(|(_, (_, it))| is_act(it.facts.kind)).peekable();
+    if acts.peek().is_some() {
+        let mut table = write.open_table(ACTS)?;
+        for (key, _) in acts {
+            table.insert(key, ())?;
+        }
+    }
+    Ok(())
+}
+
+fn notes(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), CommitError> {
+    if !rows.notes.is_empty() {
+        let mut table = write.open_table(NOTES)?;
+        for (key, note) in &rows.notes {
+            match note {
+                Some(note) => table.insert(key, encode(*note).as_slice())?,
+                None => table.remove(key)?,
+            };
+        }
+    }
+    if !rows.kept.is_empty() {
+        let mut table = write.open_table(KEPT)?;
+        for (name, value) in &rows.kept {
+            match value {
+                Some(value) => table.insert(*name, *value)?,
+                None => table.remove(*name)?,
+            };
         }
     }
     Ok(())
@@ -185,7 +216,9 @@ fn drop_room(write: &WriteTransaction, id: [u8; 16], room: u32) -> Result<(), Co
     write.open_table(ERAS)?.retain_in(numbers.clone(), |_, _| false)?;
     write.open_table(NUMBERS)?.retain_in(numbers, |_, _| false)?;
     write.open_table(PLACES)?.retain_in(places.clone(), |_, _| false)?;
-    write.open_table(FORETOLD)?.retain_in(places, |_, _| false)?;
+    write.open_table(FORETOLD)?.retain_in(places.clone(), |_, _| false)?;
+    write.open_table(ACTS)?.retain_in(places.clone(), |_, _| false)?;
+    write.open_table(NOTES)?.retain_in(places, |_, _| false)?;
     write.open_table(DEDUPS)?.retain(|key, _| key.1 != room)?;
     write.open_table(EVIDENCE)?.retain(|key, _| key[32..48] != id)?;
     Ok(())

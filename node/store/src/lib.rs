@@ -15,6 +15,7 @@ pub mod error;
 mod held;
 pub mod limits;
 mod plan;
+mod prune;
 mod reader;
 mod roam;
 mod schema;
@@ -25,7 +26,7 @@ pub mod testing;
 mod view;
 
 pub use error::{CommitError, OpenError, ReadError};
-pub use reader::{Reader, Row};
+pub use reader::{Kept, Reader, Row};
 pub use roam::{Cursor, Roam};
 pub use spans::Spans;
 pub use store::{FILE_NAME, Store};

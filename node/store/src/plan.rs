@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mesh::{
-    batch::{Change, EraRecord, Fate, Foretold, LogRecord, NodeRecord, RoomRecord},
+    batch::{Change, EraRecord, Fate, Foretold, LogRecord, NodeRecord, RoomRecord, VoteNote},
     entry::Stored,
     id::{At, RoomId},
     run::{Certificate, Run},
@@ -50,6 +50,10 @@ pub(crate) struct Rows<'b> {
     pub(crate) dedups: BTreeMap<(u64, u32, u128), At>,
     pub(crate) evidence: Vec<(&'b Certificate, &'b Run)>,
     pub(crate) node: Option<&'b NodeRecord>,
+    /// Rooms whose old bodies are to be dropped, and before which time they are old.
+    pub(crate) prunes: BTreeMap<RoomId, u64>,
+    pub(crate) notes: BTreeMap<PlaceKey, Option<&'b VoteNote>>,
+    pub(crate) kept: BTreeMap<&'b [u8], Option<&'b [u8]>>,
     /// Rooms to forget, with all rows that were there before the batch.
     pub(crate) dropped: Vec<(RoomId, u32)>,
 }
@@ -65,6 +69,8 @@ impl Rows<'_> {
             && self.dedups.is_empty()
             && self.evidence.is_empty()
             && self.node.is_none()
+            && self.notes.is_empty()
+            && self.kept.is_empty()
             && self.dropped.is_empty()
     }
 
@@ -78,6 +84,7 @@ impl Rows<'_> {
         self.numbers.retain(|key, _| key.0 != room);
         self.foretold.retain(|key, _| key.0 != room);
         self.dedups.retain(|key, _| key.1 != room);
+        self.notes.retain(|key, _| key.0 != room);
         self.evidence.retain(|(certificate, _)| certificate.room != id);
         self.dropped.push((id, room));
     }
@@ -187,11 +194,24 @@ impl<'b> Draft<'_, 'b> {
                 let (rows, room) = self.room(*room)?;
                 rows.dedups.insert((*wall_ms, room, u128::from_be_bytes(id.0)), *at);
             }
+            Change::Prune { room, before_ms } => {
+                // What is in memory ends by itself.
+                if self.seat(*room).ok_or(CommitError::UnknownRoom(*room))?.keep == Keep::Disk {
+                    self.plan.disk.prunes.insert(*room, *before_ms);
+                }
+            }
             Change::Evidence { certificate, run } => {
                 // Runs carry contents: those of rooms that are, or may have been, ephemeral stay
                 // off the disk.
                 let keep = self.seat(certificate.room).map_or(Keep::Memory, |it| it.keep);
                 self.rows(keep).evidence.push((certificate, run));
+            }
+            Change::Note { room, vote, note } => {
+                let (rows, room) = self.room(*room)?;
+                rows.notes.insert((room, vote.log, vote.seq), note.as_ref());
+            }
+            Change::Keep { name, value } => {
+                self.plan.disk.kept.insert(name, value.as_deref());
             }
             Change::Node(record) => self.plan.disk.node = Some(record),
         }

@@ -21,7 +21,7 @@ use crate::{
     error::ReadError,
     limits::{PAGE_ROWS_MAX, PROVEN_ROOMS_MAX, SCAN_ROWS},
     roam::Proven,
-    schema::{EVIDENCE, ROOMS, decode, table},
+    schema::{EVIDENCE, KEPT, ROOMS, decode, table},
     view::{View, room_row},
 };
 
@@ -61,9 +61,13 @@ pub struct Row {
     pub message: MessageId,
     /// Clock, wall time, kind.
     pub facts: Facts,
-    /// What was said. `None`: an entry that is no message (of the directory, or of a later version).
+    /// What was said. `None`: an entry that is no message (of the directory, or of a later version), or
+    /// one whose body was dropped because it was old.
     pub said: Option<Said>,
 }
+
+/// A name and its value ([`Reader::kept`]).
+pub type Kept = (Vec<u8>, Vec<u8>);
 
 impl Reader {
     pub(crate) fn new(databases: Arc<Databases>) -> Reader {
@@ -125,7 +129,8 @@ impl Reader {
     }
 
     /// The oldest `limit` (at most [`PAGE_ROWS_MAX`]) rows of the delivery log above `after`,
-    /// ascending, under the numbers they were delivered under.
+    /// ascending, under the numbers they were delivered under. Those whose bodies were dropped are
+    /// passed over.
     ///
     /// # Errors
     ///
@@ -143,6 +148,7 @@ impl Reader {
             && rows.len() < limit
         {
             let mut scanned = 0;
+            from = from.max(Number(view.pruned()?.0.saturating_add(1)));
             for numbered in view.numbers(from, Number(u64::MAX))?.take(SCAN_ROWS) {
                 let (number, at, fate) = numbered?;
                 scanned += 1;
@@ -163,7 +169,8 @@ impl Reader {
 
     /// The newest `limit` (at most [`PAGE_ROWS_MAX`]) rows of the delivery log, ascending, under the
     /// numbers they were delivered under. With `before_wall_ms` only those written before that time
-    /// (Unix milliseconds, by their authors' clocks), which may look at the whole room.
+    /// (Unix milliseconds, by their authors' clocks), which may look at the whole room. Those whose
+    /// bodies were dropped are passed over.
     ///
     /// # Errors
     ///
@@ -181,7 +188,8 @@ impl Reader {
             && rows.len() < limit
         {
             let mut scanned = 0;
-            for numbered in view.numbers(Number(1), upto)?.rev().take(SCAN_ROWS) {
+            let lowest = Number(view.pruned()?.0.saturating_add(1));
+            for numbered in view.numbers(lowest, upto)?.rev().take(SCAN_ROWS) {
                 let (number, at, fate) = numbered?;
                 scanned += 1;
                 upto = Number(number.0 - 1);
@@ -202,7 +210,7 @@ impl Reader {
 
     /// What a number names: any number that the entry ever had, delivered under it here or not. The
     /// row's `number` is the one that was asked for. `None`: a number that is not known here, or
-    /// whose entry is not held.
+    /// whose entry is not held. One whose body was dropped is still named, without content.
     ///
     /// # Errors
     ///
@@ -210,13 +218,14 @@ impl Reader {
     pub fn by_number(&self, room: RoomId, number: Number) -> Result<Option<Row>, ReadError> {
         let Some(view) = self.view(room)? else { return Ok(None) };
         match view.number(number)? {
-            Some((at, _)) => view.row(number, at),
+            Some((at, _)) => view.named(number, at),
             None => Ok(None),
         }
     }
 
     /// What a message id names. The row's `number` is the one it was delivered under here, else its
-    /// lowest. `None`: not held here, or not numbered yet.
+    /// lowest. `None`: not held here, or not numbered yet. One whose body was dropped is still named,
+    /// without content: a client may go on from it.
     ///
     /// # Errors
     ///
@@ -262,6 +271,25 @@ impl Reader {
             }
         }
         Ok(proofs)
+    }
+
+    /// Names and values of the node's own ([`mesh::batch::Change::Keep`]) whose names begin so,
+    /// ascending.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError> {
+        let read = self.databases.disk.begin_read()?;
+        let mut kept = Vec::new();
+        for row in table(&read, KEPT)?.range(prefix..)? {
+            let (name, value) = row?;
+            if !name.value().starts_with(prefix) {
+                break;
+            }
+            kept.push((name.value().to_vec(), value.value().to_vec()));
+        }
+        Ok(kept)
     }
 
     /// Bytes of the file. Ephemeral rooms are not in it.

@@ -153,6 +153,7 @@ fn passes_over(
             let (_, at, fate) = numbered?;
             if fate != Fate::Delivered
                 && view.numbers_of(at)?.delivered().is_some_and(|it| it <= cursor)
+                && has_body(view, at)?
             {
                 return Ok(true);
             }
@@ -169,6 +170,8 @@ fn serve(
     limit: usize,
     roam: &mut Roam,
 ) -> Result<(), ReadError> {
+    // What was delivered up to here has lost its body: what has not is served under a number above.
+    let cursor = cursor.max(view.pruned()?);
     let tip = view.record()?.tip;
     let done = |number: Number| {
         number <= tip || eras.get(&number.era()).is_some_and(|era| number.n() <= era.done)
@@ -184,7 +187,7 @@ fn serve(
             continue;
         }
         if live {
-            if numbers.delivered().is_some_and(|it| it <= cursor) {
+            if numbers.delivered().is_some_and(|it| it <= cursor) && has_body(view, at)? {
                 roam.later = Some(number);
             }
         } else if roam.rows.len() < limit {
@@ -195,6 +198,11 @@ fn serve(
         }
     }
     Ok(())
+}
+
+/// Whether there is anything to be served of an entry: not if it is old.
+fn has_body(view: &View, at: At) -> Result<bool, ReadError> {
+    Ok(view.gist(at)?.is_some_and(|it| it.gone.is_none()))
 }
 
 /// What a client with this cursor has seen for certain.
@@ -300,7 +308,7 @@ fn unproven(
             left -= 1;
             if !found.contains(&at)
                 && seen.misses(&view.numbers_of(at)?)
-                && view.facts(at)?.is_some_and(|facts| facts.visible)
+                && view.gist(at)?.is_some_and(|it| it.facts.visible && it.gone.is_none())
             {
                 found.insert(at);
                 missing.push(at);

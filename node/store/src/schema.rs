@@ -2,15 +2,20 @@
 
 use minicbor::{Decode, Encode};
 use redb::{
-    Database, ReadTransaction, ReadableDatabase, TableDefinition, TableHandle, WriteTransaction,
+    Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableHandle,
+    WriteTransaction,
 };
 
-use mesh::{batch::Fate, number::Number};
+use mesh::{
+    batch::Fate,
+    entry::{Facts, Gone, is_act},
+    number::Number,
+};
 
 use crate::error::ReadError;
 
 /// The layout that this version writes.
-pub(crate) const LAYOUT: u64 = 1;
+pub(crate) const LAYOUT: u64 = 2;
 /// The row of [`META`] that says which layout a file has.
 const LAYOUT_ROW: &str = "layout";
 
@@ -45,12 +50,47 @@ pub(crate) const EVIDENCE: TableDefinition<'_, &[u8; 56], &[u8]> =
     TableDefinition::new("evidence/1");
 /// 0 → `NodeRecord`.
 pub(crate) const NODE: TableDefinition<'_, u8, &[u8]> = TableDefinition::new("node/1");
+/// (room, log, log seq) of each entry that is an act. From layout 2 on.
+pub(crate) const ACTS: TableDefinition<'_, PlaceKey, ()> = TableDefinition::new("acts/1");
+/// (room, log, log seq) of what opened a vote → `VoteNote`. From layout 2 on.
+pub(crate) const NOTES: TableDefinition<'_, PlaceKey, &[u8]> = TableDefinition::new("notes/1");
+/// Name → value, of the node's own. From layout 2 on.
+pub(crate) const KEPT: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("kept/1");
+
+/// Room → the number up to which all that was delivered has lost its body. From layout 2 on.
+pub(crate) const PRUNED: TableDefinition<'_, u32, u64> = TableDefinition::new("pruned/1");
 
 /// Steps from one layout to the next: `MIGRATIONS[i]` makes layout `i + 2` of layout `i + 1`, in the
-/// one transaction that also writes the new layout's number. Empty while there is one layout.
-const MIGRATIONS: &[Step] = &[];
+/// one transaction that also writes the new layout's number. Tables that begin empty are made after
+/// all steps.
+const MIGRATIONS: &[Step] = &[index_acts];
 
 type Step = fn(&WriteTransaction) -> Result<(), redb::Error>;
+
+/// To layout 2. Versions that wrote layout 1 kept acts that a later version had sent them, like
+/// every kind that they did not know.
+fn index_acts(write: &WriteTransaction) -> Result<(), redb::Error> {
+    let entries = write.open_table(ENTRIES)?;
+    let mut acts = write.open_table(ACTS)?;
+    for row in entries.iter()? {
+        let (key, row) = row?;
+        let entry: Gist = minicbor::decode(row.value())
+            .map_err(|_| redb::Error::Corrupted("entry cannot be read".to_owned()))?;
+        if is_act(entry.facts.kind) {
+            acts.insert(key.value(), ())?;
+        }
+    }
+    Ok(())
+}
+
+/// A [`mesh::entry::Stored`] without its body, which is skipped, not copied.
+#[derive(Decode)]
+pub(crate) struct Gist {
+    #[n(0)]
+    pub(crate) facts: Facts,
+    #[n(4)]
+    pub(crate) gone: Option<Gone>,
+}
 
 /// What a database turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,9 +129,10 @@ pub(crate) fn prepare(db: &Database, found: u64) -> Result<(), redb::Error> {
     }
     let mut write = db.begin_write()?;
     write.set_quick_repair(true);
-    let done = usize::try_from(found).unwrap_or(usize::MAX).saturating_sub(1);
-    for step in MIGRATIONS.iter().skip(done) {
-        step(&write)?;
+    if let Some(done) = found.checked_sub(1) {
+        for step in MIGRATIONS.iter().skip(usize::try_from(done).unwrap_or(usize::MAX)) {
+            step(&write)?;
+        }
     }
     write.open_table(ROOM_IDS)?;
     write.open_table(ROOMS)?;
@@ -104,6 +145,10 @@ pub(crate) fn prepare(db: &Database, found: u64) -> Result<(), redb::Error> {
     write.open_table(DEDUPS)?;
     write.open_table(EVIDENCE)?;
     write.open_table(NODE)?;
+    write.open_table(ACTS)?;
+    write.open_table(NOTES)?;
+    write.open_table(KEPT)?;
+    write.open_table(PRUNED)?;
     write.open_table(META)?.insert(LAYOUT_ROW, LAYOUT)?;
     Ok(write.commit()?)
 }

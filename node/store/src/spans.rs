@@ -53,8 +53,8 @@ impl Reader {
         Ok(spans)
     }
 
-    /// The bodies at these places that are held here, until about `budget_bytes` are spent, but
-    /// never less than one.
+    /// The bodies at these places, until about `budget_bytes` are spent, but never less than one. An
+    /// empty one says that it is not held here, or not any more.
     ///
     /// # Errors
     ///
@@ -66,19 +66,21 @@ impl Reader {
         budget_bytes: usize,
     ) -> Result<Vec<ApartBody>, ReadError> {
         let mut bodies = Vec::new();
-        let Some(view) = self.view(room)? else { return Ok(bodies) };
-        let logs = view.logs()?;
+        let view = self.view(room)?;
+        let logs = view.as_ref().map(View::logs).transpose()?.unwrap_or_default();
         let mut budget = Budget::new(budget_bytes);
         for head in at {
-            let Some((log, _)) = logs.iter().find(|(_, record)| record.id == head.log) else {
-                continue;
+            let log = logs.iter().find(|(_, record)| record.id == head.log);
+            let stored = match (&view, log) {
+                (Some(view), Some((log, _))) => view.stored(At { log: *log, seq: head.seq })?,
+                (Some(_), None) | (None, _) => None,
             };
-            if let Some(stored) = view.stored(At { log: *log, seq: head.seq })? {
-                if !budget.take(stored.body.len() + ENTRY_OVERHEAD_BYTES) && !bodies.is_empty() {
-                    break;
-                }
-                bodies.push(ApartBody { log: head.log, seq: head.seq, body: stored.body });
+            // Of one that was dropped the body is empty, too.
+            let body = stored.map_or_else(|| Vec::new().into(), |it| it.body);
+            if !budget.take(body.len() + ENTRY_OVERHEAD_BYTES) && !bodies.is_empty() {
+                break;
             }
+            bodies.push(ApartBody { log: head.log, seq: head.seq, body });
         }
         Ok(bodies)
     }
@@ -193,8 +195,10 @@ fn run(view: &View, id: LogId, at: At) -> Result<(Run, Vec<ApartBody>), ReadErro
     let mut entries = Vec::new();
     let mut bodies = Vec::new();
     for seq in (at.seq..).take(RUN_ENTRIES_MAX) {
-        let Stored { facts, body, seal, .. } = stored(view, At { seq, ..at })?;
-        if body.len() > BODY_INLINE_BYTES_MAX {
+        let Stored { facts, body, seal, gone, .. } = stored(view, At { seq, ..at })?;
+        if let Some(gone) = gone {
+            entries.push(RunEntry { facts, body: Carried::Gone(gone) });
+        } else if body.len() > BODY_INLINE_BYTES_MAX {
             let (hash, len) = (Sha256::digest(&*body).into(), body.len() as u64);
             entries.push(RunEntry { facts, body: Carried::Apart { hash, len } });
             bodies.push(ApartBody { log: id, seq, body });
@@ -213,7 +217,7 @@ fn run(view: &View, id: LogId, at: At) -> Result<(Run, Vec<ApartBody>), ReadErro
 fn run_bytes(run: &Run) -> usize {
     let entry = |it: &RunEntry| match &it.body {
         Carried::Here(body) => body.len() + ENTRY_OVERHEAD_BYTES,
-        Carried::Apart { .. } => ENTRY_OVERHEAD_BYTES,
+        Carried::Apart { .. } | Carried::Gone(_) => ENTRY_OVERHEAD_BYTES,
     };
     run.entries.iter().map(entry).sum::<usize>() + RUN_OVERHEAD_BYTES
 }

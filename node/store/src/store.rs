@@ -23,6 +23,7 @@ use crate::{
     held::HoldBack,
     limits::{CACHE_BYTES, DEDUP_PRUNE_EVERY, MEMORY_CACHE_BYTES},
     plan::{Keep, Plan, Seat, Seats},
+    prune,
     reader::{Databases, Reader},
     schema::{self, Found, LAYOUT, ROOMS},
     summary,
@@ -98,7 +99,9 @@ impl Store {
     /// Writes a batch, all of it or nothing, durably when this returns (what belongs to ephemeral
     /// rooms: in memory). An empty batch does nothing.
     ///
-    /// A number under which an entry was delivered stays so, whatever a later row says of it.
+    /// A number under which an entry was delivered stays so, whatever a later row says of it. Of what is
+    /// to be pruned the first [`crate::limits::PRUNE_ROWS`] bodies of each room go; when there is
+    /// nothing else to write and none that may go, nothing is written.
     ///
     /// # Errors
     ///
@@ -117,12 +120,16 @@ impl Store {
             apply(&write, &memory)?;
             Some(write)
         };
+        let drops = prune::find(&self.databases.disk, &disk.prunes, self.wall_ms)?;
         self.dedups += disk.dedups.len();
-        if !disk.is_empty() {
+        if !disk.is_empty() || !drops.is_empty() {
             let mut write = self.databases.disk.begin_write()?;
             write.set_durability(Durability::Immediate).map_err(|it| storage(it.into()))?;
             write.set_quick_repair(true);
             apply(&write, &disk)?;
+            if !drops.is_empty() {
+                prune::apply(&write, &drops)?;
+            }
             if self.dedups >= DEDUP_PRUNE_EVERY {
                 prune_dedups(&write, self.wall_ms)?;
                 self.dedups = 0;
@@ -264,7 +271,7 @@ fn seats(disk: &Database) -> Result<Seats, ReadError> {
 #[cfg(test)]
 mod tests {
     use mesh::{
-        batch::{EraRecord, Fate, Foretold, LogRecord, RoomRecord},
+        batch::{EraRecord, Fate, Foretold, LogRecord, RoomRecord, VoteNote},
         entry::{DedupId, Facts, Stored},
         id::{At, LogId},
         number::{Era, Number},
@@ -290,6 +297,7 @@ mod tests {
             floor: None,
             ephemeral: true,
             local: false,
+            seal: None,
         };
         let head = LogRecord {
             id: LOG,
@@ -301,10 +309,11 @@ mod tests {
             seal: [0; 64],
         };
         let entry = Stored {
-            facts: Facts { clock: 1, wall_ms: 1, kind: 1, visible: true },
+            facts: Facts { clock: 1, wall_ms: 1, kind: 48, visible: false },
             body: Vec::new().into(),
             backlink: None,
             seal: None,
+            gone: None,
         };
         let era = EraRecord { sequencer: LOG, known: 1, done: 1, cut: Vec::new(), handed: false };
         let numbers = Some(Foretold { best: Number(1), canonical: Number(1) });
@@ -320,15 +329,19 @@ mod tests {
             Change::Foretold { room, at: AT, numbers },
             Change::Dedup { room, id: DedupId([1; 16]), at: AT, wall_ms: 1 },
             Change::Evidence { certificate, run: Box::new(run) },
+            Change::Note { room, vote: AT, note: Some(VoteNote::default()) },
         ]
     }
 
-    /// Rows of ephemeral rooms, by table; `node` and `meta` are not about rooms.
+    /// Rows of ephemeral rooms, by table; `node`, `kept` and `meta` are not about rooms, and
+    /// ephemeral ones are never pruned.
     fn rows(store: &Store) -> Vec<u64> {
         let read = store.databases.memory().unwrap().begin_read().unwrap();
         let tables = read.list_tables().unwrap();
         tables
-            .filter(|it| !matches!(redb::TableHandle::name(it), "meta" | "node/1"))
+            .filter(|it| {
+                !matches!(redb::TableHandle::name(it), "meta" | "node/1" | "kept/1" | "pruned/1")
+            })
             .map(|it| read.open_untyped_table(it).unwrap().len().unwrap())
             .collect()
     }
@@ -337,13 +350,13 @@ mod tests {
     fn a_dropped_room_leaves_nothing_in_memory() {
         let mut store = Store::on(InMemoryBackend::new()).unwrap();
         store.commit(&something_in_every_table()).unwrap();
-        assert_eq!(rows(&store), [1; 10]);
+        assert_eq!(rows(&store), [1; 12]);
         store.commit(&[Change::Drop { room: ROOM }]).unwrap();
-        assert_eq!(rows(&store), [0; 10]);
+        assert_eq!(rows(&store), [0; 12]);
         // And within one batch.
         store
             .commit(&[something_in_every_table(), vec![Change::Drop { room: ROOM }]].concat())
             .unwrap();
-        assert_eq!(rows(&store), [0; 10]);
+        assert_eq!(rows(&store), [0; 12]);
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
-    batch::{EraRecord, Fate, LogRecord, NodeRecord, StoredRoom, Summary, Unsettled},
-    entry::DedupId,
+    batch::{EraRecord, Fate, LogRecord, NodeRecord, StoredRoom, Summary, Unsettled, VoteNote},
+    entry::{DedupId, Stored},
     id::{At, LogIx, MeshId, NodeId, RoomId},
     number::{Era, Number},
     run::{Certificate, Run},
@@ -13,7 +13,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use crate::{
     error::ReadError,
-    schema::{DEDUPS, EVIDENCE, FORETOLD, NODE, ROOMS, decode, table},
+    schema::{ACTS, DEDUPS, EVIDENCE, FORETOLD, NODE, NOTES, PlaceKey, ROOMS, decode, table},
     view::{View, bounds, room_row},
 };
 
@@ -35,28 +35,36 @@ pub(crate) fn read(db: &Database, me: NodeId, mesh: Option<MeshId>) -> Result<Su
     let directories = [RoomId::directory(mesh), RoomId::private_directory(mesh, me)];
     let mut rooms = Vec::new();
     let mut directory = Vec::new();
+    let (mut acts, mut notes) = (Vec::new(), Vec::new());
     for row in table(&read, ROOMS)?.iter()? {
         let (id, record) = room_row(row?.1.value())?;
         if record.mesh != mesh {
             continue;
         }
         let view = View::open(&read, id)?.ok_or(ReadError::Damaged("room id"))?;
-        if directories.contains(&id) {
+        let sealed_directory = record.seal.as_ref().is_some_and(|seal| seal.opener.is_some());
+        if directories.contains(&id) || sealed_directory {
             directory_of(&view, &mut directory)?;
         }
+        acts_of(&read, &view, &mut acts)?;
+        notes_of(&read, &view, &mut notes)?;
         let dedups = dedups.remove(&view.room).unwrap_or_default();
         rooms.push(room(&read, &view, dedups)?);
     }
-    // The mesh's directory before the private one, whichever was made first.
+    // The mesh's directory before the private ones, whichever was made first.
     directory.sort_by_key(|(id, at, ..)| (*id != directories[0], *at));
-    Ok(Summary { node, rooms, directory, forked })
+    Ok(Summary { node, rooms, directory, forked, acts, notes })
 }
 
+/// Forks in sealed rooms count in the rooms of the same key alone: the logs' records tell of them.
 fn forked(read: &ReadTransaction) -> Result<Vec<NodeId>, ReadError> {
     let mut authors = BTreeSet::new();
     for row in table(read, EVIDENCE)?.iter()? {
         let (certificate, _): (Certificate, Run) = decode(row?.1.value(), "evidence")?;
-        authors.insert(certificate.log.author);
+        let record = View::open(read, certificate.room)?.map(|it| it.record()).transpose()?;
+        if record.is_none_or(|it| it.seal.is_none()) {
+            authors.insert(certificate.log.author);
+        }
     }
     Ok(authors.into_iter().collect())
 }
@@ -123,6 +131,10 @@ fn unsettled(view: &View, logs: &[(LogIx, LogRecord)]) -> Result<Vec<Unsettled>,
             let numbers = view.numbers_of(at)?;
             if numbers.0.iter().all(|(_, fate)| *fate != Fate::Delivered) {
                 let entry = view.stored(at)?.ok_or(ReadError::Damaged("log with a gap"))?;
+                // What came without its body waits for nobody.
+                if entry.gone.is_some() {
+                    continue;
+                }
                 unsettled.push(Unsettled { at, entry, numbers: bounds(&numbers) });
             }
         }
@@ -135,7 +147,7 @@ fn foretold(
     room: u32,
 ) -> Result<Vec<(At, mesh::batch::Foretold)>, ReadError> {
     table(read, FORETOLD)?
-        .range((room, 0, 0)..=(room, u32::MAX, u64::MAX))?
+        .range(all_of(room))?
         .map(|row| {
             let (key, row) = row?;
             let ((_, log, seq), (best, canonical)) = (key.value(), row.value());
@@ -149,16 +161,48 @@ fn foretold(
 /// Entries of a directory, in the order of its logs, but for those that only order it.
 fn directory_of(
     view: &View,
-    directory: &mut Vec<(RoomId, At, mesh::entry::Stored, Option<Number>)>,
+    directory: &mut Vec<(RoomId, At, Stored, Option<Number>)>,
 ) -> Result<(), ReadError> {
-    for row in view.entries.range((view.room, 0, 0)..=(view.room, u32::MAX, u64::MAX))? {
+    for row in view.entries.range(all_of(view.room))? {
         let (key, row) = row?;
         let (_, log, seq) = key.value();
         let at = At { log, seq };
-        let entry: mesh::entry::Stored = decode(row.value(), "entry")?;
+        let entry: Stored = decode(row.value(), "entry")?;
         if !ORDER_KINDS.contains(&entry.facts.kind) {
             directory.push((view.id, at, entry, view.numbers_of(at)?.lowest()));
         }
     }
     Ok(())
+}
+
+/// Acts of a room, each log's in order.
+fn acts_of(
+    read: &ReadTransaction,
+    view: &View,
+    acts: &mut Vec<(RoomId, At, Stored)>,
+) -> Result<(), ReadError> {
+    for row in table(read, ACTS)?.range(all_of(view.room))? {
+        let (_, log, seq) = row?.0.value();
+        let at = At { log, seq };
+        acts.push((view.id, at, view.stored(at)?.ok_or(ReadError::Damaged("act"))?));
+    }
+    Ok(())
+}
+
+fn notes_of(
+    read: &ReadTransaction,
+    view: &View,
+    notes: &mut Vec<(RoomId, At, VoteNote)>,
+) -> Result<(), ReadError> {
+    for row in table(read, NOTES)?.range(all_of(view.room))? {
+        let (key, row) = row?;
+        let (_, log, seq) = key.value();
+        notes.push((view.id, At { log, seq }, decode(row.value(), "note")?));
+    }
+    Ok(())
+}
+
+/// Every place in a room.
+fn all_of(room: u32) -> std::ops::RangeInclusive<PlaceKey> {
+    (room, 0, 0)..=(room, u32::MAX, u64::MAX)
 }

@@ -1,22 +1,25 @@
 //! One room in one snapshot.
 
-use std::{cell::RefCell, collections::BTreeMap};
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::BTreeMap,
+};
 
 use mesh::{
     batch::{EraRecord, Fate, Foretold, LogRecord, RoomRecord},
-    entry::{Body, Facts, Said, Stored},
+    entry::{Facts, Said, Stored},
     id::{At, LogId, LogIx, MessageId, RoomId},
     number::{Era, Number},
+    sealed::{self, Spot},
 };
-use minicbor::Decode;
 use redb::{ReadOnlyTable, ReadTransaction};
 
 use crate::{
     error::ReadError,
     reader::Row,
     schema::{
-        ENTRIES, ERAS, LOGS, NUMBERS, Numbers, PLACES, PlaceKey, ROOM_IDS, ROOMS, decode, fate_of,
-        table,
+        ENTRIES, ERAS, Gist, LOGS, NUMBERS, Numbers, PLACES, PRUNED, PlaceKey, ROOM_IDS, ROOMS,
+        decode, fate_of, table,
     },
 };
 
@@ -31,14 +34,10 @@ pub(crate) struct View {
     eras: ReadOnlyTable<(u32, u64), &'static [u8]>,
     numbers: ReadOnlyTable<(u32, u64), (u32, u64, u8)>,
     places: ReadOnlyTable<PlaceKey, &'static [u8]>,
+    pruned: ReadOnlyTable<u32, u64>,
     log_ids: RefCell<BTreeMap<LogIx, LogId>>,
-}
-
-/// The beginning of a [`Stored`]: the rest is skipped, the body not copied.
-#[derive(Decode)]
-struct FactsOnly {
-    #[n(0)]
-    facts: Facts,
+    /// Read once: what a body says takes it.
+    record: OnceCell<RoomRecord>,
 }
 
 /// A number, what it names here, and what became of it.
@@ -59,7 +58,9 @@ impl View {
             eras: table(read, ERAS)?,
             numbers: table(read, NUMBERS)?,
             places: table(read, PLACES)?,
+            pruned: table(read, PRUNED)?,
             log_ids: RefCell::default(),
+            record: OnceCell::new(),
         }))
     }
 
@@ -111,8 +112,18 @@ impl View {
     }
 
     pub(crate) fn facts(&self, at: At) -> Result<Option<Facts>, ReadError> {
+        Ok(self.gist(at)?.map(|it| it.facts))
+    }
+
+    /// An entry but for its body.
+    pub(crate) fn gist(&self, at: At) -> Result<Option<Gist>, ReadError> {
         let row = self.entries.get((self.room, at.log, at.seq))?;
-        row.map(|row| decode(row.value(), "entry").map(|it: FactsOnly| it.facts)).transpose()
+        row.map(|row| decode(row.value(), "entry")).transpose()
+    }
+
+    /// All that was delivered up to here has lost its body.
+    pub(crate) fn pruned(&self) -> Result<Number, ReadError> {
+        Ok(Number(self.pruned.get(self.room)?.map_or(0, |row| row.value())))
     }
 
     pub(crate) fn numbers_of(&self, at: At) -> Result<Numbers, ReadError> {
@@ -145,44 +156,55 @@ impl View {
         }))
     }
 
-    /// The entry at `at` as a row under `number`; `None` if it is not held.
+    /// The entry at `at` as a row under `number`; `None` if it is not held, or its body was dropped.
     pub(crate) fn row(&self, number: Number, at: At) -> Result<Option<Row>, ReadError> {
-        let Some(stored) = self.stored(at)? else { return Ok(None) };
+        match self.stored(at)? {
+            Some(stored) if stored.gone.is_none() => self.row_of(number, at, stored).map(Some),
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// The same, whatever became of the body.
+    pub(crate) fn named(&self, number: Number, at: At) -> Result<Option<Row>, ReadError> {
+        self.stored(at)?.map(|stored| self.row_of(number, at, stored)).transpose()
+    }
+
+    fn row_of(&self, number: Number, at: At, stored: Stored) -> Result<Row, ReadError> {
         let log = self.log_id(at.log)?;
         let canonical = self.numbers_of(at)?.lowest().unwrap_or(number);
         let message = MessageId::new(self.id, log, at.seq);
-        Ok(Some(Row {
+        Ok(Row {
             number,
             canonical,
             at,
             log,
             message,
             facts: stored.facts,
-            said: said(&stored),
-        }))
+            said: self.said(log, at, &stored)?,
+        })
+    }
+
+    /// What was said, if anything was. Bodies of sealed rooms are kept sealed.
+    fn said(&self, log: LogId, at: At, stored: &Stored) -> Result<Option<Said>, ReadError> {
+        let record = match self.record.get() {
+            Some(record) => record,
+            None => {
+                let record = self.record()?;
+                self.record.get_or_init(|| record)
+            }
+        };
+        let spot = Spot { room: self.id, log, seq: at.seq, kind: stored.facts.kind };
+        Ok(sealed::body(record, &spot, &stored.body).said())
     }
 
     /// The entry at `at` under the number that it was delivered under here, else under its lowest;
-    /// `None` if it is not held or has no number.
+    /// `None` if it is not held or has no number. Without content, if its body was dropped.
     pub(crate) fn row_at(&self, at: At) -> Result<Option<Row>, ReadError> {
         let numbers = self.numbers_of(at)?;
         match numbers.delivered().or(numbers.lowest()) {
-            Some(number) => self.row(number, at),
+            Some(number) => self.named(number, at),
             None => Ok(None),
         }
-    }
-}
-
-fn said(stored: &Stored) -> Option<Said> {
-    match Body::decode(stored.facts.kind, &stored.body) {
-        Body::Chat(said) | Body::Thinking(said) => Some(said),
-        Body::Ordered(_)
-        | Body::EraClaimed(_)
-        | Body::HandedOver(_)
-        | Body::NodeAdmitted(_)
-        | Body::RoomCreated(_)
-        | Body::AgentClaimed(_)
-        | Body::Unknown => None,
     }
 }
 

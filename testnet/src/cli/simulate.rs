@@ -95,9 +95,11 @@ fn text(summary: &Summary, seconds: f64) -> String {
 }
 
 fn counts(report: &Report) -> String {
-    let Report { entries, eras, holes, answered, refused, moves, repeats } = report;
+    let Report { entries, eras, holes, answered, refused, moves, repeats, .. } = report;
+    let Report { votes, ballots, .. } = report;
     format!(
         "{entries} messages, {eras} eras, {holes} holes, {answered} commands answered and {refused} \
-         refused, {moves} moves of roaming clients and {repeats} repeats to them"
+         refused, {moves} moves of roaming clients and {repeats} repeats to them, {votes} votes and \
+         {ballots} ballots told"
     )
 }

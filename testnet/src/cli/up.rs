@@ -33,6 +33,9 @@ pub(super) struct Up {
     /// Let everybody attach; without it one key is valid on all nodes
     #[arg(long)]
     no_auth: bool,
+    /// Further flags for every `clawmeshd up`, such as --allow-private-webhooks
+    #[arg(last = true, value_name = "FLAG")]
+    flags: Vec<String>,
     /// The daemon to run [default: the clawmeshd beside this program]
     #[arg(long, value_name = "PATH")]
     clawmeshd: Option<PathBuf>,
@@ -89,6 +92,7 @@ impl Up {
             nodes: usize::from(self.nodes),
             auth: if self.no_auth { Auth::Open } else { Auth::Key },
             keep,
+            flags: self.flags,
             terminal: Terminal::Mine,
         })
     }

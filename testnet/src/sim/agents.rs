@@ -18,7 +18,7 @@ use super::{
 };
 
 /// The one key of all agents.
-const KEY: KeyPrint = KeyPrint([1; 16]);
+pub(super) const KEY: KeyPrint = KeyPrint([1; 16]);
 /// Agents at each node.
 const AGENTS_PER_NODE: usize = 2;
 
@@ -91,6 +91,20 @@ impl Agents {
         }
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.agents.len()
+    }
+
+    /// Where an agent is attached, if it is.
+    pub(super) fn caller(&self, i: usize) -> Option<(usize, Caller)> {
+        let agent = &self.agents[i];
+        Some((agent.home, agent.caller.clone()?))
+    }
+
+    pub(super) fn rooms_of(&self, i: usize) -> Vec<RoomId> {
+        self.agents[i].rooms.iter().copied().collect()
+    }
+
     /// Calls that nobody answered though their node lives.
     pub(super) fn open(&self) -> usize {
         self.asked.len()
@@ -112,6 +126,8 @@ impl World {
                     stable: true,
                     reconnect: true,
                     key: KEY,
+                    own: true,
+                    opener: None,
                     name: format!("name{i}"),
                     capabilities: Vec::new(),
                 };
@@ -126,6 +142,7 @@ impl World {
         let node = self.agents.agents[i].home;
         let Some(caller) = self.agents.agents[i].caller.clone() else { return self.roam_some() };
         match self.dice.within(0, 99) {
+            _ if self.plan.voting && self.dice.chance(50) => self.vote_some(i),
             0..=3 => self.create(node, caller),
             4..=10 => {
                 let mut rooms = self.agents.rooms.clone();
@@ -141,6 +158,7 @@ impl World {
                 }
             }
             15..=35 => self.roam_some()?,
+            36..=42 => self.vote_some(i),
             _ => self.speak(i),
         }
         Ok(())
@@ -243,7 +261,7 @@ impl World {
         call: CallId,
         result: Result<Outcome, Refused>,
     ) -> Result<(), Broken> {
-        if self.roam_replied(call) {
+        if self.roam_replied(call) || self.vote_replied(node, call, &result)? {
             return Ok(());
         }
         let Some((_, asked)) = self.agents.asked.remove(&call) else {
@@ -337,6 +355,19 @@ fn may_be_refused(refused: &Refused) -> bool {
         | Refused::Plaintext
         | Refused::TooLarge { .. }
         | Refused::Invalid(_)
+        | Refused::NoVote
+        | Refused::VoteClosed
+        | Refused::AlreadyVoted
+        | Refused::NotEligible
+        | Refused::NoOption { .. }
+        | Refused::NotLeader
+        | Refused::ElectionRuns
+        | Refused::NoElection
+        | Refused::NoTask
+        | Refused::Held { .. }
+        | Refused::NoKey
+        | Refused::TooManyAgents { .. }
+        | Refused::TooManyRooms { .. }
         | Refused::Full(_) => false,
     }
 }

@@ -1,7 +1,7 @@
 //! The simulated world: the real engine on the real store, virtual time, faults; one seed, one world.
 //!
 //! [`run`] plays the world of a seed and judges it. In reading order: [`plan`] (what will happen),
-//! [`world`] (how it happens), `node`, [`network`], `agents`, `roamer`, [`promises`] (what must hold).
+//! [`world`] (how it happens), `node`, [`network`], `agents`, `roamer`, `votes`, [`promises`] (what must hold).
 
 mod agents;
 pub mod dice;
@@ -10,8 +10,11 @@ mod forks;
 pub mod network;
 mod node;
 pub mod plan;
+#[cfg(test)]
+mod private;
 pub mod promises;
 mod roamer;
+mod votes;
 pub mod world;
 
 use std::{fmt, time::Duration};
@@ -38,6 +41,10 @@ pub struct Report {
     pub moves: u64,
     /// Messages that roaming clients saw twice.
     pub repeats: u64,
+    /// Votes opened.
+    pub votes: usize,
+    /// Ballots in results, as each node told them.
+    pub ballots: u64,
 }
 
 /// A world that broke a promise.
@@ -114,6 +121,9 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
     world.views_converge()?;
     numbers_agree_again(world, &nodes)?;
     roam_to_the_end(world)?;
+    world.votes_converge()?;
+    world.everybody_votes()?;
+    world.nobody_waits()?;
     Ok(world.report())
 }
 
@@ -172,7 +182,7 @@ impl World {
     }
 
     fn nobody_waits(&self) -> Result<(), Broken> {
-        match self.agents.open() {
+        match self.agents.open() + self.votes.open() {
             0 => Ok(()),
             open => promises::broken("replies", format!("{open} calls were never answered")),
         }
@@ -188,6 +198,8 @@ impl World {
             refused: self.agents.refused,
             moves: self.roamers.iter().map(|it| it.moves).sum(),
             repeats: self.roamers.iter().map(|it| it.repeats).sum(),
+            votes: self.votes.made(),
+            ballots: self.votes.cast,
         }
     }
 }

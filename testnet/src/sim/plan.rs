@@ -33,6 +33,9 @@ pub enum Fault {
     Weather(u64),
 }
 
+/// As long as this node's silence makes others close its votes for good.
+const LASTING: Duration = Duration::from_secs(145);
+
 /// A world before it begins.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -52,6 +55,8 @@ pub struct Plan {
     pub weather: Weather,
     /// Mean time between two things that agents do.
     pub act_every: Duration,
+    /// Half of what they do is voting.
+    pub voting: bool,
 }
 
 /// Which kinds of faults a world has.
@@ -64,6 +69,8 @@ enum Kind {
     Everything,
     /// All nodes but one go down at once, and stay down for longer than content is waited for.
     Lonely,
+    /// A split or a crash that lasts for longer than others wait for whoever is away.
+    Lasting,
 }
 
 impl Plan {
@@ -73,6 +80,7 @@ impl Plan {
         let mut dice = Dice::new(seed ^ 0x706c_616e);
         let kind = match seed % 8 {
             _ if seed % 16 == 15 => Kind::Lonely,
+            _ if seed % 16 == 11 => Kind::Lasting,
             0 => Kind::Calm,
             1 => Kind::PlannedRestarts,
             2 | 3 => Kind::Splits,
@@ -82,6 +90,8 @@ impl Plan {
         let nodes = usize::try_from(dice.within(2, 5)).expect("small");
         let nodes = if kind == Kind::Lonely { nodes.max(3) } else { nodes };
         let faults_end = Duration::from_secs(dice.within(18, 30));
+        let lasting = kind == Kind::Lasting;
+        let faults_end = if lasting && dice.chance(50) { LASTING } else { faults_end };
         let calm = matches!(kind, Kind::Calm | Kind::PlannedRestarts);
         let faults = faults(&mut dice, kind, (nodes, faults_end));
         let weather =
@@ -94,7 +104,8 @@ impl Plan {
             faults_end,
             calm,
             weather,
-            act_every: Duration::from_millis(dice.within(10, 60)),
+            act_every: Duration::from_millis(dice.within(10, 60) * if lasting { 4 } else { 1 }),
+            voting: lasting,
         }
     }
 }
@@ -116,12 +127,13 @@ fn faults(dice: &mut Dice, kind: Kind, (nodes, end): (usize, Duration)) -> Vec<(
     match kind {
         Kind::Calm => return out,
         Kind::Lonely => return lonely(dice, nodes),
+        Kind::Lasting => return lasting(dice, (nodes, end)),
         Kind::PlannedRestarts | Kind::Splits | Kind::Crashes | Kind::Everything => {}
     }
     while at < end {
         let node = dice.index(nodes);
         let fault = match kind {
-            Kind::Calm | Kind::Lonely => break,
+            Kind::Calm | Kind::Lonely | Kind::Lasting => break,
             Kind::PlannedRestarts => Fault::Restart(node),
             Kind::Splits => split(dice, nodes),
             Kind::Crashes => crash(dice, node),
@@ -155,6 +167,25 @@ fn lonely(dice: &mut Dice, nodes: usize) -> Vec<(Duration, Fault)> {
     let all = (0..nodes).filter(|node| *node != left);
     let crash = at + Duration::from_millis(800);
     out.extend(all.map(|node| (crash, Fault::Crash(node))));
+    out
+}
+
+/// Two sides that do not hear each other to the end, and perhaps somebody who is away for a while; or
+/// one node that is away to the end.
+fn lasting(dice: &mut Dice, (nodes, end): (usize, Duration)) -> Vec<(Duration, Fault)> {
+    let at = Duration::from_millis(dice.within(4_000, 8_000));
+    let node = dice.index(nodes);
+    if dice.chance(40) {
+        return vec![(at, Fault::Crash(node))];
+    }
+    let groups = (0..nodes).map(|other| usize::from(other == node || dice.chance(30))).collect();
+    let mut out = vec![(at, Fault::Split(groups))];
+    if dice.chance(50) {
+        let node = dice.index(nodes);
+        let crash = at + Duration::from_millis(dice.within(0, 4_000));
+        out.push((crash, Fault::Crash(node)));
+        out.push((end.min(crash + Duration::from_secs(10)), Fault::Start(node)));
+    }
     out
 }
 

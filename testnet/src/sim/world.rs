@@ -25,6 +25,7 @@ use super::{
     plan::{Fault, Plan, some_weather},
     promises::{Broken, Entry, Promises, broken},
     roamer::Roamer,
+    votes::Votes,
 };
 
 /// How long a lost connection takes to be noticed, at most.
@@ -72,6 +73,7 @@ pub struct World {
     pub(super) agents: Agents,
     pub(super) roamers: Vec<Roamer>,
     pub(super) roam_calls: BTreeSet<CallId>,
+    pub(super) votes: Votes,
     pub(super) promises: Promises,
     restarting: BTreeSet<usize>,
     /// When each node next looks at its inbox by itself.
@@ -128,6 +130,7 @@ impl World {
             agents,
             roamers,
             roam_calls: BTreeSet::new(),
+            votes: Votes::default(),
             promises: Promises::default(),
             restarting: BTreeSet::new(),
             quiet: false,
@@ -293,6 +296,7 @@ impl World {
             .filter_map(|it| if let Change::Drop { room } = it { Some(*room) } else { None })
             .collect();
         for change in batch {
+            self.vote_stored(node, change)?;
             match change {
                 // What was written of a room that ended in the same turn never was.
                 Change::Entry { room, .. } | Change::Number { room, .. }
@@ -323,6 +327,9 @@ impl World {
                     self.promises.ephemeral.insert(*room);
                 }
                 Change::Room { .. }
+                | Change::Note { .. }
+                | Change::Keep { .. }
+                | Change::Prune { .. }
                 | Change::Entry { .. }
                 | Change::Log { .. }
                 | Change::Era { .. }
@@ -371,6 +378,9 @@ impl World {
                         for i in 0..self.roamers.len() {
                             self.roam_live(i, node, (room, it.number, entry));
                         }
+                    }
+                    if let RoomEvent::VoteEnded(it) = &event {
+                        self.vote_ended(node, it)?;
                     }
                 }
                 Effect::Pulse(_) => self.begin_beating(node),
@@ -517,6 +527,7 @@ impl World {
     /// A node is not there any more: its connections break at once.
     fn went_down(&mut self, node: usize) {
         self.agents.node_down(node);
+        self.votes.node_down(node);
         self.promises.node_down(self.nodes[node].id);
         self.roamers.iter_mut().for_each(|it| it.node_down(node));
         for other in 0..self.nodes.len() {

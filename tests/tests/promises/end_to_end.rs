@@ -42,7 +42,8 @@ pub(crate) fn machine() -> MutexGuard<'static, ()> {
 fn on(nodes: usize, auth: Auth, test: impl AsyncFnOnce(&mut Mesh) -> Result<()>) {
     let _alone = machine();
     let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
-    let plan = Plan { binary, nodes, auth, keep: None, terminal: Terminal::Shared };
+    let terminal = Terminal::Shared;
+    let plan = Plan { binary, nodes, auth, keep: None, flags: Vec::new(), terminal };
     let runtime = Runtime::new().expect("the system gives threads");
     runtime.block_on(async {
         let mut mesh = Mesh::up(plan).await.unwrap_or_else(|error| panic!("{error}"));

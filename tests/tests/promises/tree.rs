@@ -30,7 +30,15 @@ const PACKAGES: &[Package] = &[
         name: "mesh",
         folder: "mesh",
         edges: &[],
-        crates: &["ed25519-dalek", "hkdf", "minicbor", "sha2", "thiserror", "zeroize"],
+        crates: &[
+            "chacha20poly1305",
+            "ed25519-dalek",
+            "hkdf",
+            "minicbor",
+            "sha2",
+            "thiserror",
+            "zeroize",
+        ],
         in_tests: &["proptest"],
     },
     Package {
@@ -69,13 +77,18 @@ const PACKAGES: &[Package] = &[
         folder: "bridge/client",
         edges: &["protocol"],
         crates: &[
+            "base64",
+            "chacha20poly1305",
             "futures",
             "getrandom",
+            "hkdf",
             "serde",
             "serde_json",
+            "sha2",
             "thiserror",
             "tokio",
             "tokio-tungstenite",
+            "zeroize",
         ],
         in_tests: &[],
     },
@@ -85,15 +98,23 @@ const PACKAGES: &[Package] = &[
         edges: &["mesh", "protocol"],
         crates: &[
             "axum",
+            "base64",
             "bytes",
             "futures",
             "getrandom",
+            "hmac",
+            "hyper",
+            "hyper-util",
             "jiff",
+            "rustls-native-certs",
             "serde",
             "serde_json",
+            "sha2",
             "thiserror",
             "tokio",
+            "tokio-rustls",
             "tracing",
+            "url",
         ],
         in_tests: &["tokio-tungstenite"],
     },
@@ -247,13 +268,14 @@ fn nothing_is_built_twice_or_in_c_without_need() {
         versions.entry(name).or_default().insert(version);
     }
     assert!(versions.contains_key("mesh"), "the list was understood");
-    // Each would cost a C or C++ build; TLS has no place here yet, and will be rustls with ring.
+    // Each would cost a C or C++ build; TLS is rustls with ring.
     for name in ["aws-lc-rs", "aws-lc-sys", "openssl-sys", "cmake", "bindgen", "native-tls"] {
         assert!(!versions.contains_key(name), "{name} is built");
     }
     // axum decides which tungstenite, libp2p which ed25519: two of them are two to keep up with.
     let once = ["tungstenite", "tokio-tungstenite", "ed25519-dalek", "curve25519-dalek", "hkdf"];
-    for name in once.into_iter().chain(["redb", "minicbor", "tokio", "axum", "libp2p"]) {
+    let once = once.into_iter().chain(["rustls", "ring", "hyper", "hmac"]);
+    for name in once.chain(["redb", "minicbor", "tokio", "axum", "libp2p"]) {
         let found = versions.get(name).map_or(0, BTreeSet::len);
         assert!(found <= 1, "{found} versions of {name}: {:?}", versions.get(name));
     }

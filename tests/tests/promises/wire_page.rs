@@ -3,16 +3,17 @@
 use std::{fs, path::Path};
 
 use mesh::{
-    id::{MeshId, MessageId, RoomId},
+    id::{KeyPrint, MeshId, MessageId, RoomId, RoomKey},
     message::Message,
     run::Carried,
+    sealed::{Seal, Spot},
 };
 
 #[test]
 fn the_example_on_the_page_is_read_verified_and_written_alike() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol/mesh.md");
     let page = fs::read_to_string(file).expect("the page is in the tree");
-    let bytes = example(&page);
+    let bytes = bytes(&page, "hex");
     let message = Message::decode(&bytes).expect("a message");
     assert_eq!(message.encode(), bytes, "there is one form");
     let verified = message.verify(MeshId([1; 16])).expect("the seal is good");
@@ -28,9 +29,25 @@ fn the_example_on_the_page_is_read_verified_and_written_alike() {
     assert!(page.contains(&id), "the message's id is {id}");
 }
 
-/// The bytes in the page's one block of hex, without what is said about them.
-fn example(page: &str) -> Vec<u8> {
-    let block = page.split("```hex\n").nth(1).expect("a block of hex");
+#[test]
+fn the_sealed_body_on_the_page_is_that_of_the_example() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol/mesh.md");
+    let page = fs::read_to_string(file).expect("the page is in the tree");
+    let message = Message::decode(&bytes(&page, "hex")).expect("a message");
+    let Message::Runs(runs) = message else { panic!("not Runs") };
+    let Carried::Here(body) = &runs[0].entries[0].body else { panic!("the body is apart") };
+    let (room, key) = (runs[0].room, "an API key");
+    assert!(page.contains(&format!("`{key}`")), "the page names the key");
+    let seal = Seal::of_room(KeyPrint::of(key), &RoomKey::of(key), room);
+    let spot = Spot { room, log: runs[0].log, seq: 1, kind: runs[0].entries[0].facts.kind };
+    let sealed = bytes(&page, "sealed");
+    assert_eq!(seal.seal(&spot, body), sealed, "the same everywhere");
+    assert_eq!(seal.open(&spot, &sealed).as_deref(), Some(&body[..]));
+}
+
+/// The bytes in the page's one block of this kind, without what is said about them.
+fn bytes(page: &str, kind: &str) -> Vec<u8> {
+    let block = page.split(&format!("```{kind}\n")).nth(1).expect("there is one");
     let lines = block.lines().take_while(|line| !line.starts_with("```"));
     let digits: Vec<u32> = lines
         .filter_map(|line| line.split('#').next())

@@ -1,6 +1,10 @@
 //! Each crash point of a commit yields before or after.
 
-use mesh::{batch::Change, id::RoomId};
+use mesh::{
+    batch::{Change, VoteNote},
+    id::RoomId,
+    message::Span,
+};
 use store::{
     Store,
     testing::{CrashingBackend, Unsynced},
@@ -12,12 +16,23 @@ fn batch(seq: u64) -> Vec<Change> {
     let mut batch = message(ROOM, seq);
     batch.extend(message(RoomId(u128::from(seq).to_be_bytes()), 1));
     batch.push(Change::Node(node(seq)));
+    batch.push(entry(ROOM, at(1, seq), act(seq)));
+    batch.push(log(ROOM, 1, seq));
+    let note = VoteNote { choices: vec![(seq, 1)], told: None };
+    batch.push(Change::Note { room: ROOM, vote: at(1, seq), note: Some(note) });
+    // The one before the last goes: a commit writes over what is there, too.
+    batch.push(Change::Prune { room: ROOM, before_ms: (seq - 1) * 1_000 });
+    batch.push(Change::Keep { name: seq.to_be_bytes().to_vec(), value: Some(vec![7]) });
     batch
 }
 
 fn state(store: &Store) -> String {
-    let rows = store.reader().page_since(ROOM, mesh::number::Number(0), 500).unwrap();
-    format!("{:?} {rows:?}", store.summary(ME, Some(MESH)).unwrap())
+    let reader = store.reader();
+    let rows = reader.page_since(ROOM, mesh::number::Number(0), 500).unwrap();
+    let kept = reader.kept(&[]).unwrap();
+    let span = Span { log: log_id(3), after: 0, upto: u64::MAX };
+    let runs = reader.runs(ROOM, span, 1 << 20).unwrap();
+    format!("{:?} {rows:?} {kept:?} {runs:?}", store.summary(ME, Some(MESH)).unwrap())
 }
 
 /// A disk with `commits` batches on it, and how it reads after each.

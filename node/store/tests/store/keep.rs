@@ -1,7 +1,7 @@
 //! What is written can be read.
 
 use mesh::{
-    batch::{Change, Fate, Foretold, RoomRecord},
+    batch::{Change, Fate, Foretold, RoomRecord, Told, VoteNote},
     entry::DedupId,
     id::{MeshId, MessageId, RoomId},
     limits::DEDUP_FOR,
@@ -123,12 +123,14 @@ fn a_batch_with_an_error_applies_nothing() {
     let before = format!("{:?}", store.summary(ME, Some(MESH)).unwrap());
     let mut check = |bad: Change, expect: fn(&CommitError) -> bool| {
         let mut batch = vec![room(other), ephemeral(RoomId([7; 16])), Change::Node(node(1))];
+        batch.push(Change::Keep { name: vec![1], value: Some(vec![1]) });
         batch.extend(message(ROOM, 2));
         batch.push(bad);
         let error = store.commit(&batch).unwrap_err();
         assert!(expect(&error), "{error}");
         assert_eq!(format!("{:?}", store.summary(ME, Some(MESH)).unwrap()), before);
         assert_eq!(store.reader().rooms().unwrap().len(), 1);
+        assert_eq!(store.reader().kept(&[]).unwrap(), []);
     };
     check(entry(RoomId([9; 16]), at(0, 1), stored(1, "x")), |error| {
         matches!(error, CommitError::UnknownRoom(_))
@@ -296,6 +298,78 @@ fn reopening_gives_the_same_summary() {
     assert_eq!(store.reader().page_since(ROOM, Number(0), 9).unwrap().len(), 1);
     let first = Store::on(CrashingBackend::new(0)).unwrap().summary(ME, None).unwrap();
     assert!(first.node.is_none() && first.rooms.is_empty());
+}
+
+fn acts(store: &Store) -> Vec<(RoomId, mesh::id::At)> {
+    let acts = store.summary(ME, Some(MESH)).unwrap().acts;
+    assert!(acts.iter().all(|(_, at, it)| *it == act(at.seq)));
+    acts.into_iter().map(|(room, at, _)| (room, at)).collect()
+}
+
+#[test]
+fn acts_come_back_in_the_order_of_their_logs() {
+    let (mut store, other, secret) = (store(), RoomId([1; 16]), RoomId([3; 16]));
+    let archived = RoomRecord { mesh: MeshId([9; 16]), ..room_record() };
+    let mut batch = message(ROOM, 1);
+    batch.extend([
+        log_settled(ROOM, 0, 3, 3),
+        log_settled(ROOM, 1, 3, 3),
+        room(other),
+        log(other, 0, 1),
+        entry(other, at(0, 1), act(1)),
+        entry(ROOM, at(1, 2), act(2)),
+        entry(ROOM, at(0, 3), act(3)),
+        entry(ROOM, at(0, 2), act(2)),
+        ephemeral(secret),
+        entry(secret, at(0, 1), act(1)),
+        Change::Room { room: RoomId([4; 16]), record: archived },
+        entry(RoomId([4; 16]), at(0, 1), act(1)),
+    ]);
+    store.commit(&batch).unwrap();
+    let expect = [(ROOM, at(0, 2)), (ROOM, at(0, 3)), (ROOM, at(1, 2)), (other, at(0, 1))];
+    assert_eq!(acts(&store), expect, "of rooms on the disk, of this mesh");
+    store.commit(&[entry(ROOM, at(1, 3), act(3)), entry(ROOM, at(0, 3), act(3))]).unwrap();
+    assert_eq!(acts(&store)[3..], [(ROOM, at(1, 3)), (other, at(0, 1))]);
+}
+
+#[test]
+fn notes_and_kept_values_are_replaced_and_forgotten() {
+    let (mut store, secret) = (store(), RoomId([3; 16]));
+    let note = |room, seq, note| Change::Note { room, vote: at(0, seq), note: Some(note) };
+    let keep = |name: &[u8], value: Option<&[u8]>| Change::Keep {
+        name: name.to_vec(),
+        value: value.map(<[u8]>::to_vec),
+    };
+    let chosen = VoteNote { choices: vec![(4, 1)], told: None };
+    let told =
+        VoteNote { choices: Vec::new(), told: Some(Told { close: None, missing: Vec::new() }) };
+    store
+        .commit(&[
+            room(ROOM),
+            ephemeral(secret),
+            note(ROOM, 1, chosen.clone()),
+            note(ROOM, 2, chosen.clone()),
+            note(ROOM, 2, told.clone()),
+            note(secret, 1, told.clone()),
+            keep(b"hook/a", Some(b"1")),
+            keep(b"hook/b", Some(b"2")),
+            keep(b"hook", Some(b"3")),
+            keep(b"hool", Some(b"4")),
+            keep(b"hook/c", Some(b"5")),
+            keep(b"hook/c", None),
+        ])
+        .unwrap();
+    let notes = |store: &Store| store.summary(ME, Some(MESH)).unwrap().notes;
+    assert_eq!(notes(&store), [(ROOM, at(0, 1), chosen.clone()), (ROOM, at(0, 2), told)]);
+    let pair = |name: &[u8], value: &[u8]| (name.to_vec(), value.to_vec());
+    let kept = |store: &Store, prefix: &[u8]| store.reader().kept(prefix).unwrap();
+    assert_eq!(kept(&store, b"hook/"), [pair(b"hook/a", b"1"), pair(b"hook/b", b"2")]);
+    assert_eq!(kept(&store, b"").len(), 4);
+    assert_eq!(kept(&store, b"i"), []);
+    let none = Change::Note { room: ROOM, vote: at(0, 2), note: None };
+    store.commit(&[none, keep(b"hook/a", None), keep(b"hook/b", Some(b""))]).unwrap();
+    assert_eq!(notes(&store), [(ROOM, at(0, 1), chosen)]);
+    assert_eq!(kept(&store, b"hook/"), [pair(b"hook/b", b"")]);
 }
 
 #[test]

@@ -3,9 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod crash;
+mod fixtures;
 mod keep;
 mod model;
 mod open;
+mod prune;
+mod restart;
 mod roam;
 mod rows;
+mod sealed;
 mod spans;

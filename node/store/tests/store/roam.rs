@@ -140,6 +140,32 @@ fn what_is_passed_over_later_is_told() {
     assert_eq!(roam.later, Some(new.number(3)));
 }
 
+#[test]
+fn nobody_waits_for_what_is_too_old_or_numbers_it_again() {
+    let (mut batch, new) = healed();
+    batch.extend([
+        era(ROOM, new, 3, 1, &[(Era::HOME, 2)]),
+        number(ROOM, new.number(2), at(1, 2), Fate::Assigned),
+        number(ROOM, new.number(3), at(0, 4), Fate::Assigned),
+        number(ROOM, Number(3), at(0, 3), Fate::Delivered),
+    ]);
+    let mut store = Store::on(CrashingBackend::new(0)).unwrap();
+    store.commit(&batch).unwrap();
+    let reader = store.reader();
+    let mut check = |pruned: bool, (later, serves): (Option<Number>, Cursor)| {
+        if pruned {
+            store.commit(&[Change::Prune { room: ROOM, before_ms: 5_000 }]).unwrap();
+        }
+        assert_eq!(reader.roam(ROOM, new.number(1), 9).unwrap().later, later);
+        assert_eq!(reader.serves_roamer(ROOM, Number(4)).unwrap(), serves);
+        let far = Era::new(3, 9).unwrap().number(5);
+        let unproven = reader.roam(ROOM, far, 9).unwrap().unproven;
+        assert_eq!(unproven.contains(&at(0, 1)), !pruned, "{unproven:?}");
+    };
+    check(false, (Some(new.number(3)), Cursor::Foreign));
+    check(true, (None, Cursor::Here));
+}
+
 /// What a client misses that has seen `seen` up to `cursor` elsewhere and now reads here, to the end.
 fn missed(here: &Node, reader: &Reader, seen: &BTreeSet<At>, cursor: Number) -> Vec<At> {
     let roam = reader.roam(ROOM, cursor, 1_000).unwrap();
@@ -149,6 +175,8 @@ fn missed(here: &Node, reader: &Reader, seen: &BTreeSet<At>, cursor: Number) -> 
     assert_eq!(rows.len(), numbers.len(), "once");
     let told = |place: &At| {
         rows.contains(place)
+            // Too old to be told.
+            || reader.row_at(ROOM, *place).unwrap().is_some_and(|row| row.said.is_none())
             || roam.unproven.contains(place)
             || seen.contains(place)
             // Comes live, or must be asked for again.
@@ -165,12 +193,27 @@ fn missed(here: &Node, reader: &Reader, seen: &BTreeSet<At>, cursor: Number) -> 
 #[test]
 fn nobody_who_roams_misses_anything() {
     let seeds = std::env::var("ROAM_SEEDS").map_or(150, |it| it.parse().unwrap());
-    let (mut checked, mut here_at_once, mut unheard) = (0, 0, 0);
+    let (mut checked, mut here_at_once, mut unheard, mut dropped) = (0, 0, 0, 0);
     for seed in 0..seeds {
         let mut random = Random(seed);
         let nodes = world(&mut random, seed % 2 == 0);
         for here in &nodes {
-            let reader = reader(&here.rows());
+            let mut batch = here.rows();
+            let pruned = random.below(3) == 0;
+            let reader = if pruned {
+                // Nothing of it is there before: what goes is what an earlier commit wrote.
+                let mut store = Store::on(CrashingBackend::new(0)).unwrap();
+                store.commit(&batch).unwrap();
+                batch = vec![Change::Prune { room: ROOM, before_ms: random.below(20) * 1_000 }];
+                store.commit(&batch).unwrap();
+                store.reader()
+            } else {
+                reader(&batch)
+            };
+            let gone = |place: At| {
+                reader.row_at(ROOM, place).unwrap().is_some_and(|row| row.said.is_none())
+            };
+            dropped += here.log.iter().filter(|it| gone(it.1)).count();
             for there in &nodes {
                 let length = usize::try_from(random.below(there.log.len() as u64 + 1)).unwrap();
                 let seen: BTreeSet<At> = there.log[..length].iter().map(|it| it.1).collect();
@@ -185,7 +228,10 @@ fn nobody_who_roams_misses_anything() {
                 assert!(missed.is_empty(), "seed {seed}, cursor {cursor:?}: {missed:?}");
                 if reader.serves_roamer(ROOM, cursor).unwrap() == Cursor::Here {
                     let mut below = here.log.iter().filter(|(number, _)| *number <= cursor);
-                    assert!(below.all(|it| seen.contains(&it.1)), "seed {seed}, {cursor:?}");
+                    assert!(
+                        below.all(|it| seen.contains(&it.1) || gone(it.1)),
+                        "seed {seed}, {cursor:?}"
+                    );
                     here_at_once += 1;
                 }
                 checked += 1;
@@ -193,5 +239,6 @@ fn nobody_who_roams_misses_anything() {
         }
     }
     assert!(checked > 1_000 && here_at_once > checked / 2, "{here_at_once} of {checked}");
+    assert!(dropped > checked, "{dropped} bodies dropped in {checked} checks");
     assert!(checked - here_at_once > 50 && unheard < checked / 50, "{unheard} of {checked}");
 }

@@ -32,6 +32,7 @@ pub(crate) fn room_record() -> RoomRecord {
         floor: None,
         ephemeral: false,
         local: false,
+        seal: None,
     }
 }
 
@@ -91,7 +92,15 @@ pub(crate) fn stored(seq: u64, content: &str) -> Stored {
         body: minicbor::to_vec(said(content)).unwrap().into(),
         backlink: Some([0; 32]),
         seal: Some([7; 64]),
+        gone: None,
     }
+}
+
+/// An act that is a run of its own.
+pub(crate) fn act(seq: u64) -> Stored {
+    let mut act = stored(seq, "");
+    (act.facts.kind, act.facts.visible) = (48, false);
+    act
 }
 
 pub(crate) fn entry(room: RoomId, at: At, entry: Stored) -> Change {

@@ -90,7 +90,13 @@ fn large_bodies_travel_apart() {
     };
     assert_eq!(spans.bodies, [body(1), body(2)]);
     let head = |seq| Head { log: log_id(3), seq };
-    assert_eq!(reader.bodies(ROOM, &[head(2), head(3)], 1 << 20).unwrap(), [body(2)]);
+    let none = |seq| ApartBody { body: Vec::new().into(), ..body(seq) };
+    let both = reader.bodies(ROOM, &[head(2), head(3)], 1 << 20).unwrap();
+    assert_eq!(both, [body(2), none(3)], "what is not here is said not to be");
+    let elsewhere = Head { log: log_id(9), seq: 1 };
+    assert!(reader.bodies(ROOM, &[elsewhere], 1 << 20).unwrap()[0].body.is_empty());
+    let nowhere = mesh::id::RoomId([9; 16]);
+    assert_eq!(reader.bodies(nowhere, &[head(2)], 1 << 20).unwrap(), [none(2)]);
     assert_eq!(reader.bodies(ROOM, &[head(1), head(2)], 1).unwrap(), [body(1)]);
 }
 

@@ -2,220 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says by panicking what went wrong")]
 
+mod harness;
+mod keys;
+mod webhooks;
+
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
-    path::Path,
-    process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio},
-    thread,
+    io::{BufRead, BufReader},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
+use harness::{Agent, DEADLINE, Daemon, ask, clawmeshd, refused, temp, until, up, up_keyed};
 use serde_json::{Value, json};
-use tempfile::TempDir;
-
-/// Generous: several test runs share two cores. Nothing waits for it to pass.
-const DEADLINE: Duration = Duration::from_secs(60);
-
-/// A daemon; killed if the test ends before it.
-struct Daemon {
-    child: Child,
-    stdout: BufReader<ChildStdout>,
-    ready: Value,
-}
-
-/// `clawmeshd`, without anything that this machine's own node would have or want.
-fn clawmeshd(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clawmeshd"));
-    command.args(arguments).stdin(Stdio::null()).env_clear();
-    command
-}
-
-fn up_arguments<'a>(dir: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let mut all = vec!["up", "--data-dir", dir, "--json", "--no-socket"];
-    for (flag, at) in
-        [("--tcp", "127.0.0.1:0"), ("--http", "127.0.0.1:0"), ("--listen", "127.0.0.1:0")]
-    {
-        if !more.contains(&flag) {
-            all.extend([flag, at]);
-        }
-    }
-    all.extend(more);
-    all
-}
-
-/// A node without a key.
-fn up(dir: &Path, more: &[&str]) -> Daemon {
-    up_keyed(dir, &[&["--no-auth"], more].concat())
-}
-
-fn up_keyed(dir: &Path, more: &[&str]) -> Daemon {
-    let mut child = clawmeshd(&up_arguments(dir.to_str().unwrap(), more))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .unwrap();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    stdout.read_line(&mut line).unwrap();
-    let ready = serde_json::from_str(&line).unwrap_or_else(|_| panic!("ready line: {line:?}"));
-    Daemon { child, stdout, ready }
-}
-
-/// A start that is expected to fail: one line that says why, an exit code that says so.
-fn refused(dir: &Path, more: &[&str]) -> String {
-    let mut child = clawmeshd(&up_arguments(dir.to_str().unwrap(), more))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let status = ended(&mut child);
-    let mut text = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
-    assert_eq!(status.code(), Some(1), "{text}");
-    assert_eq!(text.lines().count(), 1, "{text}");
-    text
-}
-
-/// How a process ended; one that does not is killed.
-fn ended(child: &mut Child) -> ExitStatus {
-    let end = Instant::now() + DEADLINE;
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        if Instant::now() > end {
-            child.kill().unwrap();
-            panic!("it does not end");
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
-impl Daemon {
-    fn text(&self, name: &str) -> &str {
-        self.ready[name].as_str().unwrap_or_else(|| panic!("{name}: {}", self.ready))
-    }
-
-    fn signal(&self, signal: &str) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
-    }
-
-    /// SIGTERM: how long it took, after a clean exit that said nothing more.
-    fn stop(mut self) -> Duration {
-        let start = Instant::now();
-        self.signal("-TERM");
-        let status = ended(&mut self.child);
-        let took = start.elapsed();
-        assert_eq!(status.code(), Some(0));
-        let mut rest = String::new();
-        self.stdout.read_to_string(&mut rest).unwrap();
-        assert_eq!(rest, "", "one line and no more");
-        took
-    }
-
-    fn kill(mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-    }
-
-    fn status(&self) -> Value {
-        let output = ask(&["status", "--json", "--data-dir", self.text("data_dir")]);
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    fn until_connected(&self) {
-        until("connected", || {
-            let peers = self.status()["peers"].clone();
-            peers
-                .as_array()
-                .unwrap()
-                .iter()
-                .any(|it| it["connected"] == true && it["alive"] == true)
-        });
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // It has ended if the test went well.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn ask(arguments: &[&str]) -> Output {
-    let output = clawmeshd(arguments).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    output
-}
-
-fn until(what: &str, mut is: impl FnMut() -> bool) {
-    let end = Instant::now() + DEADLINE;
-    while !is() {
-        assert!(Instant::now() < end, "{what}");
-        thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// An agent, as raw as can be.
-struct Agent {
-    read: BufReader<TcpStream>,
-    calls: u64,
-}
-
-impl Agent {
-    fn register(at: &str, key: &str) -> Result<Agent, String> {
-        let socket = TcpStream::connect(at).unwrap();
-        socket.set_read_timeout(Some(DEADLINE)).unwrap();
-        let mut agent = Agent { read: BufReader::new(socket), calls: 0 };
-        agent.call("register", json!({"key": key, "name": "tester"})).map(|_| agent)
-    }
-
-    fn open(daemon: &Daemon) -> Agent {
-        Agent::register(daemon.text("tcp"), "any").unwrap()
-    }
-
-    /// The reply's payload, or the code it was refused with. Events are passed over.
-    fn call(&mut self, name: &str, payload: Value) -> Result<Value, String> {
-        self.calls += 1;
-        let id = self.calls.to_string();
-        let line = json!({"id": id, "type": name, "payload": payload}).to_string() + "\n";
-        self.read.get_mut().write_all(line.as_bytes()).unwrap();
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.read.read_line(&mut line).unwrap(), 0, "hung up");
-            let frame: Value = serde_json::from_str(&line).unwrap();
-            if frame["reply_to"] == id {
-                return match frame["type"].as_str() {
-                    Some("error") => Err(frame["payload"]["code"].as_str().unwrap().to_owned()),
-                    _ => Ok(frame["payload"].clone()),
-                };
-            }
-        }
-    }
-
-    fn say(&mut self, content: &str) -> u64 {
-        self.call("join_room", json!({"room_id": "lobby"})).unwrap();
-        let said = self.call("send_message", json!({"room_id": "lobby", "content": content}));
-        said.unwrap()["seq"].as_u64().unwrap()
-    }
-
-    /// Numbers and contents of the lobby.
-    fn lobby(&mut self) -> Vec<(u64, String)> {
-        let page = json!({"room_id": "lobby", "since_seq": 0, "limit": 500});
-        let page = self.call("get_history", page).unwrap();
-        let message =
-            |it: &Value| (it["seq"].as_u64().unwrap(), it["content"].as_str().unwrap().to_owned());
-        page["messages"].as_array().unwrap().iter().map(message).collect()
-    }
-}
-
-fn temp() -> TempDir {
-    tempfile::tempdir().unwrap()
-}
 
 #[test]
 fn a_node_says_where_it_is_and_stops_when_told() {
@@ -274,7 +73,8 @@ fn what_is_busy_names_its_flag() {
     let text = refused(second.path(), &["--no-auth", "--listen", listen]);
     assert!(text.starts_with("error: --listen "), "{text}");
     let text = refused(second.path(), &["--no-auth", "--join", &node.text("ticket")[..60]]);
-    assert!(text.starts_with("error: --join"), "{text}");
+    assert!(text.starts_with("error: --join: the ticket is damaged"), "{text}");
+    assert_eq!(text.matches("the ticket is damaged").count(), 1, "{text}");
     let key = second.path().join("is-a-directory");
     fs::create_dir_all(&key).unwrap();
     let text = refused(second.path(), &["--key-file", key.to_str().unwrap()]);

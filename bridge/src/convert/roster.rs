@@ -1,0 +1,56 @@
+//! Who comes, goes, and does what, as events.
+
+use mesh::{command::AgentView, event::TurnReason as CoreReason, id::AgentId};
+use protocol::event::{
+    AgentJoined, AgentLeft, AgentName, Event, PresenceUpdate, TurnChanged, TurnReason,
+    TypingIndicator,
+};
+
+use super::{agent_ids, progress, status};
+
+pub(crate) fn joined(room_id: String, agent: &AgentId, name: &str, reconnected: bool) -> Event {
+    let agent = AgentName { agent_id: agent.to_string(), name: String::from(name) };
+    Event::AgentJoined(AgentJoined { room_id, agent, reconnected })
+}
+
+pub(crate) fn left(room_id: String, agent: &AgentId) -> Event {
+    Event::AgentLeft(AgentLeft { room_id, agent_id: agent.to_string() })
+}
+
+pub(crate) fn turn(
+    room_id: String,
+    holder: Option<&AgentId>,
+    order: &[AgentId],
+    reason: CoreReason,
+) -> Event {
+    Event::TurnChanged(TurnChanged {
+        room_id,
+        current_turn_holder: holder.map(|agent| agent.to_string()),
+        turn_order: agent_ids(order),
+        reason: match reason {
+            CoreReason::Joined => TurnReason::Joined,
+            CoreReason::Left => TurnReason::Left,
+            CoreReason::Disconnected => TurnReason::Disconnected,
+            CoreReason::MessageSent => TurnReason::MessageSent,
+        },
+    })
+}
+
+pub(crate) fn typing(room_id: String, agent: &AgentId, name: &str, typing: bool) -> Event {
+    Event::TypingIndicator(TypingIndicator {
+        room_id,
+        agent_id: agent.to_string(),
+        agent_name: String::from(name),
+        typing,
+    })
+}
+
+pub(crate) fn presence(view: &AgentView) -> Event {
+    Event::PresenceUpdate(PresenceUpdate {
+        agent_id: view.agent.to_string(),
+        agent_name: view.name.to_string(),
+        status: status(view.presence.status),
+        status_detail: view.presence.detail.clone(),
+        progress: progress(&view.presence),
+    })
+}

@@ -1,0 +1,226 @@
+//! One worker for each subscription: it delivers message after message, one at a time, in the order
+//! of their numbers.
+//!
+//! The delivery log is its queue. It holds no message while it waits: after a pause it reads again
+//! from its cursor.
+
+use std::{
+    pin::pin,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use bytes::Bytes;
+use mesh::{command::Outcome, number::Number};
+use protocol::object::Message;
+use serde::Serialize;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    book::{Book, Duty, Kept, Subscription},
+    post::{Delivery, Post},
+    record::After,
+    sign::signature,
+};
+use crate::{
+    backend::{Mesh, ReadError, Row},
+    convert::Told,
+    hub::Hub,
+    limits::{WEBHOOK_PAUSE, WEBHOOK_ROWS_MAX},
+};
+
+/// What all workers share.
+pub(super) struct Workshop {
+    pub(super) hub: Arc<Hub>,
+    pub(super) mesh: Arc<dyn Mesh>,
+    pub(super) book: Arc<Book>,
+    pub(super) post: Box<dyn Post>,
+    /// For deliveries on their way. Waiters get their turn in order.
+    pub(super) slots: Semaphore,
+    /// For reads on a blocking thread.
+    pub(super) reads: Semaphore,
+}
+
+/// See the module.
+pub(super) struct Worker {
+    pub(super) shop: Arc<Workshop>,
+    pub(super) it: Arc<Subscription>,
+}
+
+/// What comes after a cursor.
+enum Next {
+    Nothing,
+    /// All up to here is not to be delivered.
+    Skip(Number),
+    Send(Box<Message>),
+}
+
+impl Worker {
+    /// Until the subscription has ended.
+    pub(super) async fn run(&self) {
+        let mut rows = 1;
+        loop {
+            if self.it.keep_at().is_some_and(|at| at <= Instant::now()) {
+                self.keep().await;
+            }
+            match self.duty() {
+                Duty::End => break,
+                Duty::Rest(until) => self.rest(until).await,
+                Duty::Deliver(_) => rows = self.deliver(rows).await,
+            }
+        }
+        self.shop.book.remove(&self.it);
+        if let Some(forgotten) = self.it.forget(&*self.shop.mesh) {
+            // If the store did not take it, the next start finds out again that it is over.
+            drop(forgotten.await);
+        }
+        tracing::info!(subscription = self.it.id, "a webhook has ended");
+    }
+
+    /// Has the cursor written, if it has moved.
+    pub(super) async fn keep(&self) {
+        if let Some(kept) = self.it.keep(&*self.shop.mesh)
+            && !is_kept(kept).await
+        {
+            self.it.not_kept();
+        }
+    }
+
+    fn duty(&self) -> Duty {
+        let facts = self.shop.hub.facts(self.it.room);
+        self.it.duty(facts.map(|facts| facts.readable_by(self.it.owner)))
+    }
+
+    /// Until it is woken, or it is so late.
+    async fn rest(&self, until: Option<Instant>) {
+        let woken = self.it.wake.notified();
+        match until {
+            Some(until) => tokio::select! { () = woken => {}, () = sleep_until(until) => {} },
+            None => woken.await,
+        }
+    }
+
+    /// Looks for the next message and delivers it. How many rows to read next time.
+    async fn deliver(&self, rows: usize) -> usize {
+        // Nobody closes it.
+        let Ok(slot) = self.shop.slots.acquire().await else { return rows };
+        // It may have waited long for its turn.
+        let Duty::Deliver(after) = self.duty() else { return rows };
+        match self.next(after, rows).await {
+            Ok(Next::Send(message)) => {
+                self.post(&message).await;
+                1
+            }
+            Ok(Next::Skip(upto)) => {
+                self.it.advance(upto);
+                (rows * 2).min(WEBHOOK_ROWS_MAX)
+            }
+            Ok(Next::Nothing) => {
+                drop(slot);
+                self.rest(self.it.keep_at()).await;
+                1
+            }
+            Err(error) => {
+                drop(slot);
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    subscription = self.it.id,
+                    "a webhook waits"
+                );
+                self.rest(Some(Instant::now() + WEBHOOK_PAUSE)).await;
+                1
+            }
+        }
+    }
+
+    async fn next(&self, after: Number, limit: usize) -> Result<Next, ReadError> {
+        let rows = self.page(after, limit).await?;
+        let Some(last) = rows.last().map(|row| row.number) else { return Ok(Next::Nothing) };
+        let wanted = rows.iter().find_map(|row| self.wanted(row));
+        Ok(wanted.map_or(Next::Skip(last), |message| Next::Send(Box::new(message))))
+    }
+
+    async fn page(&self, after: Number, limit: usize) -> Result<Vec<Row>, ReadError> {
+        let (hub, room) = (self.shop.hub.clone(), self.it.room);
+        if limit == 1 {
+            return hub.reads().page_since(room, after, limit);
+        }
+        let permit = self.shop.reads.acquire().await.map_err(ReadError::new)?;
+        let read = move || hub.reads().page_since(room, after, limit);
+        let rows = tokio::task::spawn_blocking(read).await.map_err(ReadError::new)?;
+        drop(permit);
+        rows
+    }
+
+    /// The message, if it is there and to be delivered.
+    fn wanted(&self, row: &Row) -> Option<Message> {
+        let message = Told::of_row(row)?.into_message(self.shop.hub.name(self.it.room))?;
+        self.it.filter.wants(row.facts.kind, &message).then_some(message)
+    }
+
+    async fn post(&self, message: &Message) {
+        let posted = self.shop.post.post(self.delivery(message));
+        let mut posted = pin!(posted);
+        let posted = loop {
+            tokio::select! {
+                posted = &mut posted => break posted,
+                () = self.it.wake.notified() => {
+                    if !self.it.is_live() {
+                        return;
+                    }
+                }
+            }
+        };
+        let Err(error) = posted else { return self.it.advance(Number(message.seq)) };
+        let (subscription, host) = (&self.it.id, self.it.target.host().to_string());
+        match self.it.fail(unix(Duration::as_millis)) {
+            After::Retry(pause) => {
+                tracing::debug!(subscription, host, ?pause, "a delivery failed: {error}");
+            }
+            After::Failed => tracing::warn!(
+                subscription,
+                host,
+                "a webhook has failed and rests until `enable_subscription`: {error}"
+            ),
+        }
+        // At once: a restart is to go on with this try, not with the first one.
+        self.keep().await;
+    }
+
+    fn delivery(&self, message: &Message) -> Delivery {
+        #[derive(Serialize)]
+        struct Event<'a> {
+            r#type: &'static str,
+            subscription_id: &'a str,
+            room_id: &'a str,
+            message: &'a Message,
+        }
+        let event = Event {
+            r#type: "clawchat.message.created",
+            subscription_id: &self.it.id,
+            room_id: &message.room_id,
+            message,
+        };
+        let body = serde_json::to_vec(&event).expect("a message has only what JSON has");
+        // The same at each try, also after a restart, and of no other delivery.
+        let id = format!("{}_{}", self.it.id, message.message_id);
+        let timestamp = unix(|since| u128::from(since.as_secs()));
+        let signature = signature(self.it.secret.expose(), &id, timestamp, &body);
+        let target = self.it.target.clone();
+        Delivery { target, id, timestamp, signature, body: Bytes::from(body) }
+    }
+}
+
+/// Whether the store has it.
+pub(super) async fn is_kept(kept: Kept) -> bool {
+    matches!(kept.await, Ok(Ok(Outcome::Done)))
+}
+
+/// The time since 1970, in some unit.
+pub(super) fn unix(unit: impl Fn(&Duration) -> u128) -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(unit(&since)).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,311 @@
+//! The elections of a room: a fold over [`ElectionAct`]s that does not depend on the order in which
+//! logs are read (`docs/decisions/elections.md`).
+//!
+//! What counts is a function of the logs:
+//!
+//! - Of each log the first commitment, close, opening and dropping of its kind.
+//! - A close elects when all nodes that it names have opened, but for those that were dropped.
+//! - Of several closes of one election the one in which most nodes took part to the end counts, or else
+//!   the starter's, or else the lowest by position.
+//! - The leader is that of the concluded election with the highest term, and of one term the lowest
+//!   position, unless it was cleared.
+
+mod election;
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+pub(crate) use election::{Closing, Election, Outcome, commitment, nonce};
+
+use crate::{
+    acts::{Candidate, ElectionAct, ElectionStarted, Folded, Place, Position},
+    boundary::Alarm,
+    context::Context,
+    entry::{Decision, Facts},
+    id::{AgentId, LogId, NodeId, RoomId},
+    limits::ELECTIONS_BYTES_PER_LOG_MAX,
+    room::Room,
+    time::Now,
+};
+
+/// An election by its term and position: the last one is the one that counts, if it is concluded.
+type Rank = (u64, Reverse<Position>);
+
+/// Who leads a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Leader<'e> {
+    /// By which election.
+    pub(crate) election: Place,
+    pub(crate) candidate: &'e Candidate,
+}
+
+/// What members were told last: the election that counts, and whom it made the leader, unless that
+/// one was cleared.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Told {
+    pub(crate) concluded: Option<Place>,
+    pub(crate) leader: Option<AgentId>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Elections {
+    all: BTreeMap<Place, Election>,
+    ranked: BTreeMap<Rank, Place>,
+    /// Elections by their closes.
+    closed: BTreeMap<Place, Place>,
+    /// What elections take, by the log that started them.
+    bytes: BTreeMap<LogId, usize>,
+    /// Nodes that forked a log.
+    expelled: BTreeSet<NodeId>,
+    /// Elections that this node may have to do something in.
+    running: BTreeSet<Place>,
+    /// Something was folded since this was last asked.
+    changed: bool,
+    pub(crate) told: Told,
+}
+
+impl Room {
+    /// Takes in an act that was accepted.
+    pub(crate) fn fold_election(
+        &mut self,
+        cx: &mut Context,
+        (place, facts): (Place, Facts),
+        act: ElectionAct,
+    ) {
+        let folded = self.elections.fold((self.id, place), (facts, cx.now), act);
+        match folded {
+            Ok(dropped) => {
+                for node in dropped {
+                    let (room, by) = (self.id, place.log.author);
+                    cx.alarm(Alarm::DroppedThoughOpen { room, by, node });
+                }
+            }
+            Err(Folded::Void) => cx.faults.void += 1,
+            Err(Folded::Overflow) => cx.faults.overflow += 1,
+            Err(Folded::Taken) => {}
+        }
+    }
+}
+
+impl Elections {
+    /// `expelled`: nodes that forked a log.
+    pub(crate) fn new(expelled: BTreeSet<NodeId>) -> Elections {
+        Elections {
+            all: BTreeMap::new(),
+            ranked: BTreeMap::new(),
+            closed: BTreeMap::new(),
+            bytes: BTreeMap::new(),
+            expelled,
+            running: BTreeSet::new(),
+            changed: false,
+            told: Told::default(),
+        }
+    }
+
+    /// Takes in the act at this place of the room. Returns nodes that it drops though their opening is
+    /// here; or why it has no effect.
+    pub(crate) fn fold(
+        &mut self,
+        (room, place): (RoomId, Place),
+        (facts, now): (Facts, Now),
+        act: ElectionAct,
+    ) -> Result<Vec<NodeId>, Folded> {
+        let position = Position { clock: facts.clock, place };
+        self.changed = true;
+        let folded = match act {
+            ElectionAct::Started(it) => {
+                let age = Duration::from_millis(facts.wall_ms.abs_diff(now.wall_ms));
+                self.fold_started(position, it, (now.mono, age))
+            }
+            ElectionAct::Committed { election, commitment } => {
+                self.touch(election)?.fold_commitment(place, commitment)
+            }
+            ElectionAct::Declined { election, agent } => {
+                self.touch(election)?.fold_declined(place, agent)
+            }
+            ElectionAct::Closed { election, commitments, declined } => {
+                let named = (&commitments[..], &declined[..]);
+                self.touch(election)?.fold_closed(position, named, now.mono);
+                self.closed.insert(place, election);
+                Folded::Taken
+            }
+            ElectionAct::Shown { closed, nonce } => {
+                self.touch_closed(closed)?.fold_shown(room, (place, closed), nonce)
+            }
+            ElectionAct::Dropped { closed, nodes } => {
+                return Ok(self.touch_closed(closed)?.fold_dropped(position, (closed, nodes)));
+            }
+            ElectionAct::Cleared { election } => {
+                self.touch(election)?.fold_cleared(place);
+                Folded::Taken
+            }
+        };
+        if folded == Folded::Taken { Ok(Vec::new()) } else { Err(folded) }
+    }
+
+    fn touch(&mut self, election: Place) -> Result<&mut Election, Folded> {
+        self.all.get_mut(&election).ok_or(Folded::Taken)
+    }
+
+    fn touch_closed(&mut self, closed: Place) -> Result<&mut Election, Folded> {
+        let election = *self.closed.get(&closed).ok_or(Folded::Taken)?;
+        self.touch(election)
+    }
+
+    fn fold_started(
+        &mut self,
+        position: Position,
+        it: ElectionStarted,
+        seen: (Duration, Duration),
+    ) -> Folded {
+        let Some(election) = Election::new(position, it, seen) else { return Folded::Void };
+        // By log, so that it is the same ones everywhere.
+        let bytes = self.bytes.entry(position.place.log).or_default();
+        *bytes += Election::bytes(election.candidates());
+        if *bytes > ELECTIONS_BYTES_PER_LOG_MAX {
+            return Folded::Void;
+        }
+        if election.is_running() {
+            self.running.insert(position.place);
+        }
+        self.ranked.insert(election.rank(), position.place);
+        self.all.insert(position.place, election);
+        Folded::Taken
+    }
+
+    /// Nothing of this log counts from `seq` on.
+    pub(crate) fn forget_log(&mut self, log: LogId, seq: u64) {
+        let gone = Place { log, seq }..=Place { log, seq: u64::MAX };
+        let gone: Vec<Place> = self.all.range(gone).map(|(place, _)| *place).collect();
+        for place in gone {
+            if let Some(election) = self.all.remove(&place) {
+                self.ranked.remove(&election.rank());
+                self.running.remove(&place);
+            }
+        }
+        self.closed.retain(|place, _| place.log != log || place.seq < seq);
+        self.all.values_mut().for_each(|it| it.forget_log(log, seq));
+        self.changed = true;
+    }
+
+    /// This node forked a log somewhere: it and its agents are out.
+    pub(crate) fn expel(&mut self, node: NodeId) {
+        self.expelled.insert(node);
+        self.changed = true;
+    }
+
+    // What it comes to.
+
+    pub(crate) fn get(&self, election: Place) -> Option<&Election> {
+        self.all.get(&election)
+    }
+
+    pub(crate) fn edit(&mut self, election: Place) -> Option<&mut Election> {
+        self.all.get_mut(&election)
+    }
+
+    /// The election that counts, and how it ended.
+    pub(crate) fn concluded(&self, now: Duration) -> Option<(&Election, Option<&Candidate>)> {
+        let ranked = self.ranked.values().rev().filter_map(|place| self.all.get(place));
+        let mut concluded = ranked.filter_map(|it| match it.outcome(&self.expelled, now) {
+            Outcome::Open => None,
+            Outcome::Nobody => Some((it, None)),
+            Outcome::Leader(leader) => Some((it, Some(leader))),
+        });
+        concluded.next()
+    }
+
+    /// Who leads the room.
+    pub(crate) fn leader(&self, now: Duration) -> Option<Leader<'_>> {
+        let (election, leader) = self.concluded(now)?;
+        let candidate = leader?;
+        (!election.is_cleared()).then_some(Leader { election: election.place(), candidate })
+    }
+
+    /// What members should have been told.
+    pub(crate) fn to_tell(&self, now: Duration) -> Told {
+        let concluded = self.concluded(now).map(|(election, _)| election.place());
+        Told { concluded, leader: self.leader(now).map(|it| it.candidate.agent.clone()) }
+    }
+
+    /// Whether something was folded since this was last asked.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// The term of a new election.
+    pub(crate) fn next_term(&self) -> u64 {
+        self.ranked.last_key_value().map_or(1, |((term, _), _)| term.saturating_add(1))
+    }
+
+    /// Whether this term may begin: it follows one that is known. So terms do not leap to where no
+    /// other can follow.
+    pub(crate) fn follows(&self, term: u64) -> bool {
+        term <= self.next_term()
+    }
+
+    /// Whether one more election of this log would count.
+    pub(crate) fn has_space(&self, log: LogId, bytes: usize) -> bool {
+        self.bytes.get(&log).copied().unwrap_or(0) + bytes <= ELECTIONS_BYTES_PER_LOG_MAX
+    }
+
+    // Decisions.
+
+    /// Whether all is here that a decision of this log is judged by. Its author had it, so others get
+    /// it, unless it was of a log that forked.
+    pub(crate) fn can_judge(&self, by: NodeId, it: &Decision, forked: &BTreeSet<NodeId>) -> bool {
+        self.all.get(&it.election).is_none_or(|election| {
+            election.may_have_elected(&it.said.agent, by) || election.is_clouded(forked)
+        })
+    }
+
+    /// Whether a decision at this place is a leader's. Where a node that forked took part, others may
+    /// know more of the election, or less: its author's node is believed then, as far as its agent stood.
+    pub(crate) fn allows(&self, at: Place, it: &Decision, forked: &BTreeSet<NodeId>) -> bool {
+        let by = at.log.author;
+        let Some(election) = self.all.get(&it.election) else {
+            return forked.contains(&it.election.log.author);
+        };
+        let elected = election.may_have_elected(&it.said.agent, by)
+            || (election.is_clouded(forked) && election.is_candidate(&it.said.agent, by));
+        elected && !election.is_cleared_in(at.log, at.seq)
+    }
+
+    // What is to be done.
+
+    /// The election that is to be carried on: of several the highest by term, then the lowest by
+    /// position. What else runs ends by itself.
+    pub(crate) fn running(&self, now: Duration) -> Option<&Election> {
+        let running = self.running.iter().filter_map(|place| self.all.get(place));
+        let alive = running.filter(|it| it.runs_for(now).is_some());
+        let open = alive.filter(|it| it.outcome(&self.expelled, now) == Outcome::Open);
+        open.max_by_key(|it| it.rank())
+    }
+
+    /// All elections that this node may have to open its nonce in.
+    pub(crate) fn all_running(&self) -> impl Iterator<Item = &Election> {
+        self.running.iter().filter_map(|place| self.all.get(place))
+    }
+
+    /// Something may become due.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Forgets about carrying on what is over.
+    pub(crate) fn rest(&mut self, now: Duration) {
+        let (all, expelled) = (&self.all, &self.expelled);
+        self.running.retain(|place| {
+            all.get(place).is_some_and(|it| {
+                it.runs_for(now).is_some() && it.outcome(expelled, now) == Outcome::Open
+            })
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

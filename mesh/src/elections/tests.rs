@@ -1,0 +1,735 @@
+//! The fold by itself: whom it makes the leader, that it makes the same one in whatever order logs are
+//! read, and that nobody gains by lying.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    entry::{Body, Said},
+    identity::Identity,
+    limits::{ELECTION_DEAD_AFTER, ELECTION_GRACE, ELECTION_WINDOW},
+};
+
+const ROOM: RoomId = RoomId([1; 16]);
+/// When everything is written.
+const START: Duration = Duration::from_secs(100);
+/// While the election runs, when it should have been closed.
+const DUE: Duration = Duration::from_millis(102_100);
+/// Long after.
+const LATER: Duration = Duration::from_secs(1_000);
+
+type Act = (Place, Facts, ElectionAct);
+
+/// What one node knows.
+struct Replica {
+    elections: Elections,
+    identity: Identity,
+    log: LogId,
+    clock: u64,
+    /// In the order in which it came: an act after all that it names.
+    have: Vec<Act>,
+}
+
+impl Replica {
+    fn new(node: u8) -> Replica {
+        let identity = Identity::from_seed(&[node; 32]);
+        let log = LogId { author: identity.node_id(), incarnation: 0 };
+        let elections = Elections::new(BTreeSet::new());
+        Replica { elections, identity, log, clock: 0, have: Vec::new() }
+    }
+
+    fn node(&self) -> NodeId {
+        self.log.author
+    }
+
+    fn take(&mut self, act: &Act) -> Result<Vec<NodeId>, Folded> {
+        let (place, facts, act) = act.clone();
+        self.clock = self.clock.max(facts.clock);
+        self.have.push((place, facts, act.clone()));
+        let now = Now { mono: START, wall_ms: 0, wall_us: 0 };
+        self.elections.fold((ROOM, place), (facts, now), act)
+    }
+
+    fn next(&self, act: ElectionAct) -> Act {
+        let seq = 1 + self.have.iter().filter(|(place, ..)| place.log == self.log).count() as u64;
+        let facts = Facts { clock: self.clock + 1, wall_ms: 0, kind: 49, visible: false };
+        (Place { log: self.log, seq }, facts, act)
+    }
+
+    fn write(&mut self, act: ElectionAct) -> Place {
+        let act = self.next(act);
+        self.take(&act).expect("it counts");
+        act.0
+    }
+
+    fn start(&mut self, candidates: &[Candidate]) -> Place {
+        let term = self.elections.next_term();
+        let candidates = candidates.to_vec();
+        self.write(ElectionAct::Started(ElectionStarted {
+            term,
+            candidates,
+            started_by: "ann".into(),
+        }))
+    }
+
+    fn commitment(&self, election: Place) -> ElectionAct {
+        let nonce = nonce(&self.identity, ROOM, election);
+        let commitment = commitment(ROOM, election, (self.node(), &nonce));
+        ElectionAct::Committed { election, commitment }
+    }
+
+    fn commit(&mut self, election: Place) -> Place {
+        self.write(self.commitment(election))
+    }
+
+    fn close(&mut self, election: Place) -> Place {
+        let (commitments, declined) = self.elections.all[&election].close();
+        self.write(ElectionAct::Closed { election, commitments, declined })
+    }
+
+    fn shown(&self, closed: Place) -> ElectionAct {
+        let election = self.elections.closed[&closed];
+        ElectionAct::Shown { closed, nonce: nonce(&self.identity, ROOM, election) }
+    }
+
+    fn show(&mut self, closed: Place) {
+        self.write(self.shown(closed));
+    }
+
+    fn drop(&mut self, closed: Place, nodes: &[NodeId]) -> Vec<NodeId> {
+        let act = self.next(ElectionAct::Dropped { closed, nodes: nodes.to_vec() });
+        self.take(&act).expect("it counts")
+    }
+
+    fn hear(&mut self, other: &Replica) {
+        let known: BTreeSet<Place> = self.have.iter().map(|it| it.0).collect();
+        for act in other.have.iter().filter(|it| !known.contains(&it.0)) {
+            // What is wrong with it is wrong here, too.
+            let _ = self.take(act);
+        }
+    }
+
+    fn leader(&self, now: Duration) -> Option<String> {
+        self.elections.leader(now).map(|it| it.candidate.agent.to_string())
+    }
+}
+
+/// All hear of everything.
+fn meet(nodes: &mut [Replica]) {
+    for _ in 0..2 {
+        for i in 0..nodes.len() {
+            let next = (i + 1) % nodes.len();
+            if i != next {
+                let [a, b] = nodes.get_disjoint_mut([i, next]).expect("two of them");
+                a.hear(b);
+                b.hear(a);
+            }
+        }
+    }
+}
+
+fn candidate(agent: &str, node: &Replica) -> Candidate {
+    Candidate { agent: agent.into(), name: agent.to_owned(), node: node.node() }
+}
+
+/// Three nodes with a candidate each, who have all committed; the first started.
+fn three() -> (Vec<Replica>, Place) {
+    let mut nodes: Vec<Replica> = (1..4).map(Replica::new).collect();
+    let candidates: Vec<Candidate> =
+        nodes.iter().zip(["a", "b", "c"]).map(|(node, agent)| candidate(agent, node)).collect();
+    let election = nodes[0].start(&candidates);
+    meet(&mut nodes);
+    for node in &mut nodes {
+        node.commit(election);
+    }
+    meet(&mut nodes);
+    (nodes, election)
+}
+
+#[test]
+fn the_leader_follows_when_all_have_opened_and_not_before() {
+    let (mut nodes, election) = three();
+    let closed = nodes[0].close(election);
+    meet(&mut nodes);
+    for i in 0..3 {
+        assert_eq!(nodes[0].leader(DUE), None, "{i} have opened");
+        nodes[i].show(closed);
+        meet(&mut nodes);
+    }
+    let leader = nodes[0].leader(DUE).expect("all have opened");
+    for node in &nodes {
+        assert_eq!(node.leader(DUE).as_ref(), Some(&leader));
+        let known = node.elections.get(election).expect("known");
+        let elected = ["a", "b", "c"]
+            .map(|agent| nodes.iter().any(|it| known.may_have_elected(agent, it.node())));
+        assert_eq!(elected.iter().filter(|it| **it).count(), 1, "one, and at its own node");
+    }
+}
+
+#[test]
+fn everybody_is_elected_now_and_then() {
+    let (mut nodes, mut election) = three();
+    let mut won: BTreeMap<String, usize> = BTreeMap::new();
+    for _ in 0..60 {
+        let closed = nodes[0].close(election);
+        meet(&mut nodes);
+        nodes.iter_mut().for_each(|it| it.show(closed));
+        meet(&mut nodes);
+        *won.entry(nodes[0].leader(DUE).expect("all have opened")).or_default() += 1;
+        let candidates = nodes[0].elections.all[&election].candidates().to_vec();
+        election = nodes[0].start(&candidates);
+        meet(&mut nodes);
+        for node in &mut nodes {
+            node.commit(election);
+        }
+        meet(&mut nodes);
+    }
+    assert_eq!(won.len(), 3, "{won:?}");
+    assert!(won.values().all(|it| *it >= 8), "{won:?}");
+}
+
+#[test]
+fn who_declines_or_does_not_commit_cannot_be_elected() {
+    let (mut nodes, _) = three();
+    let candidates =
+        [candidate("a", &nodes[0]), candidate("b", &nodes[1]), candidate("c", &nodes[2])];
+    for _ in 0..10 {
+        let election = nodes[0].start(&candidates);
+        meet(&mut nodes);
+        nodes[0].commit(election);
+        nodes[1].commit(election);
+        nodes[1].write(ElectionAct::Declined { election, agent: "b".into() });
+        meet(&mut nodes);
+        let closed = nodes[0].close(election);
+        meet(&mut nodes);
+        nodes[0].show(closed);
+        meet(&mut nodes);
+        let outcome = nodes[2].elections.all[&election].outcome(&BTreeSet::new(), DUE);
+        assert_eq!(outcome, Outcome::Open, "whoever has committed has to open");
+        nodes[1].show(closed);
+        meet(&mut nodes);
+        assert_eq!(nodes[2].leader(DUE).as_deref(), Some("a"));
+    }
+    let election = nodes[0].start(&candidates[..1]);
+    nodes[0].commit(election);
+    nodes[0].write(ElectionAct::Declined { election, agent: "a".into() });
+    nodes[0].close(election);
+    assert_eq!(nodes[0].leader(DUE), None);
+    let (concluded, leader) = nodes[0].elections.concluded(DUE).expect("nobody stands");
+    assert_eq!((concluded.place(), leader), (election, None));
+}
+
+#[test]
+fn a_node_that_does_not_open_drops_out_and_cannot_come_back() {
+    let (mut nodes, election) = three();
+    let closed = nodes[0].close(election);
+    meet(&mut nodes);
+    nodes[0].show(closed);
+    nodes[1].show(closed);
+    let third = nodes[2].node();
+    nodes[0].drop(closed, &[third]);
+    meet(&mut nodes);
+    let leader = nodes[0].leader(DUE).expect("the others go on");
+    assert_ne!(leader, "c");
+    // It has seen what would come of its opening. That it shows it now changes nothing.
+    nodes[2].show(closed);
+    meet(&mut nodes);
+    for node in &nodes {
+        assert_eq!(node.leader(DUE), Some(leader.clone()));
+        assert_eq!(node.leader(LATER), Some(leader.clone()));
+    }
+}
+
+#[test]
+fn nobody_but_the_closer_drops_a_node_that_has_opened() {
+    let (mut nodes, election) = three();
+    let closed = nodes[0].close(election);
+    meet(&mut nodes);
+    nodes.iter_mut().for_each(|it| it.show(closed));
+    meet(&mut nodes);
+    let leader = nodes[0].leader(DUE).expect("all have opened");
+    let all: Vec<NodeId> = nodes.iter().map(Replica::node).collect();
+    for victim in all.into_iter().take(2) {
+        let seen = nodes[2].drop(closed, &[victim]);
+        assert_eq!(seen, [victim], "it is seen that it had opened");
+    }
+    meet(&mut nodes);
+    for node in &nodes {
+        assert_eq!(node.leader(LATER), Some(leader.clone()));
+    }
+}
+
+#[test]
+fn when_the_closer_is_gone_another_says_who_is_out() {
+    let (mut nodes, election) = three();
+    let closed = nodes[1].close(election);
+    meet(&mut nodes);
+    nodes[1].show(closed);
+    nodes[2].show(closed);
+    let first = nodes[0].node();
+    nodes[2].drop(closed, &[first]);
+    meet(&mut nodes);
+    let leader = nodes[2].leader(LATER).expect("two are left");
+    assert!(["b", "c"].contains(&leader.as_str()));
+}
+
+#[test]
+fn a_nonce_that_was_not_committed_to_opens_nothing() {
+    let (mut nodes, election) = three();
+    let closed = nodes[0].close(election);
+    meet(&mut nodes);
+    let good = nodes[1].shown(closed);
+    let ElectionAct::Shown { nonce, .. } = good else { panic!("{good:?}") };
+    let wrong = nodes[1].next(ElectionAct::Shown { closed, nonce: [7; 32] });
+    assert_eq!(nodes[1].take(&wrong), Err(Folded::Void));
+    // Nor does another node's, though it be copied with its commitment.
+    let copied = nodes[2].next(ElectionAct::Shown { closed, nonce });
+    assert_eq!(nodes[2].take(&copied), Err(Folded::Void));
+    assert_eq!(nodes[0].leader(LATER), None);
+}
+
+#[test]
+fn closing_early_gains_nothing() {
+    let (mut nodes, election) = three();
+    // The third closes at once, for itself alone, and opens.
+    let own = nodes[2].have.iter().rev().find_map(|(place, _, act)| {
+        matches!(act, ElectionAct::Committed { .. } if place.log == nodes[2].log).then_some(*place)
+    });
+    let early = nodes[2].write(ElectionAct::Closed {
+        election,
+        commitments: own.into_iter().collect(),
+        declined: Vec::new(),
+    });
+    nodes[2].show(early);
+    meet(&mut nodes);
+    let known = nodes[1].elections.get(election).expect("known");
+    assert!(known.to_open(START).is_none(), "nobody opens for it");
+    assert_eq!(nodes[1].leader(START), None, "nor is anybody elected");
+    let closed = nodes[0].close(election);
+    meet(&mut nodes);
+    let known = nodes[1].elections.get(election).expect("known");
+    assert_eq!(known.to_open(START).map(Closing::place), Some(closed));
+    assert_eq!(nodes[1].leader(DUE + ELECTION_GRACE), None, "the starter's counts first");
+    nodes[0].show(closed);
+    nodes[1].show(closed);
+    let third = nodes[2].node();
+    nodes[0].drop(closed, &[third]);
+    meet(&mut nodes);
+    for node in &nodes {
+        for now in [DUE, LATER] {
+            let leader = node.leader(now).expect("two have opened");
+            assert!(["a", "b"].contains(&leader.as_str()), "{leader}");
+        }
+    }
+}
+
+#[test]
+fn of_two_closes_the_one_that_more_nodes_saw_through_counts() {
+    let (mut nodes, election) = three();
+    // The starter is cut off. The others close without it.
+    let theirs = nodes[1].close(election);
+    let [first, second, third] = &mut nodes[..] else { panic!("three") };
+    third.hear(second);
+    second.show(theirs);
+    third.show(theirs);
+    let out = [first.node()];
+    second.drop(theirs, &out);
+    second.hear(third);
+    let leader = second.leader(START + ELECTION_WINDOW + ELECTION_GRACE).expect("they go on");
+    let own = first.close(election);
+    first.show(own);
+    let out = [second.node(), third.node()];
+    first.drop(own, &out);
+    assert_eq!(first.leader(DUE).as_deref(), Some("a"), "and so does it");
+    meet(&mut nodes);
+    for node in &nodes {
+        assert_eq!(node.leader(LATER), Some(leader.clone()));
+        // Whatever either decided meanwhile was a leader's decision.
+        let known = node.elections.get(election).expect("known");
+        assert!(known.may_have_elected("a", nodes[0].node()));
+        assert!(nodes.iter().any(|it| known.may_have_elected(&leader, it.node())));
+    }
+}
+
+#[test]
+fn the_higher_term_stays_and_of_one_term_the_lower_position() {
+    let (mut nodes, _) = three();
+    let alone = |node: &mut Replica, agent: &str| {
+        let candidates = [candidate(agent, node)];
+        let election = node.start(&candidates);
+        node.commit(election);
+        let closed = node.close(election);
+        node.show(closed);
+        election
+    };
+    // Two of one term on two sides.
+    let (b, c) = (alone(&mut nodes[1], "b"), alone(&mut nodes[2], "c"));
+    assert_eq!(nodes[1].leader(LATER).as_deref(), Some("b"));
+    assert_eq!(nodes[2].leader(LATER).as_deref(), Some("c"));
+    meet(&mut nodes);
+    let (rank_b, rank_c) = [b, c].map(|it| nodes[0].elections.all[&it].rank()).into();
+    assert_eq!(rank_b.0, rank_c.0);
+    let winner = if rank_b > rank_c { "b" } else { "c" };
+    for node in &nodes {
+        assert_eq!(node.leader(LATER).as_deref(), Some(winner));
+    }
+    // One side goes on to another term.
+    let mut cut_off = Replica::new(9);
+    cut_off.hear(&nodes[0]);
+    alone(&mut cut_off, "z");
+    nodes[0].hear(&cut_off);
+    assert_eq!(nodes[0].leader(LATER).as_deref(), Some("z"));
+    // Cleared it leaves nobody, not the one before it.
+    let election = nodes[0].elections.concluded(LATER).expect("concluded").0.place();
+    nodes[0].write(ElectionAct::Cleared { election });
+    assert_eq!(nodes[0].leader(LATER), None);
+}
+
+#[test]
+fn terms_do_not_leap() {
+    let (nodes, _) = three();
+    let known = &nodes[0].elections;
+    assert!(known.follows(1) && known.follows(2));
+    assert!(!known.follows(3) && !known.follows(u64::MAX));
+}
+
+#[test]
+fn an_election_that_nobody_ends_ends_by_itself() {
+    let (mut nodes, election) = three();
+    assert!(nodes[0].elections.running(START).is_some_and(|it| it.is_open(START)));
+    assert!(nodes[0].elections.running(DUE).is_some_and(|it| !it.is_open(DUE)));
+    let over = START + ELECTION_DEAD_AFTER;
+    assert!(nodes[0].elections.running(over).is_none());
+    nodes[0].elections.rest(over);
+    assert!(!nodes[0].elections.is_waiting());
+    // History that comes later is no election to be carried on.
+    let mut newcomer = Replica::new(9);
+    for (place, facts, act) in &nodes[0].have {
+        let facts = Facts { wall_ms: 120_000, ..*facts };
+        let _ = newcomer.take(&(*place, facts, act.clone()));
+    }
+    assert!(newcomer.elections.get(election).is_some());
+    assert!(newcomer.elections.running(START).is_none());
+}
+
+#[test]
+fn what_no_honest_node_writes_has_no_effect() {
+    let (mut nodes, election) = three();
+    let stranger = Replica::new(9);
+    let with = |candidates: Vec<Candidate>| {
+        ElectionAct::Started(ElectionStarted { term: 2, candidates, started_by: "a".into() })
+    };
+    let named = |agent: &str, name: &str| Candidate {
+        agent: agent.into(),
+        name: name.to_owned(),
+        node: nodes[0].node(),
+    };
+    let twice = vec![named("a", "a"), named("a", "b")];
+    let many = (0..1_001).map(|n| named(&format!("a{n}"), "")).collect();
+    let bad = [
+        with(Vec::new()),
+        with(twice),
+        with(many),
+        with(vec![named("", "")]),
+        with(vec![named("a", &"x".repeat(257))]),
+        ElectionAct::Started(ElectionStarted {
+            term: 0,
+            candidates: vec![named("a", "a")],
+            started_by: "a".into(),
+        }),
+        ElectionAct::Declined { election, agent: "b".into() },
+    ];
+    for act in bad {
+        let act = nodes[0].next(act);
+        assert_eq!(nodes[0].take(&act), Err(Folded::Void), "{act:?}");
+    }
+    let (place, facts, _) = nodes[0].next(ElectionAct::Cleared { election });
+    let place = Place { log: stranger.log, ..place };
+    let act = (place, facts, stranger.commitment(election));
+    assert_eq!(nodes[0].take(&act), Err(Folded::Void), "it has no candidate");
+}
+
+#[test]
+fn a_log_starts_only_so_many_elections() {
+    let mut node = Replica::new(1);
+    let name = "x".repeat(256);
+    let candidates: Vec<Candidate> = (0..1_000)
+        .map(|n| Candidate { name: name.clone(), ..candidate(&format!("a{n}"), &node) })
+        .collect();
+    let bytes = Election::bytes(&candidates);
+    let fit = ELECTIONS_BYTES_PER_LOG_MAX / bytes;
+    for _ in 0..fit {
+        assert!(node.elections.has_space(node.log, bytes));
+        node.start(&candidates);
+    }
+    assert!(!node.elections.has_space(node.log, bytes));
+    let term = node.elections.next_term();
+    let more = ElectionStarted { term, candidates, started_by: "a".into() };
+    let more = node.next(ElectionAct::Started(more));
+    assert_eq!(node.take(&more), Err(Folded::Void));
+    assert_eq!(node.elections.all.len(), fit);
+}
+
+#[test]
+fn a_node_that_forked_is_out_with_its_candidates() {
+    let (mut nodes, election) = three();
+    let closed = nodes[0].close(election);
+    meet(&mut nodes);
+    nodes[0].show(closed);
+    nodes[1].show(closed);
+    meet(&mut nodes);
+    assert_eq!(nodes[0].leader(DUE), None);
+    let third = nodes[2].node();
+    for node in &mut nodes[..2] {
+        node.elections.expel(third);
+    }
+    let leader = nodes[0].leader(DUE).expect("the others have opened");
+    assert_ne!(leader, "c");
+    assert_eq!(nodes[1].leader(DUE), Some(leader.clone()));
+    // An election that it took part in counts as if it had not.
+    let forked = if leader == "a" { nodes[0].node() } else { nodes[1].node() };
+    nodes[1].elections.expel(forked);
+    let left = nodes[1].leader(DUE).expect("one is left");
+    assert!(left != leader && left != "c", "{left}");
+}
+
+#[test]
+fn from_a_fork_on_nothing_of_a_log_counts() {
+    let (mut nodes, election) = three();
+    let closed = nodes[0].close(election);
+    meet(&mut nodes);
+    nodes.iter_mut().for_each(|it| it.show(closed));
+    meet(&mut nodes);
+    let cleared = nodes[2].write(ElectionAct::Cleared { election });
+    meet(&mut nodes);
+    assert_eq!(nodes[0].leader(DUE), None);
+    let log = nodes[2].log;
+    nodes[0].elections.forget_log(log, cleared.seq);
+    assert!(nodes[0].leader(DUE).is_some(), "the clearing did not count");
+    nodes[0].elections.forget_log(log, 1);
+    let known = nodes[0].elections.get(election).expect("known");
+    assert!(known.to_open(DUE).is_some_and(|it| it.missing() == [log.author]));
+    let log = nodes[0].log;
+    nodes[0].elections.forget_log(log, 1);
+    assert!(nodes[0].elections.get(election).is_none());
+    assert!(nodes[0].elections.running(DUE).is_none());
+}
+
+fn decision(election: Place, agent: &str) -> Decision {
+    let said = Said {
+        agent: agent.into(),
+        name: agent.to_owned(),
+        content: "so be it".to_owned(),
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+        dedup: None,
+        turn: None,
+    };
+    Decision { said, election }
+}
+
+#[test]
+fn a_decision_counts_from_the_leaders_node_in_the_leaders_name_and_until_it_clears() {
+    let (mut nodes, election) = three();
+    let none = BTreeSet::new();
+    let closed = nodes[0].close(election);
+    meet(&mut nodes);
+    nodes.iter_mut().for_each(|it| it.show(closed));
+    let by_first = |nodes: &[Replica], agent: &str, i: usize| {
+        let log = nodes[i].log;
+        let it = decision(election, agent);
+        let judged = nodes[0].elections.can_judge(log.author, &it, &BTreeSet::new());
+        (judged, nodes[0].elections.allows(Place { log, seq: 90 }, &it, &BTreeSet::new()))
+    };
+    assert_eq!(by_first(&nodes, "a", 0), (false, false), "it waits for the openings");
+    meet(&mut nodes);
+    let leader = nodes[0].leader(DUE).expect("all have opened");
+    let host = ["a", "b", "c"].iter().position(|it| *it == leader).expect("one of them");
+    for (agent, i) in [("a", 0), ("a", 1), ("b", 1), ("c", 2), ("z", 2)] {
+        let good = agent == leader && i == host;
+        assert_eq!(by_first(&nodes, agent, i), (good, good), "{agent} at {i}");
+    }
+    let cleared = nodes[host].write(ElectionAct::Cleared { election });
+    meet(&mut nodes);
+    let at = |seq| Place { log: nodes[host].log, seq };
+    let it = decision(election, &leader);
+    assert!(nodes[0].elections.allows(at(cleared.seq - 1), &it, &none), "before that");
+    assert!(!nodes[0].elections.allows(at(cleared.seq + 1), &it, &none), "after that");
+    // What names no election, or one of a node that forked, keeps no log waiting.
+    let nowhere = decision(cleared, &leader);
+    assert!(nodes[0].elections.can_judge(nodes[host].node(), &nowhere, &none));
+    assert!(!nodes[0].elections.allows(at(90), &nowhere, &none));
+    let forked = BTreeSet::from([nodes[host].node()]);
+    let other = decision(election, "b");
+    assert!(nodes[0].elections.can_judge(nodes[1].node(), &other, &forked));
+    let by_second = Place { log: nodes[1].log, seq: 90 };
+    assert!(nodes[0].elections.allows(by_second, &other, &forked), "it stood there");
+    let by_first = Place { log: nodes[0].log, seq: 90 };
+    assert!(!nodes[0].elections.allows(by_first, &other, &forked), "it did not stand there");
+}
+
+/// One thing that happens in a made-up history. Numbers choose among what there is.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Start { by: usize, with: usize },
+    Commit { by: usize, election: usize },
+    Decline { by: usize, election: usize },
+    Close { by: usize, election: usize },
+    Show { by: usize, closed: usize },
+    Drop { by: usize, closed: usize, node: usize },
+    Clear { by: usize, election: usize },
+    Meet(usize, usize),
+}
+
+const NODES: usize = 3;
+
+fn step() -> impl Strategy<Value = Step> {
+    let node = 0..NODES;
+    let some = || 0..8_usize;
+    prop_oneof![
+        2 => (node.clone(), 1..8_usize).prop_map(|(by, with)| Step::Start { by, with }),
+        6 => (node.clone(), some()).prop_map(|(by, election)| Step::Commit { by, election }),
+        1 => (node.clone(), some()).prop_map(|(by, election)| Step::Decline { by, election }),
+        4 => (node.clone(), some()).prop_map(|(by, election)| Step::Close { by, election }),
+        8 => (node.clone(), some()).prop_map(|(by, closed)| Step::Show { by, closed }),
+        2 => (node.clone(), some(), node.clone())
+            .prop_map(|(by, closed, node)| Step::Drop { by, closed, node }),
+        1 => (node.clone(), some()).prop_map(|(by, election)| Step::Clear { by, election }),
+        6 => (node.clone(), node).prop_map(|(a, b)| Step::Meet(a, b)),
+    ]
+}
+
+fn nth(places: impl Iterator<Item = Place>, n: usize) -> Option<Place> {
+    let all: Vec<Place> = places.collect();
+    all.get(n % all.len().max(1)).copied()
+}
+
+fn play(steps: &[Step]) -> Vec<Replica> {
+    let mut nodes: Vec<Replica> = (1..=3).map(Replica::new).collect();
+    let candidates: Vec<Candidate> =
+        nodes.iter().zip(["a", "b", "c"]).map(|(node, agent)| candidate(agent, node)).collect();
+    for step in steps {
+        let act = match *step {
+            Step::Start { by, with } => {
+                let chosen: Vec<Candidate> = (0..NODES)
+                    .filter(|i| with & (1 << i) != 0)
+                    .map(|i| candidates[i].clone())
+                    .collect();
+                nodes[by].start(&chosen);
+                continue;
+            }
+            Step::Commit { by, election } => nth(nodes[by].elections.all.keys().copied(), election)
+                .map(|it| (by, nodes[by].commitment(it))),
+            Step::Decline { by, election } => {
+                nth(nodes[by].elections.all.keys().copied(), election).map(|election| {
+                    let agent = candidates[by].agent.clone();
+                    (by, ElectionAct::Declined { election, agent })
+                })
+            }
+            Step::Close { by, election } => nth(nodes[by].elections.all.keys().copied(), election)
+                .map(|election| {
+                    let (commitments, declined) = nodes[by].elections.all[&election].close();
+                    (by, ElectionAct::Closed { election, commitments, declined })
+                }),
+            Step::Show { by, closed } => nth(nodes[by].elections.closed.keys().copied(), closed)
+                .map(|closed| (by, nodes[by].shown(closed))),
+            Step::Drop { by, closed, node } => {
+                nth(nodes[by].elections.closed.keys().copied(), closed).map(|closed| {
+                    (by, ElectionAct::Dropped { closed, nodes: vec![candidates[node].node] })
+                })
+            }
+            Step::Clear { by, election } => nth(nodes[by].elections.all.keys().copied(), election)
+                .map(|election| (by, ElectionAct::Cleared { election })),
+            Step::Meet(a, b) => {
+                if a != b {
+                    let [a, b] = nodes.get_disjoint_mut([a, b]).expect("two of them");
+                    a.hear(b);
+                    b.hear(a);
+                }
+                None
+            }
+        };
+        if let Some((by, act)) = act {
+            let act = nodes[by].next(act);
+            // Some of these are void: so be it everywhere.
+            let _ = nodes[by].take(&act);
+        }
+    }
+    nodes
+}
+
+/// Everything that is decided of elections.
+fn decided(of: &Elections, nodes: &[NodeId]) -> Vec<String> {
+    let mut out = vec![format!("{:?}", of.to_tell(LATER))];
+    for (place, election) in &of.all {
+        let outcome = format!("{place:?} {:?}", election.outcome(&BTreeSet::new(), LATER));
+        out.push(outcome);
+        for it in election.candidates() {
+            let by = nodes.iter().filter(|node| election.may_have_elected(&it.agent, **node));
+            out.push(format!("{} {:?}", it.agent, by.collect::<Vec<_>>()));
+        }
+    }
+    out
+}
+
+/// The acts in another order in which they might have been read.
+fn read_in_another_order(acts: &[Act], mut draw: u64) -> Replica {
+    let mut reader = Replica::new(9);
+    let mut left: Vec<Act> = acts.to_vec();
+    while !left.is_empty() {
+        let waits = |act: &Act| {
+            let names = Body::Election(act.2.clone()).names();
+            left.iter().any(|other| {
+                names.contains(&other.0) || (other.0.log == act.0.log && other.0.seq < act.0.seq)
+            })
+        };
+        let ready: Vec<usize> = (0..left.len()).filter(|i| !waits(&left[*i])).collect();
+        draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let act = left.remove(ready[usize::try_from(draw >> 33).expect("fits") % ready.len()]);
+        let _ = reader.take(&act);
+    }
+    reader
+}
+
+proptest! {
+    #[test]
+    fn all_that_read_the_same_acts_know_the_same_leader(
+        steps in prop::collection::vec(step(), 1..80),
+        draws in prop::collection::vec(any::<u64>(), 3),
+    ) {
+        let mut nodes = play(&steps);
+        meet(&mut nodes);
+        let ids: Vec<NodeId> = nodes.iter().map(Replica::node).collect();
+        let first = decided(&nodes[0].elections, &ids);
+        for node in &nodes {
+            prop_assert_eq!(&decided(&node.elections, &ids), &first);
+        }
+        for draw in draws {
+            let reader = read_in_another_order(&nodes[0].have, draw);
+            prop_assert_eq!(&decided(&reader.elections, &ids), &first);
+        }
+    }
+
+    /// What some node has judged a leader's decision, all do in the end.
+    #[test]
+    fn who_may_have_been_elected_stays_so(steps in prop::collection::vec(step(), 1..80)) {
+        let mut nodes = play(&steps);
+        let ids: Vec<NodeId> = nodes.iter().map(Replica::node).collect();
+        let mut elected = Vec::new();
+        for node in &nodes {
+            for (place, election) in &node.elections.all {
+                for it in election.candidates() {
+                    if ids.iter().any(|id| election.may_have_elected(&it.agent, *id)) {
+                        elected.push((*place, it.clone()));
+                    }
+                }
+            }
+        }
+        meet(&mut nodes);
+        for (place, it) in elected {
+            let known = nodes[0].elections.get(place).expect("they met");
+            prop_assert!(known.may_have_elected(&it.agent, it.node));
+        }
+    }
+}

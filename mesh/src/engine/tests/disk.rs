@@ -1,0 +1,147 @@
+//! What a store would keep of an engine's turns, as far as these tests need it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    batch::{
+        Change, EraRecord, Fate, Foretold, LogRecord, NodeRecord, RoomRecord, StoredRoom, Summary,
+        Unsettled, VoteNote,
+    },
+    entry::{Stored, is_act},
+    id::{At, LogIx, RoomId},
+    number::{Era, Number},
+};
+
+/// One room's rows.
+#[derive(Debug, Default)]
+struct Rows {
+    record: Option<RoomRecord>,
+    logs: BTreeMap<LogIx, LogRecord>,
+    eras: BTreeMap<Era, EraRecord>,
+    entries: BTreeMap<At, Stored>,
+    numbers: BTreeMap<Number, (At, Fate)>,
+    foretold: BTreeMap<At, Foretold>,
+}
+
+#[derive(Debug, Default)]
+struct Disk {
+    node: Option<NodeRecord>,
+    rooms: BTreeMap<RoomId, Rows>,
+    notes: BTreeMap<(RoomId, At), VoteNote>,
+}
+
+/// What a store would give back that has committed this.
+pub(super) fn stored(changes: &[Change]) -> Summary {
+    let mut disk = Disk::default();
+    changes.iter().for_each(|it| disk.commit(it.clone()));
+    disk.summary()
+}
+
+impl Disk {
+    fn commit(&mut self, change: Change) {
+        match change {
+            Change::Room { room, record } => self.room(room).record = Some(record),
+            Change::Drop { room } => drop(self.rooms.remove(&room)),
+            Change::Log { room, log, record } => {
+                self.room(room).logs.insert(log, record);
+            }
+            Change::Entry { room, at, entry } => {
+                self.room(room).entries.insert(at, Stored::clone(&entry));
+            }
+            Change::Era { room, era, record } => {
+                self.room(room).eras.insert(era, record);
+            }
+            Change::Number { room, number, at, fate } => {
+                self.room(room).numbers.insert(number, (at, fate));
+            }
+            Change::Foretold { room, at, numbers: Some(numbers) } => {
+                self.room(room).foretold.insert(at, numbers);
+            }
+            Change::Foretold { room, at, numbers: None } => {
+                self.room(room).foretold.remove(&at);
+            }
+            Change::Note { room, vote, note: Some(note) } => {
+                self.notes.insert((room, vote), note);
+            }
+            Change::Note { room, vote, note: None } => {
+                self.notes.remove(&(room, vote));
+            }
+            Change::Node(node) => self.node = Some(node),
+            // Nothing of these is looked at in these tests after a start.
+            Change::Dedup { .. }
+            | Change::Keep { .. }
+            | Change::Prune { .. }
+            | Change::Evidence { .. } => {}
+        }
+    }
+
+    fn room(&mut self, room: RoomId) -> &mut Rows {
+        self.rooms.entry(room).or_default()
+    }
+
+    fn summary(&self) -> Summary {
+        let notes = self.notes.iter().map(|((room, at), note)| (*room, *at, note.clone()));
+        let (node, notes) = (self.node.clone(), notes.collect());
+        let mut summary = Summary { node, notes, ..Summary::default() };
+        for (room, rows) in &self.rooms {
+            let Some(stored) = rows.stored(*room) else { continue };
+            summary.rooms.push(stored);
+            for (at, entry) in &rows.entries {
+                let kind = entry.facts.kind;
+                if is_act(kind) {
+                    summary.acts.push((*room, *at, entry.clone()));
+                } else if (32..48).contains(&kind) {
+                    let numbers = rows.numbers_of(*at);
+                    let number = numbers.map(|it| it.canonical);
+                    summary.directory.push((*room, *at, entry.clone(), number));
+                }
+            }
+        }
+        summary
+    }
+}
+
+impl Rows {
+    fn numbers_of(&self, at: At) -> Option<Foretold> {
+        let mut of = self.numbers.iter().filter(|(_, (it, _))| *it == at).map(|(it, _)| *it);
+        let canonical = of.next()?;
+        Some(Foretold { canonical, best: of.next_back().unwrap_or(canonical) })
+    }
+
+    fn stored(&self, room: RoomId) -> Option<StoredRoom> {
+        let record = self.record.clone().filter(|it| !it.ephemeral)?;
+        let delivered: BTreeSet<At> = self
+            .numbers
+            .values()
+            .filter(|(_, fate)| *fate == Fate::Delivered)
+            .map(|(at, _)| *at)
+            .collect();
+        let unsettled = self.entries.iter().filter(|(at, entry)| {
+            let settled = self.logs.get(&at.log).map_or(0, |it| it.settled);
+            entry.facts.visible && at.seq > settled && !delivered.contains(at)
+        });
+        let waits =
+            |number: &Number| self.eras.get(&number.era()).is_some_and(|era| number.n() > era.done);
+        Some(StoredRoom {
+            room,
+            record,
+            logs: self.logs.values().cloned().collect(),
+            eras: self.eras.iter().map(|(era, it)| (*era, it.clone())).collect(),
+            waiting: self
+                .numbers
+                .iter()
+                .filter(|(number, _)| waits(number))
+                .map(|(number, (at, _))| (*number, *at))
+                .collect(),
+            unsettled: unsettled
+                .map(|(at, entry)| Unsettled {
+                    at: *at,
+                    entry: entry.clone(),
+                    numbers: self.numbers_of(*at),
+                })
+                .collect(),
+            foretold: self.foretold.iter().map(|(at, it)| (*at, *it)).collect(),
+            dedups: Vec::new(),
+        })
+    }
+}

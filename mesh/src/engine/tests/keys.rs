@@ -1,0 +1,291 @@
+//! Keys: valid everywhere once minted, nowhere once revoked; and their limits at one node.
+
+use super::*;
+use crate::{
+    acts::Tier,
+    agenda::{KeyLimits, NewKey, Standing, Tiers},
+    event::AgentEvent,
+    limits::KEY_LABEL_BYTES_MAX,
+};
+
+const MINTED: KeyPrint = KeyPrint([8; 16]);
+
+fn new_key(tier: Tier, local: bool) -> NewKey {
+    NewKey { key: MINTED, tier, label: Some("ci".to_owned()), local }
+}
+
+fn limited(agents: usize, rooms: usize) -> Tiers {
+    let free = KeyLimits { agents: Some(agents), rooms: Some(rooms) };
+    Tiers { free, ..Tiers::default() }
+}
+
+impl Node {
+    fn mint(&mut self, tier: Tier) {
+        self.ask(Command::MintKey(new_key(tier, false))).expect("it is new");
+    }
+
+    fn check(&mut self, key: KeyPrint) -> Result<Standing, Refused> {
+        match self.ask(Command::CheckKey { key, own: false })? {
+            Outcome::Key(standing) => Ok(standing),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// With a key that is not the node's own.
+    fn enter(&mut self, agent: &str, key: KeyPrint, reconnect: bool) -> Result<Caller, Refused> {
+        let attach = Attach {
+            agent: agent.into(),
+            stable: false,
+            reconnect,
+            key,
+            own: false,
+            opener: None,
+            name: agent.to_owned(),
+            capabilities: Vec::new(),
+        };
+        match self.ask(Command::Attach(attach))? {
+            Outcome::Attached(it) => {
+                Ok(Caller { agent: agent.into(), key, registration: it.registration })
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn agents(&mut self, key: KeyPrint) -> usize {
+        match self.ask(Command::ListAgents { key, room: None }) {
+            Ok(Outcome::Agents(agents)) => agents.len(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Asks for a room; the answer may have to wait for the number of its name.
+    fn make(&mut self, caller: &Caller, (name, ephemeral): (&str, bool)) -> CallId {
+        let room = NewRoom {
+            name: name.to_owned(),
+            description: None,
+            parent: None,
+            ephemeral,
+            public: true,
+            encrypted: false,
+        };
+        self.calls += 1;
+        let call = CallId(self.calls);
+        let command = Command::CreateRoom { caller: caller.clone(), room };
+        self.give(Input::Command { call, command });
+        call
+    }
+
+    fn answer(&self, call: CallId) -> Option<Result<Outcome, Refused>> {
+        self.effects.iter().find_map(|effect| match effect {
+            Effect::Reply { call: of, result } if *of == call => Some(result.clone()),
+            _ => None,
+        })
+    }
+
+    fn revocations(&self) -> usize {
+        let told = |it: &&Effect| matches!(it, Effect::Tell(AgentEvent::KeyRevoked { key }) if *key == MINTED);
+        self.effects.iter().filter(told).count()
+    }
+}
+
+/// What one said in its last turns, to the other.
+fn pass(from: &mut Node, to: &mut Node) {
+    for run in from.runs_sent() {
+        to.hear(&run);
+    }
+}
+
+#[test]
+fn a_minted_key_is_valid_at_every_node_until_it_is_revoked_at_any() {
+    let (mut here, mut there) = (Node::new(1), Node::new(2));
+    assert_eq!(there.enter("bot", MINTED, false), Err(Refused::NoKey));
+    here.mint(Tier::Pro);
+    pass(&mut here, &mut there);
+    for node in [&mut here, &mut there] {
+        assert_eq!(node.check(MINTED), Ok(Standing::Minted(Tier::Pro)));
+    }
+    let caller = there.enter("bot", MINTED, false).expect("it is valid");
+    assert_eq!(there.agents(MINTED), 1);
+
+    here.ask(Command::RevokeKey { key: MINTED }).expect("it was minted");
+    pass(&mut here, &mut there);
+    assert_eq!((there.revocations(), there.agents(MINTED)), (1, 0));
+    let lobby = there.lobby();
+    assert_eq!(there.ask(Command::Join { caller, room: lobby }).err(), Some(Refused::Superseded));
+    for node in [&mut here, &mut there] {
+        assert_eq!(node.check(MINTED), Err(Refused::NoKey));
+        assert_eq!(node.enter("bot", MINTED, true), Err(Refused::NoKey));
+        let Ok(Outcome::Keys(keys)) = node.ask(Command::ListKeys) else { panic!("it lists") };
+        assert_eq!((keys.len(), keys[0].revoked), (1, true));
+        assert_eq!((keys[0].label.as_deref(), keys[0].node), (Some("ci"), identity(1).node_id()));
+        node.ask(Command::MintKey(new_key(Tier::Pro, false))).expect_err("it is revoked for ever");
+        node.ask(Command::RevokeKey { key: MINTED }).expect("it is revoked");
+    }
+    assert_eq!(there.revocations(), 1, "told once");
+}
+
+#[test]
+fn a_local_key_is_valid_where_it_was_minted_and_nobody_else_hears_of_it() {
+    let (mut here, mut there) = (Node::new(1), Node::new(2));
+    here.runs_sent();
+    here.ask(Command::MintKey(new_key(Tier::Free, true))).expect("it is new");
+    assert_eq!(here.check(MINTED), Ok(Standing::Minted(Tier::Free)));
+    let runs = here.runs_sent();
+    assert!(runs.is_empty(), "{runs:?}");
+    assert_eq!(there.check(MINTED), Err(Refused::NoKey));
+    here.ask(Command::RevokeKey { key: MINTED }).expect("it was minted");
+    assert_eq!(here.check(MINTED), Err(Refused::NoKey));
+    assert!(here.runs_sent().is_empty());
+}
+
+#[test]
+fn a_revocation_that_comes_before_its_key_counts() {
+    let (mut here, mut there, mut third) = (Node::new(1), Node::new(2), Node::new(3));
+    here.mint(Tier::Free);
+    let minted = here.runs_sent();
+    minted.iter().for_each(|run| third.hear(run));
+    third.ask(Command::RevokeKey { key: MINTED }).expect("it was minted");
+    pass(&mut third, &mut there);
+    assert_eq!(there.revocations(), 1);
+    minted.iter().for_each(|run| there.hear(run));
+    assert_eq!(there.check(MINTED), Err(Refused::NoKey));
+}
+
+#[test]
+fn what_cannot_be_minted_or_revoked_is_refused() {
+    let mut node = Node::new(1);
+    let refused = |node: &mut Node, key: NewKey| match node.ask(Command::MintKey(key)) {
+        Err(Refused::Invalid(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    let label = "x".repeat(KEY_LABEL_BYTES_MAX + 1);
+    let long = NewKey { label: Some(label), ..new_key(Tier::Free, false) };
+    assert!(refused(&mut node, long).contains("128 bytes"));
+    let open = NewKey { key: KeyPrint::OPEN, ..new_key(Tier::Free, false) };
+    assert!(refused(&mut node, open).contains("fingerprint"));
+    assert_eq!(node.ask(Command::RevokeKey { key: MINTED }).err(), Some(Refused::NoKey));
+    node.mint(Tier::Free);
+    assert!(refused(&mut node, new_key(Tier::Pro, false)).contains("minted before"));
+    assert!(refused(&mut node, new_key(Tier::Pro, true)).contains("minted before"));
+    assert_eq!(node.check(MINTED), Ok(Standing::Minted(Tier::Free)));
+}
+
+#[test]
+fn the_nodes_own_key_is_not_revoked_by_a_minted_one_of_its_text() {
+    let mut node = Node::new(1);
+    node.mint(Tier::Free);
+    let caller = node.attach("me", false, MINTED).expect("it is the node's own here");
+    node.ask(Command::RevokeKey { key: MINTED }).expect("it was minted");
+    let lobby = node.lobby();
+    node.ask(Command::Join { caller, room: lobby }).expect("still connected");
+    assert_eq!(node.revocations(), 0);
+}
+
+#[test]
+fn a_key_has_so_many_agents_at_a_node_and_no_more() {
+    let mut node = Node::with(1, |config| config.tiers = limited(2, 9));
+    node.mint(Tier::Free);
+    let first = node.enter("a", MINTED, false).expect("one");
+    node.enter("b", MINTED, false).expect("two");
+    let full = Some(Refused::TooManyAgents { max: 2 });
+    assert_eq!(node.enter("c", MINTED, false).err(), full);
+    assert_eq!(node.enter("b", MINTED, false).err(), full, "before the id is looked at (spec 2)");
+    let second = node.enter("b", MINTED, true).expect("takes over: still two");
+    assert_eq!(node.enter("c", MINTED, true).err(), full);
+    node.ask(Command::Detach { caller: first, seen: Vec::new() }).expect("it leaves");
+    node.enter("c", MINTED, false).expect("there is room");
+    assert_eq!(node.enter("a", MINTED, true).err(), full, "it comes back too late");
+    node.ask(Command::Detach { caller: second, seen: Vec::new() }).expect("it leaves");
+    node.enter("a", MINTED, true).expect("there is room");
+    for i in 0..30 {
+        node.attach(&format!("own {i}"), false, KEY).expect("the node's own key has no limit");
+        node.attach(&format!("open {i}"), false, KeyPrint::OPEN).expect("nor has --no-auth");
+    }
+}
+
+#[test]
+fn ids_that_wait_for_their_claim_do_not_slip_past_the_limit() {
+    // The directory's sequencer is another node: claims wait for their numbers.
+    let mut founder = Node::new(1);
+    let mut node = Node::with(2, |config| config.tiers = limited(1, 9));
+    founder.mint(Tier::Free);
+    pass(&mut founder, &mut node);
+    let calls: Vec<CallId> = ["a", "b"]
+        .into_iter()
+        .map(|agent| {
+            node.calls += 1;
+            let call = CallId(node.calls);
+            let attach = Attach {
+                agent: agent.into(),
+                stable: true,
+                reconnect: true,
+                key: MINTED,
+                own: false,
+                opener: None,
+                name: agent.to_owned(),
+                capabilities: Vec::new(),
+            };
+            node.give(Input::Command { call, command: Command::Attach(attach) });
+            call
+        })
+        .collect();
+    assert!(calls.iter().all(|call| node.answer(*call).is_none()), "they wait");
+    pass(&mut node, &mut founder);
+    for run in founder.runs_sent() {
+        node.hear(&run);
+    }
+    let answers: Vec<_> = calls.iter().map(|call| node.answer(*call).expect("numbered")).collect();
+    assert!(matches!(answers[0], Ok(Outcome::Attached(_))), "{answers:?}");
+    assert_eq!(answers[1].as_ref().err(), Some(&Refused::TooManyAgents { max: 1 }));
+}
+
+#[test]
+fn a_key_makes_so_many_rooms_at_a_node_and_no_more() {
+    let mut node = Node::with(1, |config| config.tiers = limited(9, 2));
+    node.mint(Tier::Free);
+    let caller = node.enter("a", MINTED, false).expect("it is valid");
+    let full = Refused::TooManyRooms { max: 2 };
+    let made = node.make(&caller, ("one", false));
+    assert!(matches!(node.answer(made), Some(Ok(_))));
+    let fleeting = node.make(&caller, ("two", true));
+    let Some(Ok(Outcome::Room(room))) = node.answer(fleeting) else { panic!("it is made") };
+    for ephemeral in [false, true] {
+        let call = node.make(&caller, ("three", ephemeral));
+        assert_eq!(node.answer(call).expect("at once").err(), Some(full.clone()));
+    }
+    node.ask(Command::Join { caller: caller.clone(), room: room.room }).expect("its own");
+    node.ask(Command::Leave { caller: caller.clone(), room: room.room }).expect("it ends");
+    let made = node.make(&caller, ("three", false));
+    assert!(matches!(node.answer(made), Some(Ok(_))), "there is room again");
+    let own = node.attach("me", false, KEY).expect("the node's own");
+    for i in 0..60 {
+        let call = node.make(&own, (&format!("own {i}"), false));
+        assert!(matches!(node.answer(call), Some(Ok(_))), "the node's own key has no limit");
+    }
+}
+
+#[test]
+fn rooms_whose_names_wait_for_their_number_count_and_void_ones_do_not() {
+    let mut founder = Node::new(1);
+    let mut node = Node::with(2, |config| config.tiers = limited(9, 2));
+    founder.mint(Tier::Free);
+    pass(&mut founder, &mut node);
+    let caller = node.enter("a", MINTED, false).expect("it is valid");
+    let other = founder.attach("b", false, KEY).expect("the founder's own");
+    let taken = founder.make(&other, ("one", false));
+    assert!(matches!(founder.answer(taken), Some(Ok(_))));
+    let calls = [node.make(&caller, ("one", false)), node.make(&caller, ("two", false))];
+    assert!(calls.iter().all(|call| node.answer(*call).is_none()), "they wait");
+    let third = node.make(&caller, ("three", false));
+    let full = Refused::TooManyRooms { max: 2 };
+    assert_eq!(node.answer(third).expect("at once").err(), Some(full));
+    // The founder's room of that name was first.
+    pass(&mut node, &mut founder);
+    for run in founder.runs_sent() {
+        node.hear(&run);
+    }
+    let taken = node.answer(calls[0]).expect("numbered");
+    assert_eq!(taken.err(), Some(Refused::NameTaken("one".to_owned())));
+    let fourth = node.make(&caller, ("four", false));
+    assert!(node.answer(fourth).is_none(), "there is room for it: it waits for its number");
+}

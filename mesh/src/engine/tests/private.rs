@@ -1,0 +1,347 @@
+//! Private rooms of a key of the whole mesh, against nodes to which it was not presented.
+
+use super::*;
+use crate::{
+    acts::Tier,
+    agenda::NewKey,
+    engine::ephemeral_id,
+    entry::RoomCreated,
+    id::RoomKey,
+    message::{Beacon, Followed, Head, Signed, Span},
+    roster::{EphemeralRoom, RoomFacts},
+    sealed::{Seal, Spot, Token},
+};
+
+const API_KEY: &str = "a key of the whole mesh";
+/// A node without the key.
+const STRANGER: u8 = 9;
+
+fn key() -> KeyPrint {
+    KeyPrint::of(API_KEY)
+}
+
+/// A node to which the key was presented, and an agent of it.
+fn follower() -> (Node, Caller) {
+    let mut node = Node::new(1);
+    let mint = NewKey { key: key(), tier: Tier::Pro, label: None, local: false };
+    node.ask(Command::MintKey(mint)).expect("it is new");
+    let attach = Attach {
+        agent: "me".into(),
+        stable: false,
+        reconnect: false,
+        key: key(),
+        own: false,
+        opener: Some(RoomKey::of(API_KEY)),
+        name: "me".to_owned(),
+        capabilities: Vec::new(),
+    };
+    let attached = node.ask(Command::Attach(attach));
+    let Ok(Outcome::Attached(it)) = attached else { panic!("{attached:?}") };
+    let registration = it.registration;
+    (node, Caller { agent: "me".into(), key: key(), registration })
+}
+
+impl Node {
+    fn create_private(&mut self, caller: &Caller, ephemeral: bool) -> RoomId {
+        let room = NewRoom {
+            name: "plan".to_owned(),
+            description: None,
+            parent: None,
+            ephemeral,
+            public: false,
+            encrypted: false,
+        };
+        let made = self.ask(Command::CreateRoom { caller: caller.clone(), room });
+        let Ok(Outcome::Room(view)) = made else { panic!("{made:?}") };
+        let joined = self.ask(Command::Join { caller: caller.clone(), room: view.room });
+        joined.expect("its owner");
+        view.room
+    }
+
+    fn number(&mut self, caller: &Caller, room: RoomId) -> Number {
+        let said = self.say(caller, room);
+        let Ok(Outcome::Said(said)) = said else { panic!("{said:?}") };
+        said.number
+    }
+
+    fn members_of(&mut self, room: RoomId) -> usize {
+        let members = self.ask(Command::ListAgents { key: key(), room: Some(room) });
+        let Ok(Outcome::Agents(members)) = members else { panic!("{members:?}") };
+        members.len()
+    }
+
+    fn told(&mut self, from: u8, message: Message<Verified>) {
+        self.give(Input::Message { from: identity(from).node_id(), message });
+    }
+
+    /// It is heard, and says this of its agents and rooms.
+    fn heard_saying(&mut self, from: u8, changes: Vec<RosterChange>) {
+        let node = identity(from).node_id();
+        let it = Beacon { node, boot: 1, tick: 1, roster: 1, digest: 0 };
+        self.told(from, Message::Beacon(Signed { it, signature: [0; 64] }));
+        self.news(node, changes);
+    }
+
+    /// What this node sent to one peer since it was asked last.
+    fn sent_to(&mut self, peer: u8) -> Vec<Message> {
+        let peer = identity(peer).node_id();
+        let sent = std::mem::take(&mut self.effects).into_iter().filter_map(|it| match it {
+            Effect::Send { to, message } if to == peer => Some(message),
+            Effect::SendSpans { to, .. } | Effect::SendBodies { to, .. } if to == peer => {
+                panic!("what is in the room is sent")
+            }
+            _ => None,
+        });
+        sent.collect()
+    }
+}
+
+/// A log of `author`'s that begins with chat messages of these bodies, as they are.
+fn written(node: &Node, author: u8, (room, bodies): (RoomId, &[Vec<u8>])) -> Run {
+    let author = identity(author);
+    let entry = |(body, clock): (&Vec<u8>, u64)| RunEntry {
+        facts: Facts { clock, wall_ms: 0, kind: 1, visible: true },
+        body: Carried::Here(body.clone().into()),
+    };
+    let entries = bodies.iter().zip(1_000..).map(entry).collect();
+    let log = LogId { author: author.node_id(), incarnation: 0 };
+    let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
+    run.seal(node.secret.mesh_id(), &author).run().clone()
+}
+
+/// A roster of one agent, of this key, with a seat there.
+fn seated(agent: &str, key: KeyPrint, room: RoomId) -> RosterChange {
+    let record = AgentRecord {
+        name: agent.into(),
+        key,
+        capabilities: Vec::new(),
+        registered: 1,
+        connected_ms: 0,
+        last_active_ms: 0,
+        presence: Presence::default(),
+        rooms: [(room, Seat { joined: 1, seen: Number::ZERO })].into(),
+        reconnected: false,
+        gone: None,
+    };
+    RosterChange::Agent(agent.into(), record)
+}
+
+#[test]
+fn who_has_no_key_uses_up_no_numbers_and_says_nothing() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    let unsealed = said_at(&node, STRANGER, 1).run().entries[0].clone();
+    let Carried::Here(unsealed) = unsealed.body else { panic!("it is short") };
+    let other = Seal::of_room(key(), &RoomKey::of("another key"), room);
+    let log = LogId { author: identity(STRANGER).node_id(), incarnation: 0 };
+    let forged = other.seal(&Spot { room, log, seq: 2, kind: 1 }, &unsealed);
+    let run = written(&node, STRANGER, (room, &[unsealed.to_vec(), forged]));
+    node.hear(&run);
+    assert_eq!(node.number(&me, room), Number(1));
+    // With the key the same words count.
+    let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
+    let log = LogId { author: identity(8).node_id(), incarnation: 0 };
+    let sealed = seal.seal(&Spot { room, log, seq: 1, kind: 1 }, &unsealed);
+    let run = written(&node, 8, (room, &[sealed]));
+    node.hear(&run);
+    assert_eq!(node.number(&me, room), Number(3));
+}
+
+#[test]
+fn who_has_no_key_gets_nothing_by_asking() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    node.say(&me, room).expect("a member");
+    node.give(Input::PeerUp(identity(STRANGER).node_id()));
+    node.sent_to(STRANGER);
+    let log = LogId { author: identity(1).node_id(), incarnation: 0 };
+    let directory = crate::sealed::directory(node.secret.mesh_id(), &RoomKey::of(API_KEY));
+    for room in [room, directory] {
+        let spans = vec![Span { log, after: 0, upto: 9 }];
+        node.told(STRANGER, Message::Want { room, spans });
+        node.told(STRANGER, Message::WantBodies { room, at: vec![Head { log, seq: 1 }] });
+        node.told(STRANGER, Message::Have { room, heads: Vec::new(), answer: true });
+    }
+    let stolen = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), identity(1).node_id());
+    node.told(STRANGER, Message::Follows(vec![Followed { token: stolen, digest: 0 }]));
+    for message in node.sent_to(STRANGER) {
+        assert!(matches!(message, Message::WantRoster { .. }), "{message:?}");
+    }
+    // Who shows that it follows does.
+    let peer = identity(8).node_id();
+    node.give(Input::PeerUp(peer));
+    node.sent_to(8);
+    let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), peer);
+    node.told(8, Message::Follows(vec![Followed { token, digest: 0 }]));
+    node.told(8, Message::Have { room, heads: Vec::new(), answer: true });
+    let sent = node.sent_to(8);
+    let named = sent.iter().any(
+        |it| matches!(it, Message::Have { room: it, heads, .. } if *it == room && !heads.is_empty()),
+    );
+    assert!(named, "{sent:?}");
+}
+
+#[test]
+fn who_has_no_key_sits_in_no_private_room() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    node.heard_saying(STRANGER, vec![seated("a", key(), room)]);
+    assert_eq!(node.members_of(room), 1, "a fingerprint is not a key");
+    let peer = identity(8).node_id();
+    let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), peer);
+    let other = KeyPrint([2; 16]);
+    node.heard_saying(8, vec![RosterChange::Follows(token), seated("b", other, room)]);
+    assert_eq!(node.members_of(room), 1, "it follows, but the agent is another key's");
+    let peer = identity(7).node_id();
+    let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), peer);
+    // What it follows may become known after who sits there.
+    node.heard_saying(7, vec![seated("c", key(), room)]);
+    assert_eq!(node.members_of(room), 1);
+    let what = What::Changes { version: 2, changes: vec![RosterChange::Follows(token)] };
+    let it = RosterNews { node: peer, boot: 1, what };
+    let signed = Signed { it, signature: [0; 64] };
+    node.told(7, Message::Roster(Box::new(signed)));
+    assert_eq!(node.members_of(room), 2);
+}
+
+#[test]
+fn a_sealed_announcement_cannot_be_passed_off_as_an_open_one() {
+    let (mut node, me) = follower();
+    let mesh = node.secret.mesh_id();
+    let home = LogId { author: identity(8).node_id(), incarnation: 1 << 20 | 1 };
+    let (room, open) = (ephemeral_id(mesh, home, true), ephemeral_id(mesh, home, false));
+    let facts = |room| RoomCreated {
+        room,
+        name: "theirs".to_owned(),
+        description: None,
+        parent: None,
+        public: true,
+        encrypted: false,
+        owner: KeyPrint([9; 16]),
+        created_by: "eve".into(),
+    };
+    let announce =
+        |room, facts| RosterChange::Room(room, EphemeralRoom { facts, home, created_ms: 1 });
+    let rooms = |node: &mut Node| {
+        let rooms = node.ask(Command::ListRooms { key: key(), parent: None });
+        let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("anybody may") };
+        rooms.into_iter().map(|it| it.name.to_string()).collect::<Vec<_>>()
+    };
+    let passed_off = announce(room, RoomFacts::Open(facts(room)));
+    node.heard_saying(STRANGER, vec![passed_off]);
+    assert_eq!(rooms(&mut node), ["lobby"]);
+    // Nor is what does not open, or is not of the key.
+    let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
+    let spot = Spot { room, log: home, seq: 0, kind: crate::entry::ROOM_CREATED };
+    let body = Body::RoomCreated(facts(room)).encode();
+    for (i, sealed) in [(1, body.clone()), (2, seal.seal(&spot, &body))] {
+        let facts = RoomFacts::Sealed { owner: key(), sealed: sealed.into() };
+        node.heard_saying(20 + i, vec![announce(room, facts)]);
+        assert_eq!(rooms(&mut node), ["lobby"]);
+    }
+    let mine = RoomCreated { public: false, owner: key(), ..facts(room) };
+    let sealed = seal.seal(&spot, &Body::RoomCreated(mine).encode());
+    let sealed = RoomFacts::Sealed { owner: key(), sealed: sealed.into() };
+    node.heard_saying(30, vec![announce(room, sealed)]);
+    assert_eq!(rooms(&mut node), ["lobby", "theirs"]);
+    node.heard_saying(31, vec![announce(open, RoomFacts::Open(facts(open)))]);
+    assert_eq!(rooms(&mut node).len(), 3, "an open one is another room");
+    node.ask(Command::Join { caller: me, room }).expect("it is of the key");
+}
+
+#[test]
+fn a_fork_in_a_private_room_is_not_held_against_its_author_where_nobody_can_know_of_it() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    let one = written(&node, 8, (room, &[vec![1; 40]]));
+    let another = written(&node, 8, (room, &[vec![2; 40], vec![3; 40]]));
+    node.hear(&one);
+    node.hear(&another);
+    let Ok(Outcome::Status(status)) = node.ask(Command::Status) else { panic!("anybody may") };
+    assert_eq!(status.forked, [identity(8).node_id()], "the operator is told");
+    let lobby = node.lobby();
+    let caller = node.attach("own", false, KEY).expect("free");
+    node.ask(Command::Join { caller: caller.clone(), room: lobby }).expect("public");
+    let run = said_at(&node, 8, 5).run().clone();
+    node.hear(&run);
+    assert_eq!(node.number(&caller, lobby), Number(2), "all nodes number what it says here");
+    let second = node.create_second(&me);
+    let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), second);
+    let log = LogId { author: identity(8).node_id(), incarnation: 0 };
+    let Carried::Here(body) = &run.entries[0].body else { panic!("it is short") };
+    let sealed = seal.seal(&Spot { room: second, log, seq: 1, kind: 1 }, body);
+    let run = written(&node, 8, (second, &[sealed]));
+    node.hear(&run);
+    assert_eq!(node.number(&me, second), Number(1), "not in the key's other rooms");
+}
+
+impl Node {
+    fn create_second(&mut self, caller: &Caller) -> RoomId {
+        let room = NewRoom {
+            name: "another plan".to_owned(),
+            description: None,
+            parent: None,
+            ephemeral: false,
+            public: false,
+            encrypted: false,
+        };
+        let made = self.ask(Command::CreateRoom { caller: caller.clone(), room });
+        let Ok(Outcome::Room(view)) = made else { panic!("{made:?}") };
+        self.ask(Command::Join { caller: caller.clone(), room: view.room }).expect("its owner");
+        view.room
+    }
+}
+
+#[test]
+fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
+    let (mut node, me) = follower();
+    node.create_private(&me, false);
+    let opener = RoomKey::of(API_KEY);
+    let directory = crate::sealed::directory(node.secret.mesh_id(), &opener);
+    let seal = Seal::of_room(key(), &opener, directory);
+    let author = identity(8);
+    let log = LogId { author: author.node_id(), incarnation: 0 };
+    let room = |seq| crate::directory::room_id(node.secret.mesh_id(), directory, log, seq);
+    let created = |seq, public, owner| {
+        Body::RoomCreated(RoomCreated {
+            room: room(seq),
+            name: format!("room {seq}"),
+            description: None,
+            parent: None,
+            public,
+            encrypted: false,
+            owner,
+            created_by: "eve".into(),
+        })
+    };
+    let lane = crate::entry::NodeAdmitted { lane: 77, name: "eve".to_owned() };
+    let minted = crate::acts::KeyMinted { key: KeyPrint([6; 16]), tier: Tier::Pro, label: None };
+    let bodies = [
+        created(1, true, key()),
+        created(2, false, KeyPrint([6; 16])),
+        Body::NodeAdmitted(lane),
+        Body::Key(crate::acts::KeyAct::Minted(minted)),
+        created(5, false, key()),
+    ];
+    let entries = bodies.iter().zip(1..).map(|(body, seq)| RunEntry {
+        facts: Facts { clock: seq, wall_ms: 0, kind: body.kind(), visible: body.visible() },
+        body: Carried::Here(
+            seal.seal(&Spot { room: directory, log, seq, kind: body.kind() }, &body.encode())
+                .into(),
+        ),
+    });
+    let entries = entries.collect();
+    let run = Run { room: directory, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
+    let run = run.seal(node.secret.mesh_id(), &author).run().clone();
+    node.hear(&run);
+    let rooms = node.ask(Command::ListRooms { key: key(), parent: None });
+    let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("anybody may") };
+    let names: Vec<&str> = rooms.iter().map(|it| &*it.name).collect();
+    assert_eq!(names, ["lobby", "plan", "room 5"]);
+    assert!(
+        !node.engine.cx.lanes.contains_key(&author.node_id()),
+        "a lane is everybody's business"
+    );
+    let check = node.ask(Command::CheckKey { key: KeyPrint([6; 16]), own: false });
+    assert_eq!(check.err(), Some(Refused::NoKey));
+}

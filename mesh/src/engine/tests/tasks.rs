@@ -1,0 +1,328 @@
+//! Tasks and claims, as clients see them.
+
+use super::{
+    KEY, Node,
+    world::{STEP, World},
+};
+use crate::{
+    acts::TaskStatus,
+    agenda::{NewTask, TaskUpdate, TaskView},
+    command::{Caller, Command, NewRoom, Outcome, Refused},
+    event::RoomEvent,
+    id::{KeyPrint, MessageId, RoomId},
+    number::Era,
+};
+
+fn new(room: RoomId) -> NewTask {
+    NewTask { room, title: "do it".to_owned(), description: None, assignee: None }
+}
+
+fn nothing(task: MessageId) -> TaskUpdate {
+    TaskUpdate { task, status: None, assignee: None, note: None, if_assignee: None }
+}
+
+fn claim(task: MessageId, who: &Caller, of: Option<&Caller>) -> TaskUpdate {
+    let if_assignee = Some(of.map(|it| it.agent.clone()));
+    TaskUpdate { assignee: Some(who.agent.clone()), if_assignee, ..nothing(task) }
+}
+
+fn assign(caller: &Caller, task: NewTask) -> Command {
+    Command::AssignTask { caller: caller.clone(), task }
+}
+
+fn update(caller: &Caller, update: TaskUpdate) -> Command {
+    Command::UpdateTask { caller: caller.clone(), update }
+}
+
+fn list(room: RoomId, status: Option<TaskStatus>) -> Command {
+    Command::ListTasks { key: KEY, room, status }
+}
+
+fn task(result: Result<Outcome, Refused>) -> TaskView {
+    match result {
+        Ok(Outcome::Task(view)) => *view,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn tasks(result: Result<Outcome, Refused>) -> Vec<TaskView> {
+    match result {
+        Ok(Outcome::Tasks(views)) => views,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What was told of tasks, as (was it new, what it shows).
+fn told(events: Vec<RoomEvent>) -> Vec<(bool, TaskView)> {
+    let told = events.into_iter().filter_map(|it| match it {
+        RoomEvent::TaskAssigned(view) => Some((true, TaskView::clone(&view))),
+        RoomEvent::TaskUpdated(view) => Some((false, TaskView::clone(&view))),
+        _ => None,
+    });
+    told.collect()
+}
+
+fn invalid(result: Result<Outcome, Refused>) -> String {
+    match result {
+        Err(Refused::Invalid(text)) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// One node with two agents, of which the first is in the lobby.
+fn alone() -> (Node, Caller, Caller) {
+    let mut node = Node::new(1);
+    let member = node.attach("ann", false, KEY).expect("free");
+    let other = node.attach("bob", false, KEY).expect("free");
+    let room = node.lobby();
+    node.ask(Command::Join { caller: member.clone(), room }).expect("it is public");
+    (node, member, other)
+}
+
+#[test]
+fn tasks_are_made_updated_and_listed_at_all_nodes_alike() {
+    let mut mesh = World::new(3);
+    let (room, ann, bob) = (mesh.lobby(), mesh.callers[0].clone(), mesh.callers[1].clone());
+    let first = task(mesh.ask(0, assign(&ann, new(room))));
+    let second = task(mesh.ask(1, assign(&bob, new(room))));
+    assert_eq!((first.status, &first.created_by), (TaskStatus::Pending, &ann.agent));
+    let change = TaskUpdate {
+        status: Some(TaskStatus::InProgress),
+        note: Some("on it".to_owned()),
+        ..nothing(first.task)
+    };
+    let changed = task(mesh.ask(1, update(&bob, change)));
+    assert_eq!(changed.status, TaskStatus::InProgress);
+    assert!(changed.updated_ms.is_some());
+    for i in 0..3 {
+        let all = tasks(mesh.ask(i, list(room, None)));
+        assert_eq!(all, [changed.clone(), second.clone()], "node {i}");
+        let open = tasks(mesh.ask(i, list(room, Some(TaskStatus::Pending))));
+        assert_eq!(open, all[1..], "node {i}");
+        let told = told(std::mem::take(&mut mesh.told[i]));
+        let expected = [(true, first.clone()), (true, second.clone()), (false, changed.clone())];
+        assert_eq!(told, expected, "node {i}");
+    }
+}
+
+#[test]
+fn an_update_that_sets_nothing_gives_the_task_and_writes_nothing() {
+    let (mut node, ann, _) = alone();
+    let room = node.lobby();
+    let made = task(node.ask(assign(&ann, new(room))));
+    drop(node.runs_sent());
+    assert_eq!(task(node.ask(update(&ann, nothing(made.task)))), made);
+    assert!(node.runs_sent().is_empty());
+}
+
+#[test]
+fn only_members_of_a_room_they_may_see_make_and_update_tasks() {
+    let (mut node, ann, bob) = alone();
+    let room = node.lobby();
+    assert_eq!(node.ask(assign(&bob, new(room))).expect_err("outside"), Refused::NotMember);
+    let nowhere = NewTask { room: RoomId([9; 16]), ..new(room) };
+    assert_eq!(node.ask(assign(&ann, nowhere)).expect_err("no room"), Refused::NoRoom);
+    let made = task(node.ask(assign(&ann, new(room))));
+    let done = || TaskUpdate { status: Some(TaskStatus::Completed), ..nothing(made.task) };
+    assert_eq!(node.ask(update(&bob, done())).expect_err("outside"), Refused::NotMember);
+    let unknown = nothing(MessageId([7; 16]));
+    assert_eq!(node.ask(update(&ann, unknown)).expect_err("no task"), Refused::NoTask);
+    let mut gone = ann.clone();
+    gone.registration.0 += 100;
+    assert_eq!(node.ask(update(&gone, done())).expect_err("old"), Refused::Superseded);
+    // Another key's private room: neither its tasks nor that it has some.
+    let private = NewRoom {
+        name: "mine".to_owned(),
+        description: None,
+        parent: None,
+        ephemeral: false,
+        public: false,
+        encrypted: false,
+    };
+    let created = node.ask(Command::CreateRoom { caller: ann.clone(), room: private });
+    let Ok(Outcome::Room(view)) = created else { panic!("{created:?}") };
+    node.ask(Command::Join { caller: ann.clone(), room: view.room }).expect("its owner");
+    let hidden = task(node.ask(assign(&ann, new(view.room))));
+    let key = KeyPrint([2; 16]);
+    let eve = node.attach("eve", false, key).expect("free");
+    let refused = node.ask(assign(&eve, new(view.room))).expect_err("not hers");
+    assert_eq!(refused, Refused::NotYours);
+    let refused = node.ask(update(&eve, nothing(hidden.task))).expect_err("not hers");
+    assert_eq!(refused, Refused::NotYours);
+    let listed = Command::ListTasks { key, room: view.room, status: None };
+    assert_eq!(node.ask(listed).expect_err("not hers"), Refused::NotYours);
+    // Whoever may read the room may list its tasks, a member or not.
+    assert_eq!(tasks(node.ask(list(view.room, None))), [hidden]);
+}
+
+#[test]
+fn what_is_not_acceptable_is_named() {
+    let (mut node, ann, _) = alone();
+    let room = node.lobby();
+    let long = |n: usize| "x".repeat(n);
+    let bad = [
+        ("title", NewTask { title: " \n".to_owned(), ..new(room) }),
+        ("title", NewTask { title: long(1_025), ..new(room) }),
+        ("description", NewTask { description: Some(long(4_097)), ..new(room) }),
+        ("assignee", NewTask { assignee: Some("".into()), ..new(room) }),
+        ("assignee", NewTask { assignee: Some(long(129).into()), ..new(room) }),
+    ];
+    for (field, task) in bad {
+        let text = invalid(node.ask(assign(&ann, task)));
+        assert!(text.starts_with(field), "{text}");
+    }
+    let good = NewTask {
+        title: long(1_024),
+        description: Some(long(4_096)),
+        assignee: Some(long(128).into()),
+        ..new(room)
+    };
+    let made = task(node.ask(assign(&ann, good)));
+    let bad = [
+        ("note", TaskUpdate { note: Some(long(4_097)), ..nothing(made.task) }),
+        ("assignee", TaskUpdate { assignee: Some("".into()), ..nothing(made.task) }),
+        ("if_assignee", TaskUpdate { if_assignee: Some(Some("".into())), ..nothing(made.task) }),
+    ];
+    for (field, it) in bad {
+        let text = invalid(node.ask(update(&ann, it)));
+        assert!(text.starts_with(field), "{text}");
+    }
+    assert_eq!(tasks(node.ask(list(room, None))), [made], "nothing half done stays behind");
+}
+
+#[test]
+fn of_two_claims_at_once_on_two_nodes_exactly_one_is_granted() {
+    let mut mesh = World::new(3);
+    let (room, agents) = (mesh.lobby(), mesh.callers.clone());
+    let made = task(mesh.ask(0, assign(&agents[0], new(room))));
+    let calls: Vec<_> = (1..3)
+        .map(|i| (i, mesh.begin(i, update(&agents[i], claim(made.task, &agents[i], None)))))
+        .collect();
+    assert!(calls.iter().all(|(i, call)| mesh.reply(*i, *call).is_none()), "it takes a round trip");
+    mesh.carry();
+    let replies: Vec<_> =
+        calls.iter().map(|(i, call)| mesh.reply(*i, *call).expect("answered")).collect();
+    let won: Vec<TaskView> = replies
+        .iter()
+        .filter_map(|it| if let Ok(Outcome::Task(view)) = it { Some(*view.clone()) } else { None })
+        .collect();
+    let [won] = &won[..] else { panic!("{replies:?}") };
+    let lost = Refused::Held { holder: won.assignee.clone() };
+    assert!(replies.iter().any(|it| it.as_ref().err() == Some(&lost)), "{replies:?}");
+    for i in 0..3 {
+        assert_eq!(tasks(mesh.ask(i, list(room, None)))[0], *won, "node {i}");
+        let told = told(std::mem::take(&mut mesh.told[i]));
+        assert_eq!(told, [(true, made.clone()), (false, won.clone())], "node {i}");
+        assert_eq!(mesh.nodes[i].engine.rooms[&room].numbering.current(), Era::HOME);
+    }
+}
+
+#[test]
+fn at_the_sequencers_own_node_a_claim_is_answered_at_once() {
+    let (mut node, ann, bob) = alone();
+    let room = node.lobby();
+    let made = task(node.ask(assign(&ann, new(room))));
+    let mine = task(node.ask(update(&ann, claim(made.task, &ann, None))));
+    assert_eq!(mine.assignee, Some(ann.agent.clone()));
+    node.ask(Command::Join { caller: bob.clone(), room }).expect("it is public");
+    let refused = node.ask(update(&bob, claim(made.task, &bob, None))).expect_err("it is held");
+    assert_eq!(refused, Refused::Held { holder: Some(ann.agent.clone()) });
+    let taken = task(node.ask(update(&bob, claim(made.task, &bob, Some(&ann)))));
+    assert_eq!(taken.assignee, Some(bob.agent.clone()));
+    // Without a condition an update reassigns, as ever.
+    let back = TaskUpdate { assignee: Some(ann.agent.clone()), ..nothing(made.task) };
+    assert_eq!(task(node.ask(update(&ann, back))).assignee, Some(ann.agent));
+}
+
+#[test]
+fn a_claim_whose_sequencer_died_is_answered_by_who_takes_over() {
+    let mut mesh = World::new(3);
+    let (room, agents) = (mesh.lobby(), mesh.callers.clone());
+    let made = task(mesh.ask(1, assign(&agents[1], new(room))));
+    mesh.down.insert(0);
+    let call = mesh.begin(1, update(&agents[1], claim(made.task, &agents[1], None)));
+    mesh.pass(STEP * 10);
+    assert!(mesh.reply(1, call).is_none(), "nobody may take over yet");
+    mesh.pass(STEP * 40);
+    let won = task(mesh.reply(1, call).expect("answered by now"));
+    assert_eq!(won.assignee, Some(agents[1].agent.clone()));
+    for i in 1..3 {
+        let room = &mesh.nodes[i].engine.rooms[&room];
+        assert!(room.numbering.current() > Era::HOME && !room.is_busy(), "node {i}");
+    }
+}
+
+#[test]
+fn claims_won_on_both_sides_of_a_split_are_contested_when_it_heals() {
+    let mut mesh = World::new(2);
+    let (room, agents) = (mesh.lobby(), mesh.callers.clone());
+    let made = task(mesh.ask(0, assign(&agents[0], new(room))));
+    mesh.groups = vec![0, 1];
+    let calls: Vec<_> = (0..2)
+        .map(|i| mesh.begin(i, update(&agents[i], claim(made.task, &agents[i], None))))
+        .collect();
+    mesh.pass(STEP * 50);
+    for (i, call) in calls.into_iter().enumerate() {
+        let won = task(mesh.reply(i, call).expect("each side goes on by itself"));
+        assert_eq!(won.assignee, Some(agents[i].agent.clone()));
+    }
+    mesh.groups = vec![0, 0];
+    mesh.pass(STEP * 20);
+    let views: Vec<TaskView> =
+        (0..2).map(|i| tasks(mesh.ask(i, list(room, None))).remove(0)).collect();
+    assert_eq!(views[0], views[1]);
+    assert_eq!(views[0].contested, ["assignee"]);
+    // Whoever sees both decides.
+    let holder = views[0].assignee.clone();
+    let decide = TaskUpdate { assignee: holder.clone(), ..nothing(made.task) };
+    let decided = task(mesh.ask(0, update(&agents[0], decide)));
+    assert_eq!((decided.assignee, decided.contested.len()), (holder, 0));
+}
+
+#[test]
+fn a_room_that_ends_takes_its_tasks_with_it() {
+    let (mut node, ann, _) = alone();
+    let fleeting = NewRoom {
+        name: "fleeting".to_owned(),
+        description: None,
+        parent: None,
+        ephemeral: true,
+        public: true,
+        encrypted: false,
+    };
+    let created = node.ask(Command::CreateRoom { caller: ann.clone(), room: fleeting });
+    let Ok(Outcome::Room(view)) = created else { panic!("{created:?}") };
+    node.ask(Command::Join { caller: ann.clone(), room: view.room }).expect("it is public");
+    let made = task(node.ask(assign(&ann, new(view.room))));
+    assert_eq!(tasks(node.ask(list(view.room, None))).len(), 1);
+    node.ask(Command::Leave { caller: ann.clone(), room: view.room }).expect("a member");
+    assert_eq!(node.ask(update(&ann, nothing(made.task))).expect_err("gone"), Refused::NoTask);
+    assert!(node.engine.tasks.is_empty());
+}
+
+#[test]
+fn tasks_and_open_claims_are_there_after_a_restart_and_nobody_is_told_again() {
+    let mut mesh = World::new(2);
+    let (room, agents) = (mesh.lobby(), mesh.callers.clone());
+    let made = task(mesh.ask(1, assign(&agents[1], new(room))));
+    let noted = TaskUpdate { note: Some("so far".to_owned()), ..nothing(made.task) };
+    let noted = task(mesh.ask(0, update(&agents[0], noted)));
+    mesh.groups = vec![0, 1];
+    mesh.begin(1, update(&agents[1], claim(made.task, &agents[1], None)));
+    mesh.carry();
+    mesh.told[1].clear();
+    mesh.restart(1);
+    assert_eq!(tasks(mesh.ask(1, list(room, None))), [noted]);
+    assert_eq!(told(std::mem::take(&mut mesh.told[1])), []);
+    assert!(mesh.nodes[1].engine.rooms[&room].tasks.is_waiting(), "the claim still waits");
+    mesh.groups = vec![0, 0];
+    mesh.pass(STEP * 10);
+    assert_eq!(tasks(mesh.ask(1, list(room, None)))[0].assignee, Some(agents[1].agent.clone()));
+    assert!(!mesh.nodes[1].engine.rooms[&room].tasks.is_waiting());
+    // A second start reads its own answer back.
+    for i in 0..2 {
+        mesh.restart(i);
+        let view = tasks(mesh.ask(i, list(room, None))).remove(0);
+        assert_eq!(view.assignee, Some(agents[1].agent.clone()), "node {i}");
+    }
+}

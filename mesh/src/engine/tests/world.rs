@@ -1,0 +1,203 @@
+//! A few engines that hear each other, or not, and restart.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{disk::stored, *};
+use crate::{
+    acts::Place,
+    event::RoomEvent,
+    message::{Beacon, Signed},
+};
+
+/// How time passes.
+pub(super) const STEP: Duration = Duration::from_millis(100);
+
+/// Nodes, and what they have told their members.
+pub(super) struct World {
+    pub(super) nodes: Vec<Node>,
+    pub(super) callers: Vec<Caller>,
+    pub(super) down: BTreeSet<usize>,
+    /// Nodes hear each other within a group only; what is said to others is heard when they join.
+    pub(super) groups: Vec<usize>,
+    pub(super) held: Vec<(usize, usize, Message<Verified>)>,
+    /// What each node told members.
+    pub(super) told: Vec<Vec<RoomEvent>>,
+    /// Whatever left a node by gossip.
+    pub(super) said: Vec<Message>,
+    replies: BTreeMap<(usize, CallId), Result<Outcome, Refused>>,
+    tick: u64,
+}
+
+impl World {
+    /// Each node has one agent, who is in the lobby.
+    pub(super) fn new(nodes: u8) -> World {
+        let mut world = World {
+            nodes: (1..=nodes).map(Node::new).collect(),
+            callers: Vec::new(),
+            down: BTreeSet::new(),
+            groups: vec![0; nodes.into()],
+            held: Vec::new(),
+            told: (0..nodes).map(|_| Vec::new()).collect(),
+            said: Vec::new(),
+            replies: BTreeMap::new(),
+            tick: 0,
+        };
+        world.pass(STEP);
+        for n in 0..nodes.into() {
+            let caller = world.attach(n);
+            world.callers.push(caller);
+        }
+        // Rosters that are missing are asked for after a while.
+        world.pass(STEP * 8);
+        world
+    }
+
+    pub(super) fn attach(&mut self, n: usize) -> Caller {
+        let caller = self.nodes[n].attach(&format!("agent{n}"), false, KEY).expect("free");
+        let room = self.lobby();
+        self.ask(n, Command::Join { caller: caller.clone(), room }).expect("public");
+        caller
+    }
+
+    pub(super) fn lobby(&self) -> RoomId {
+        self.nodes[0].lobby()
+    }
+
+    pub(super) fn ask(&mut self, n: usize, command: Command) -> Result<Outcome, Refused> {
+        let result = self.nodes[n].ask(command);
+        self.carry();
+        result
+    }
+
+    /// Asks for what may take a while, see [`World::reply`].
+    pub(super) fn begin(&mut self, n: usize, command: Command) -> CallId {
+        self.nodes[n].begin(command)
+    }
+
+    pub(super) fn reply(&self, n: usize, call: CallId) -> Option<Result<Outcome, Refused>> {
+        self.replies.get(&(n, call)).cloned().or_else(|| self.nodes[n].reply(call))
+    }
+
+    /// Lets nodes hear what others have said, until nothing more is said.
+    pub(super) fn carry(&mut self) {
+        while self.carry_once() {}
+    }
+
+    fn carry_once(&mut self) -> bool {
+        for from in 0..self.nodes.len() {
+            for effect in std::mem::take(&mut self.nodes[from].effects) {
+                match effect {
+                    Effect::Broadcast { message, .. } => self.say(from, message),
+                    Effect::Notify { event, .. } => self.told[from].push(event),
+                    Effect::Reply { call, result } => {
+                        self.replies.insert((from, call), result);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let (now, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.held)
+            .into_iter()
+            .partition(|(from, to, _)| self.groups[*from] == self.groups[*to]);
+        self.held = later;
+        let any = !now.is_empty();
+        for (from, to, message) in now {
+            if !self.down.contains(&to) {
+                let from = self.nodes[from].engine.cx.me;
+                self.nodes[to].give(Input::Message { from, message });
+            }
+        }
+        any
+    }
+
+    fn say(&mut self, from: usize, message: Message) {
+        self.said.push(message.clone());
+        let mesh = self.nodes[from].secret.mesh_id();
+        let verified = message.verify(mesh).expect("it is sealed");
+        for to in (0..self.nodes.len()).filter(|to| *to != from) {
+            self.held.push((from, to, verified.clone()));
+        }
+    }
+
+    /// Time passes for all nodes alike, and those that live say so.
+    pub(super) fn pass(&mut self, time: Duration) {
+        for _ in 0..time.as_millis().div_ceil(STEP.as_millis()) {
+            self.tick += 1;
+            for n in 0..self.nodes.len() {
+                if !self.down.contains(&n) {
+                    self.beat(n);
+                }
+            }
+            for n in 0..self.nodes.len() {
+                let now = &mut self.nodes[n].now;
+                now.mono += STEP;
+                now.wall_ms += 100;
+                now.wall_us += 100_000;
+                if !self.down.contains(&n) {
+                    self.nodes[n].give(Input::Timeout);
+                }
+            }
+            self.carry();
+        }
+    }
+
+    fn beat(&mut self, n: usize) {
+        let engine = &self.nodes[n].engine;
+        let (boot, roster) = engine.rosters.version(engine.cx.me);
+        let digest = engine.digest();
+        let it = Beacon { node: engine.cx.me, boot, tick: self.tick, roster, digest };
+        let message = Message::Beacon(Signed { it, signature: [0; 64] });
+        let from = engine.cx.me;
+        for to in (0..self.nodes.len()).filter(|to| *to != n && self.groups[*to] == self.groups[n])
+        {
+            if !self.down.contains(&to) {
+                self.nodes[to].give(Input::Message { from, message: message.clone() });
+            }
+        }
+    }
+
+    /// The node's process ends, and another begins with what it made durable.
+    pub(super) fn restart(&mut self, n: usize) {
+        let now = self.nodes[n].now;
+        let rows = std::mem::take(&mut self.nodes[n].rows);
+        let seed = u8::try_from(n + 1).expect("few");
+        self.nodes[n] = Node::open(seed, stored(&rows), now);
+        self.nodes[n].rows.splice(0..0, rows);
+        self.down.remove(&n);
+        self.carry();
+        self.pass(STEP * 5);
+        self.callers[n] = self.attach(n);
+    }
+}
+
+/// A node that lies: it writes what it likes into a log of its own.
+pub(super) struct Liar {
+    seed: u8,
+    run: Option<Run>,
+}
+
+impl Liar {
+    pub(super) fn new(seed: u8) -> Liar {
+        Liar { seed, run: None }
+    }
+
+    pub(super) fn log(&self) -> LogId {
+        LogId { author: identity(self.seed).node_id(), incarnation: 0 }
+    }
+
+    /// Its next entry, and where it is.
+    pub(super) fn write(&mut self, node: &Node, body: &Body) -> (Place, Run) {
+        let first = self.run.as_ref().map_or(1, |run| run.last() + 1);
+        let facts = Facts { clock: 1_000 + first, wall_ms: 0, kind: body.kind(), visible: false };
+        let backlink = self.run.as_ref().map_or([0; 32], |run| {
+            let verified = run.clone().verify(node.secret.mesh_id()).expect("it is sealed");
+            verified.hash_at(run.last()).expect("its last")
+        });
+        let entries = vec![RunEntry { facts, body: Carried::Here(body.encode().into()) }];
+        let log = self.log();
+        let run = Run { room: node.lobby(), log, first, backlink, entries, seal: [0; 64] };
+        let run = run.seal(node.secret.mesh_id(), &identity(self.seed)).run().clone();
+        self.run = Some(run.clone());
+        (Place { log, seq: first }, run)
+    }
+}

@@ -1,0 +1,135 @@
+//! What a run builds on: it is accepted when everything its entries refer to is here.
+
+use std::collections::BTreeMap;
+
+use super::{Room, count};
+use crate::{
+    acts::{ElectionAct, TaskAct},
+    context::Context,
+    entry::{Body, Decision, EraClaimed},
+    id::LogId,
+    number::Era,
+    pending::Waiting,
+    run::Carried,
+    sealed,
+};
+
+/// One run's entries as they are looked at, one after the other. What the earlier ones bring counts
+/// as here.
+struct Looked<'r> {
+    room: &'r Room,
+    cx: &'r Context,
+    log: LogId,
+    opened: BTreeMap<Era, LogId>,
+    reached: BTreeMap<Era, u64>,
+}
+
+impl Room {
+    /// Whether everything is here that the run's entries refer to (see the module).
+    pub(super) fn builds_on_what_is_here(
+        &self,
+        cx: &Context,
+        waiting: &Waiting,
+        skip: usize,
+    ) -> bool {
+        let run = waiting.run.run();
+        let (opened, reached) = (BTreeMap::new(), BTreeMap::new());
+        let mut looked = Looked { room: self, cx, log: run.log, opened, reached };
+        (run.first..).zip(&run.entries).skip(skip).all(|(seq, entry)| {
+            let apart = waiting.bodies.get(&seq).map_or(&[][..], Vec::as_slice);
+            let bytes = if let Carried::Here(bytes) = &entry.body { bytes } else { apart };
+            let spot = self.spot(run.log, seq, entry.facts.kind);
+            let body = sealed::body(&self.record, &spot, bytes);
+            looked.names_what_is_here(seq, &body) && looked.is_founded(body)
+        })
+    }
+}
+
+impl Looked<'_> {
+    fn names_what_is_here(&self, seq: u64, body: &Body) -> bool {
+        body.names().iter().all(|it| {
+            self.room.logs.head_of(it.log) >= it.seq
+                || (it.log == self.log && it.seq < seq)
+                || self.room.is_forked(self.cx, it.log.author)
+        })
+    }
+
+    fn is_founded(&mut self, body: Body) -> bool {
+        match body {
+            Body::Ordered(it) => {
+                let last = it.first.saturating_add(count(&it)).saturating_sub(1);
+                self.reached.insert(it.era, last);
+                self.may_issue(it.era)
+            }
+            Body::EraClaimed(it) => {
+                let founded = self.may_claim(&it);
+                self.opened.insert(it.era, self.log);
+                founded
+            }
+            Body::HandedOver(it) => {
+                let founded = self.may_issue(it.era);
+                self.opened.insert(it.era, it.to);
+                founded
+            }
+            Body::Decision(it) => self.can_judge(&it),
+            Body::Election(ElectionAct::Started(it)) => {
+                // Of a term before this one, a node that forked may have written it.
+                self.room.elections.follows(it.term) || !self.cx.forked.is_empty()
+            }
+            Body::Task(TaskAct::Granted(it)) => self.may_issue(it.era),
+            Body::Task(TaskAct::Claimed { era, .. }) => self.is_here(era),
+            Body::Task(TaskAct::Assigned(_) | TaskAct::Updated(_))
+            | Body::Chat(_)
+            | Body::Thinking(_)
+            | Body::NodeAdmitted(_)
+            | Body::RoomCreated(_)
+            | Body::AgentClaimed(_)
+            | Body::Key(_)
+            | Body::Vote(_)
+            | Body::Election(
+                ElectionAct::Committed { .. }
+                | ElectionAct::Declined { .. }
+                | ElectionAct::Closed { .. }
+                | ElectionAct::Shown { .. }
+                | ElectionAct::Dropped { .. }
+                | ElectionAct::Cleared { .. },
+            )
+            | Body::Unknown => true,
+        }
+    }
+
+    /// An honest author begins a run with each decision, so what it is judged by comes before the run.
+    fn can_judge(&self, it: &Decision) -> bool {
+        let election = it.election;
+        let is_here = self.room.logs.head_of(election.log) >= election.seq;
+        let elsewhere = election.log != self.log;
+        (is_here || elsewhere)
+            && self.room.elections.can_judge(self.log.author, it, &self.cx.forked)
+    }
+
+    /// Whether the author is the era's sequencer.
+    fn may_issue(&self, era: Era) -> bool {
+        let known = self.room.numbering.eras.get(&era).map(|it| it.record.sequencer);
+        self.opened.get(&era).copied().or(known) == Some(self.log)
+            || self.room.is_void(self.cx, era)
+    }
+
+    fn is_here(&self, era: Era) -> bool {
+        self.room.numbering.eras.contains_key(&era)
+            || self.opened.contains_key(&era)
+            || self.room.is_void(self.cx, era)
+    }
+
+    fn may_claim(&self, it: &EraClaimed) -> bool {
+        let lane = it.era.lane().unwrap_or(u32::MAX);
+        let in_lane =
+            self.cx.lanes.get(&self.log.author).is_some_and(|lanes| lanes.contains(&lane));
+        let reached = |era: Era, n: u64| {
+            let brought = self.reached.get(&era).copied().unwrap_or(0);
+            self.room.numbering.known(era).max(brought) >= n || self.room.is_void(self.cx, era)
+        };
+        in_lane
+            && self.is_here(it.after)
+            && it.cut.iter().all(|cut| self.is_here(cut.era) && reached(cut.era, cut.n))
+    }
+}

@@ -1,0 +1,51 @@
+//! Entries whose bodies are kept nowhere any more, because they are old: their headers are here, so
+//! chains and numbers hold, and their numbers are delivered as nothing.
+
+use super::Room;
+use crate::{
+    batch::{Change, Fate, Spoke},
+    context::Context,
+    entry::{CHAT, Facts},
+    id::At,
+    number::Number,
+    pending::Needs,
+};
+
+impl Room {
+    /// Whether bodies of this room may ever be dropped: not of directories, which are folded from them,
+    /// and not of ephemeral rooms, which end by themselves.
+    pub(crate) fn may_lose_bodies(&self) -> bool {
+        !self.is_directory && !self.record.ephemeral
+    }
+
+    /// Which bodies are needed here.
+    pub(crate) fn needs(&self, cx: &Context) -> Needs {
+        if !self.may_lose_bodies() {
+            return Needs { from_ms: 0, certain_ms: 0 };
+        }
+        let before = |ms: u64| cx.now.wall_ms.saturating_sub(ms);
+        Needs { from_ms: self.keep_ms.map_or(0, before), certain_ms: before(cx.retention_min_ms) }
+    }
+
+    /// An entry was accepted without its body. Nobody is asked for a number for it: whoever dropped its
+    /// body had delivered it.
+    pub(super) fn hold_gone(&mut self, cx: &mut Context, at: At, facts: Facts) {
+        if self.numbering.foretold.remove(&at).is_some() {
+            cx.change(Change::Foretold { room: self.id, at, numbers: None });
+        }
+        self.numbering.gone.insert(at, facts);
+    }
+
+    /// Its number has come.
+    pub(super) fn deliver_gone(&mut self, cx: &mut Context, number: Number, at: At, facts: Facts) {
+        cx.change(Change::Number { room: self.id, number, at, fate: Fate::Delivered });
+        let log = self.logs.id(at.log);
+        let record = self.edit_record();
+        record.delivered += 1;
+        record.last_activity_ms = Some(facts.wall_ms);
+        if facts.kind == CHAT {
+            // Whose turn it was after it went with its body.
+            record.spoke = record.spoke.max(Some(Spoke { clock: facts.clock, log, turn: None }));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Writing in a room: what this node adds to its own log, sealed as runs when the turn ends.
+
+use std::sync::Arc;
+
+use super::Room;
+use crate::{
+    batch::Change,
+    context::{Context, sent, stored},
+    entry::{Body, DECISION, Facts},
+    id::{At, LogIx},
+    identity::Identity,
+    limits::{
+        BODY_INLINE_BYTES_MAX, CLOCK_START_MAX, CLOCK_STEP_MAX, PLAIN_BODY_BYTES_MAX,
+        RUN_BYTES_MAX, RUN_ENTRIES_MAX,
+    },
+    number::C_MAX,
+    run::{Carried, Run, RunEntry},
+};
+
+/// An entry of this node that has no seal yet: it gets one before the turn ends.
+#[derive(Debug)]
+pub(super) struct Draft {
+    facts: Facts,
+    body: Vec<u8>,
+}
+
+impl Room {
+    /// Whether this node may write here: not where another history of its own was found.
+    pub(crate) fn is_writable(&self, cx: &Context) -> bool {
+        !self.is_forked(cx, cx.me) && self.numbering.current().c() < C_MAX
+    }
+
+    /// Adds an entry to this node's own log; it is signed when the turn ends. `None`: the room has too
+    /// many logs, or the body too many bytes.
+    pub(crate) fn append(&mut self, cx: &mut Context, body: &Body) -> Option<At> {
+        let plain = body.encode();
+        // One that receivers refuse would cut this node's log for ever.
+        let fits = plain.len() <= PLAIN_BODY_BYTES_MAX;
+        let ix = self.logs.ensure(self.mine).filter(|_| fits)?;
+        let at = At { log: ix, seq: self.logs.get(ix).head + 1 };
+        // As late as the room is, but no leap that receivers would refuse: an author that was silent
+        // for long catches up in steps.
+        let own = self.logs.get(ix).clock;
+        let ceiling = if at.seq == 1 { CLOCK_START_MAX } else { own + CLOCK_STEP_MAX };
+        let clock = (self.clock + 1).min(ceiling).max(own + 1);
+        self.clock = self.clock.max(clock);
+        let facts =
+            Facts { clock, wall_ms: cx.now.wall_ms, kind: body.kind(), visible: body.visible() };
+        let spot = self.spot(self.mine, at.seq, facts.kind);
+        let kept = self.record.seal.as_ref().map(|seal| seal.seal(&spot, &plain));
+        self.logs.advance(ix, at.seq, facts.clock);
+        self.note_bytes(cx, kept.as_ref().unwrap_or(&plain).len());
+        self.fold(cx, at, facts, Some(&plain));
+        self.drafts.push(Draft { facts, body: kept.unwrap_or(plain) });
+        cx.active.insert(self.id);
+        Some(at)
+    }
+
+    /// Seals what was appended in this turn, as runs, and stores it. Returns what is to be sent.
+    pub(crate) fn seal(&mut self, cx: &mut Context, identity: &Identity) -> Vec<Run> {
+        let Some(ix) = self.logs.ix(self.mine) else { return Vec::new() };
+        let mut drafts = std::mem::take(&mut self.drafts);
+        let mut first = self.logs.get(ix).head + 1 - drafts.len() as u64;
+        let mut out = Vec::new();
+        while !drafts.is_empty() {
+            let rest = drafts.split_off(run_length(&drafts));
+            let run = Run {
+                room: self.id,
+                log: self.mine,
+                first,
+                backlink: self.logs.get(ix).hash,
+                entries: drafts.iter().map(draft_entry).collect(),
+                seal: [0; 64],
+            };
+            let run = run.seal(cx.mesh, identity);
+            let last = run.run().last();
+            for (seq, draft) in (first..).zip(&drafts) {
+                let mut kept = stored(draft.facts, &draft.body);
+                kept.backlink = (seq == first).then_some(run.run().backlink);
+                kept.seal = (seq == last).then_some(run.run().seal);
+                let at = At { log: ix, seq };
+                cx.change(Change::Entry { room: self.id, at, entry: Arc::new(kept) });
+            }
+            let seal = run.certificate();
+            let record = self.logs.edit(ix);
+            (record.hash, record.seal) = (seal.hash, seal.seal);
+            first = last + 1;
+            out.push(sent(&run));
+            drafts = rest;
+        }
+        out
+    }
+
+    /// Rows for whatever control state changed in this turn.
+    pub(crate) fn flush(&mut self, cx: &mut Context) {
+        self.note_settled();
+        if std::mem::take(&mut self.record_dirty) {
+            cx.change(Change::Room { room: self.id, record: self.record.clone() });
+        }
+        for (log, record) in self.logs.take_dirty() {
+            cx.change(Change::Log { room: self.id, log, record });
+        }
+        for (era, record) in self.numbering.take_dirty() {
+            cx.change(Change::Era { room: self.id, era, record });
+        }
+    }
+
+    /// Moves each log's `settled` up to just before its first undelivered entry.
+    fn note_settled(&mut self) {
+        let logs: Vec<(LogIx, u64, u64)> =
+            self.logs.iter().map(|(ix, log)| (ix, log.head, log.settled)).collect();
+        for (log, head, settled) in logs {
+            let from = At { log, seq: 0 };
+            let to = At { log, seq: u64::MAX };
+            let first = self.numbering.undelivered.range(from..=to).next();
+            let now = first.map_or(head, |(at, _)| at.seq - 1);
+            if now > settled {
+                self.logs.edit(log).settled = now;
+            }
+        }
+    }
+}
+
+/// How many of the drafts fit under one seal: at least one.
+fn run_length(drafts: &[Draft]) -> usize {
+    let mut bytes = 0;
+    // A decision begins a run: whoever gets it judges it by what came before.
+    let decision = drafts.iter().skip(1).position(|it| it.facts.kind == DECISION);
+    let most = decision.map_or(RUN_ENTRIES_MAX, |at| RUN_ENTRIES_MAX.min(at + 1));
+    let fits = drafts.iter().take(most).take_while(|draft| {
+        bytes += if draft.body.len() > BODY_INLINE_BYTES_MAX { 64 } else { draft.body.len() + 24 };
+        bytes <= RUN_BYTES_MAX
+    });
+    fits.count().max(1)
+}
+
+fn draft_entry(draft: &Draft) -> RunEntry {
+    let body = if draft.body.len() > BODY_INLINE_BYTES_MAX {
+        let (hash, len) = (crate::id::sha256(&[&draft.body]), draft.body.len() as u64);
+        Carried::Apart { hash, len }
+    } else {
+        Carried::Here(draft.body.clone().into())
+    };
+    RunEntry { facts: draft.facts, body }
+}

@@ -1,0 +1,191 @@
+//! The votes of a room: a fold over [`VoteAct`]s that does not depend on the order in which logs are
+//! read, and beside it what only this node knows of each vote.
+//!
+//! What counts is a function of the logs (`docs/decisions/votes.md`):
+//!
+//! - Of one log's ballots of an agent the first is valid, and of its closes of a vote too.
+//! - Of all closes the first of the vote's author counts, or else the lowest by position.
+//! - What it names counts as far as it is valid ballots of this vote, of each agent the lowest.
+//! - A ballot is opened by its own log, by a choice and a nonce that match its commitment.
+
+mod vote;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) use vote::{Vote, bytes, check, commitment, nonce};
+
+use crate::{
+    acts::{Folded, Place, Position, VoteAct, VoteOpened},
+    batch::VoteNote,
+    context::Context,
+    entry::Facts,
+    id::{At, LogId, RoomId},
+    limits::{
+        VOTES_BYTES_PER_LOG_MAX, VOTES_BYTES_PER_ROOM_MAX, VOTES_OPEN_PER_LOG_MAX,
+        VOTES_PER_LOG_MAX,
+    },
+    room::Room,
+};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Votes {
+    all: BTreeMap<Place, Vote>,
+    /// What they take, as [`bytes`] counts it.
+    bytes: usize,
+    /// Votes in which something may be due, or possible.
+    waiting: BTreeSet<Place>,
+    /// Votes that the engine has not seen yet.
+    pub(crate) opened: Vec<Place>,
+    /// Votes that are not known any more.
+    pub(crate) forgotten: Vec<(Place, At)>,
+}
+
+impl Room {
+    /// Takes in an act that was accepted.
+    pub(crate) fn fold_vote(&mut self, cx: &mut Context, at: At, facts: Facts, act: VoteAct) {
+        let place = Place { log: self.logs.id(at.log), seq: at.seq };
+        match self.votes.fold((self.id, place, at), facts, act) {
+            Folded::Taken => {}
+            Folded::Void => cx.faults.void += 1,
+            Folded::Overflow => cx.faults.overflow += 1,
+        }
+    }
+}
+
+impl Votes {
+    /// Takes in the act at this place of the room.
+    pub(crate) fn fold(
+        &mut self,
+        (room, place, at): (RoomId, Place, At),
+        facts: Facts,
+        act: VoteAct,
+    ) -> Folded {
+        let position = Position { clock: facts.clock, place };
+        match act {
+            VoteAct::Opened(it) => self.fold_opened((place, at), facts, it),
+            VoteAct::Cast(it) => {
+                self.touch(it.vote).map_or(Folded::Taken, |vote| vote.fold_cast(position, it))
+            }
+            VoteAct::Closed(it) => self
+                .touch(it.vote)
+                .map_or(Folded::Taken, |vote| vote.fold_closed(position, facts.wall_ms, &it)),
+            VoteAct::Shown(it) => {
+                self.touch(it.vote).map_or(Folded::Taken, |vote| vote.fold_shown(room, place, &it))
+            }
+        }
+    }
+
+    fn touch(&mut self, vote: Place) -> Option<&mut Vote> {
+        let known = self.all.get_mut(&vote)?;
+        self.waiting.insert(vote);
+        Some(known)
+    }
+
+    fn fold_opened(&mut self, (place, at): (Place, At), facts: Facts, it: VoteOpened) -> Folded {
+        if check(&it, facts.wall_ms).is_err() {
+            return Folded::Void;
+        }
+        let bytes = bytes(&it);
+        for old in self.in_the_way(place.log, bytes) {
+            self.forget(old);
+        }
+        if self.bytes + bytes > VOTES_BYTES_PER_ROOM_MAX {
+            return Folded::Overflow;
+        }
+        self.bytes += bytes;
+        self.all.insert(place, Vote::new((place, at), facts, it));
+        self.waiting.insert(place);
+        self.opened.push(place);
+        Folded::Taken
+    }
+
+    /// The votes of this log that have to be forgotten for a new one that takes `bytes`: its oldest,
+    /// so that it is the same ones everywhere.
+    fn in_the_way(&self, log: LogId, bytes: usize) -> Vec<Place> {
+        let mut count = self.of(log).count() + 1;
+        let mut sum = self.of(log).map(Vote::bytes).sum::<usize>() + bytes;
+        let mut out = Vec::new();
+        for vote in self.of(log) {
+            if count <= VOTES_PER_LOG_MAX && sum <= VOTES_BYTES_PER_LOG_MAX {
+                break;
+            }
+            out.push(vote.place());
+            count -= 1;
+            sum -= vote.bytes();
+        }
+        out
+    }
+
+    /// The votes of one log, the oldest first.
+    fn of(&self, log: LogId) -> impl Iterator<Item = &Vote> {
+        let all = Place { log, seq: 0 }..=Place { log, seq: u64::MAX };
+        self.all.range(all).map(|(_, vote)| vote)
+    }
+
+    fn forget(&mut self, place: Place) {
+        self.waiting.remove(&place);
+        if let Some(vote) = self.all.remove(&place) {
+            self.bytes -= vote.bytes();
+            self.forgotten.push((place, vote.at()));
+        }
+    }
+
+    /// Whether one more may be opened in this log: not if one that is not over would be forgotten.
+    pub(crate) fn has_space(&self, log: LogId, it: &VoteOpened) -> bool {
+        let bytes = bytes(it);
+        let open = self.of(log).filter(|vote| !vote.is_closed()).count();
+        let over = |place: &Place| self.all.get(place).is_none_or(Vote::is_told);
+        open < VOTES_OPEN_PER_LOG_MAX
+            && self.bytes + bytes <= VOTES_BYTES_PER_ROOM_MAX
+            && self.in_the_way(log, bytes).iter().all(over)
+    }
+
+    /// Nothing of this log counts from `seq` on: it forked.
+    pub(crate) fn cut(&mut self, log: LogId, seq: u64) {
+        let from = Place { log, seq };
+        let to = Place { log, seq: u64::MAX };
+        let void: Vec<Place> = self.all.range(from..=to).map(|(place, _)| *place).collect();
+        for place in void {
+            self.forget(place);
+        }
+        for (place, vote) in &mut self.all {
+            vote.cut(from);
+            self.waiting.insert(*place);
+        }
+    }
+
+    /// What the store had of a vote. `false`: there is no such vote.
+    pub(crate) fn restore(&mut self, place: Place, note: VoteNote) -> bool {
+        self.all.get_mut(&place).map(|vote| vote.restore(note)).is_some()
+    }
+
+    pub(crate) fn get(&self, place: Place) -> Option<&Vote> {
+        self.all.get(&place)
+    }
+
+    pub(crate) fn edit(&mut self, place: Place) -> Option<&mut Vote> {
+        self.all.get_mut(&place)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Vote> {
+        self.all.values()
+    }
+
+    /// Whether something may become due in any of them.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    pub(crate) fn waiting(&self) -> Vec<Place> {
+        self.waiting.iter().copied().collect()
+    }
+
+    /// Nothing is due in it until another act of it comes.
+    pub(crate) fn rest(&mut self, place: Place) {
+        self.waiting.remove(&place);
+    }
+}
+
+#[cfg(test)]
+mod tests;

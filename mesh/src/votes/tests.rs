@@ -1,0 +1,456 @@
+//! The fold, by itself: whatever is written, by whomever, is the same in every order.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    acts::{BallotCast, BallotsShown, Named, Shown, VoteClosed},
+    agenda::VoteView,
+    id::{AgentId, NodeId},
+    limits::VOTE_CLOSES_MAX,
+    time::Now,
+};
+
+const ROOM: RoomId = RoomId([3; 16]);
+const LOGS: u8 = 4;
+const AGENTS: u8 = 4;
+const NOW: Now =
+    Now { mono: Duration::from_secs(1_000), wall_ms: 1_000_000, wall_us: 1_000_000_000 };
+
+fn log(n: u8) -> LogId {
+    LogId { author: NodeId([n; 32]), incarnation: 0 }
+}
+
+fn agent(n: u8) -> AgentId {
+    AgentId::from(format!("agent{n}"))
+}
+
+fn opened(eligible: u8, options: usize) -> VoteOpened {
+    let named = |n| Named { agent: agent(n), name: format!("name{n}") };
+    VoteOpened {
+        title: "what".to_owned(),
+        description: None,
+        options: (0..options).map(|n| format!("option {n}")).collect(),
+        eligible: (0..eligible).map(named).collect(),
+        created_by: agent(0),
+        closes_ms: None,
+    }
+}
+
+/// An act as it is written.
+#[derive(Clone, Debug)]
+struct Written {
+    place: Place,
+    clock: u64,
+    act: VoteAct,
+}
+
+impl Written {
+    fn fold(&self, votes: &mut Votes) -> Folded {
+        let at = At { log: self.place.log.author.0[0].into(), seq: self.place.seq };
+        let facts = Facts { clock: self.clock, wall_ms: 1, kind: 48, visible: false };
+        votes.fold((ROOM, self.place, at), facts, self.act.clone())
+    }
+
+    fn names(&self) -> Vec<Place> {
+        crate::entry::Body::Vote(self.act.clone()).names()
+    }
+}
+
+/// What somebody writes next; indices are taken modulo what there is.
+#[derive(Clone, Debug)]
+struct Step {
+    log: u8,
+    what: What,
+    /// How far the author's clock leaps.
+    leap: u64,
+    /// Which vote, and which other thing.
+    which: (usize, usize),
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Open,
+    Cast {
+        agent: u8,
+        choice: u32,
+    },
+    /// Names these ballots of any vote, by place among all.
+    Close(Vec<usize>),
+    /// Opens an own ballot; `wrong`: not as it was cast.
+    Show {
+        wrong: bool,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let what = prop_oneof![
+        1 => Just(What::Open),
+        6 => (0..AGENTS + 1, 0u32..3).prop_map(|(agent, choice)| What::Cast { agent, choice }),
+        2 => proptest::collection::vec(0usize..40, 0..6).prop_map(What::Close),
+        6 => any::<bool>().prop_map(|wrong| What::Show { wrong }),
+    ];
+    (0..LOGS, what, 1u64..4, (0usize..40, 0usize..40)).prop_map(|(log, what, leap, which)| Step {
+        log,
+        what,
+        leap,
+        which,
+    })
+}
+
+/// A commitment's nonce: anything, as long as its author knows it.
+fn nonce_of(place: Place) -> [u8; 32] {
+    [place.log.author.0[0] ^ u8::try_from(place.seq % 200).expect("below 200"); 32]
+}
+
+/// What the steps come to. Lies are among them: ballots in the name of agents that may not vote, two
+/// of one agent, closes that name anything, ballots opened wrongly, of others, before the close.
+fn write(steps: &[Step]) -> Vec<Written> {
+    let mut out: Vec<Written> = Vec::new();
+    let mut heads: BTreeMap<u8, (u64, u64)> = BTreeMap::new();
+    let mut casts: Vec<(Place, Place, AgentId, u32)> = Vec::new();
+    for step in steps {
+        let (seq, clock) = heads.get(&step.log).copied().unwrap_or_default();
+        let (seq, clock) = (seq + 1, clock + step.leap);
+        let place = Place { log: log(step.log), seq };
+        let votes = out.iter().filter(|it| matches!(it.act, VoteAct::Opened(_)));
+        let votes: Vec<Place> = votes.map(|it| it.place).collect();
+        let vote = votes.get(step.which.0 % votes.len().max(1)).copied();
+        let act = match (&step.what, vote) {
+            (What::Open, _) | (_, None) => VoteAct::Opened(opened(AGENTS, 2)),
+            (What::Cast { agent: n, choice }, Some(vote)) => {
+                casts.push((place, vote, agent(*n), *choice));
+                let commitment = commitment((ROOM, vote), &agent(*n), (*choice, &nonce_of(place)));
+                VoteAct::Cast(BallotCast { vote, agent: agent(*n), commitment })
+            }
+            (What::Close(named), Some(vote)) => {
+                let named = named.iter().filter_map(|n| out.get(*n)).map(|it| it.place);
+                let logs: Vec<LogId> = named.clone().map(|it| it.log).collect();
+                let ballots = (0..).zip(named.map(|it| it.seq)).collect();
+                VoteAct::Closed(VoteClosed { vote, logs, ballots })
+            }
+            (What::Show { wrong }, Some(vote)) => {
+                let own = casts.iter().filter(|(it, of, ..)| it.log == place.log && *of == vote);
+                let own: Vec<_> = own.collect();
+                let it = own.get(step.which.1 % own.len().max(1));
+                let seq = it.map_or(step.which.1 as u64, |it| it.0.seq);
+                let choice = it.map_or(0, |it| it.3) + u32::from(*wrong);
+                let nonce = it.map_or([0; 32], |it| nonce_of(it.0));
+                VoteAct::Shown(BallotsShown { vote, ballots: vec![Shown { seq, choice, nonce }] })
+            }
+        };
+        heads.insert(step.log, (seq, clock));
+        out.push(Written { place, clock, act });
+    }
+    out
+}
+
+/// Some order in which a node may accept them: each log in order, each act after what it names.
+fn shuffled(written: &[Written], mut draw: impl FnMut(usize) -> usize) -> Vec<Written> {
+    let mut rest: Vec<&Written> = written.iter().collect();
+    let mut out: Vec<Written> = Vec::new();
+    while !rest.is_empty() {
+        let ready: Vec<usize> = (0..rest.len())
+            .filter(|i| {
+                let it = rest[*i];
+                let first = rest.iter().find(|other| other.place.log == it.place.log);
+                first.is_some_and(|first| first.place == it.place)
+                    && it.names().iter().all(|named| rest.iter().all(|it| it.place != *named))
+            })
+            .collect();
+        let next = ready[draw(ready.len())];
+        out.push(rest.remove(next).clone());
+    }
+    out
+}
+
+type Ballots = Vec<(AgentId, String, u32)>;
+
+/// All that can be seen of the votes of a room whose closes count.
+fn seen(votes: &mut Votes) -> Vec<(VoteView, Ballots)> {
+    for vote in votes.all.values_mut().filter(|vote| vote.has_close()) {
+        vote.mark_closed(Duration::ZERO);
+    }
+    votes.all().map(|vote| (vote.view(ROOM, NOW), vote.result(ROOM, NOW).ballots)).collect()
+}
+
+fn folded(written: &[Written]) -> Votes {
+    let mut votes = Votes::default();
+    for it in written {
+        it.fold(&mut votes);
+    }
+    votes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_order_comes_to_the_same(
+        steps in proptest::collection::vec(step(), 1..60),
+        draws in proptest::collection::vec(any::<usize>(), 60),
+    ) {
+        let written = write(&steps);
+        let mut draws = draws.into_iter();
+        let other = shuffled(&written, |below| draws.next().unwrap_or(0) % below);
+        prop_assert_eq!(seen(&mut folded(&written)), seen(&mut folded(&other)));
+    }
+
+    #[test]
+    fn a_fork_comes_to_the_same_however_much_of_it_was_here(
+        steps in proptest::collection::vec(step(), 1..60),
+        forked in 0..LOGS,
+        fork in 1u64..10,
+        held in 0u64..10,
+    ) {
+        let written = write(&steps);
+        let mut all = folded(&written);
+        all.cut(log(forked), fork);
+        // Another node had got less far into the branch when it heard of the fork, and takes no more.
+        let here = |it: &&Written| it.place.log != log(forked) || it.place.seq < fork.max(held);
+        let here: Vec<Written> = written.iter().filter(here).cloned().collect();
+        let mut less = folded(&here);
+        less.cut(log(forked), fork);
+        prop_assert_eq!(seen(&mut all), seen(&mut less));
+    }
+
+    #[test]
+    fn nobody_is_counted_twice_and_only_what_was_chosen_counts(
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        let written = write(&steps);
+        let mut votes = folded(&written);
+        for (view, ballots) in seen(&mut votes) {
+            let mut agents: Vec<&AgentId> = ballots.iter().map(|it| &it.0).collect();
+            agents.sort();
+            agents.dedup();
+            prop_assert_eq!(agents.len(), ballots.len());
+            for (agent, _, choice) in &ballots {
+                let cast = written.iter().any(|it| match &it.act {
+                    VoteAct::Cast(ballot) => {
+                        let hash = |place| {
+                            commitment((ROOM, ballot.vote), agent, (*choice, &nonce_of(place)))
+                        };
+                        ballot.agent == *agent
+                            && MessageIdOf(ballot.vote).id() == view.vote
+                            && ballot.commitment == hash(it.place)
+                    }
+                    VoteAct::Opened(_) | VoteAct::Closed(_) | VoteAct::Shown(_) => false,
+                });
+                prop_assert!(cast, "{agent} never chose {choice}");
+            }
+            let sum: u64 = view.tally.iter().flatten().sum();
+            prop_assert_eq!(sum as usize, ballots.len());
+        }
+    }
+}
+
+struct MessageIdOf(Place);
+
+impl MessageIdOf {
+    fn id(&self) -> crate::id::MessageId {
+        crate::id::MessageId::new(ROOM, self.0.log, self.0.seq)
+    }
+}
+
+#[test]
+fn nobody_else_can_know_a_nonce_and_it_is_another_for_each_agent_and_vote() {
+    let identity = |n: u8| crate::identity::Identity::from_seed(&[n; 32]);
+    let place = |n, seq| Place { log: log(n), seq };
+    let all = [
+        nonce(&identity(1), (ROOM, place(1, 1)), &agent(1)),
+        nonce(&identity(2), (ROOM, place(1, 1)), &agent(1)),
+        nonce(&identity(1), (RoomId([4; 16]), place(1, 1)), &agent(1)),
+        nonce(&identity(1), (ROOM, place(2, 1)), &agent(1)),
+        nonce(&identity(1), (ROOM, place(1, 2)), &agent(1)),
+        nonce(&identity(1), (ROOM, place(1, 1)), &agent(2)),
+    ];
+    assert_eq!(BTreeSet::from(all).len(), all.len());
+    assert_eq!(all[0], nonce(&identity(1), (ROOM, place(1, 1)), &agent(1)), "it need not be kept");
+    let commit = |who, choice, nonce| commitment((ROOM, place(1, 1)), &agent(who), (choice, nonce));
+    let all = [commit(1, 0, &[1; 32]), commit(1, 1, &[1; 32]), commit(1, 0, &[2; 32])];
+    let all = BTreeSet::from([all[0], all[1], all[2], commit(2, 0, &[1; 32])]);
+    assert_eq!(all.len(), 4);
+}
+
+/// Writes acts of several logs in order.
+#[derive(Default)]
+struct Script {
+    votes: Votes,
+    heads: BTreeMap<u8, u64>,
+    clock: u64,
+}
+
+impl Script {
+    fn write(&mut self, n: u8, act: VoteAct) -> (Place, Folded) {
+        let seq = self.heads.entry(n).or_default();
+        *seq += 1;
+        self.clock += 1;
+        let place = Place { log: log(n), seq: *seq };
+        (place, Written { place, clock: self.clock, act }.fold(&mut self.votes))
+    }
+
+    fn open(&mut self, n: u8) -> Place {
+        self.write(n, VoteAct::Opened(opened(AGENTS, 2))).0
+    }
+
+    fn cast(&mut self, n: u8, vote: Place, (who, choice): (u8, u32)) -> Place {
+        let place = Place { log: log(n), seq: self.heads.get(&n).copied().unwrap_or(0) + 1 };
+        let commitment = commitment((ROOM, vote), &agent(who), (choice, &nonce_of(place)));
+        let ballot = BallotCast { vote, agent: agent(who), commitment };
+        self.write(n, VoteAct::Cast(ballot)).0
+    }
+
+    fn close(&mut self, n: u8, vote: Place, ballots: &[Place]) -> Folded {
+        let logs = ballots.iter().map(|it| it.log).collect();
+        let ballots = (0..).zip(ballots.iter().map(|it| it.seq)).collect();
+        self.write(n, VoteAct::Closed(VoteClosed { vote, logs, ballots })).1
+    }
+
+    fn show(&mut self, n: u8, vote: Place, (ballot, choice): (Place, u32)) -> Folded {
+        let shown = Shown { seq: ballot.seq, choice, nonce: nonce_of(ballot) };
+        self.write(n, VoteAct::Shown(BallotsShown { vote, ballots: vec![shown] })).1
+    }
+
+    fn tally(&mut self, vote: Place) -> Option<Vec<u64>> {
+        seen(&mut self.votes);
+        self.votes.get(vote).and_then(|vote| vote.view(ROOM, NOW).tally)
+    }
+}
+
+#[test]
+fn the_opener_s_close_counts_whenever_it_comes() {
+    let mut it = Script::default();
+    let vote = it.open(0);
+    let a = it.cast(1, vote, (1, 0));
+    let b = it.cast(2, vote, (2, 1));
+    assert_eq!(it.close(3, vote, &[a]), Folded::Taken);
+    assert_eq!(it.close(2, vote, &[b]), Folded::Taken);
+    it.show(1, vote, (a, 0));
+    it.show(2, vote, (b, 1));
+    assert_eq!(it.tally(vote), Some(vec![1, 0]), "the lower by position");
+    it.close(0, vote, &[b]);
+    assert_eq!(it.tally(vote), Some(vec![0, 1]), "the opener's");
+    it.close(0, vote, &[a, b]);
+    assert_eq!(it.tally(vote), Some(vec![0, 1]), "the opener's first");
+}
+
+#[test]
+fn of_two_ballots_of_one_agent_the_lower_counts() {
+    let mut it = Script::default();
+    let vote = it.open(0);
+    // The order of logs is not the order in which ballots were cast.
+    let a = it.cast(2, vote, (1, 0));
+    let b = it.cast(1, vote, (1, 1));
+    for (log, ballot, choice) in [(2, a, 0), (1, b, 1)] {
+        it.show(log, vote, (ballot, choice));
+    }
+    it.close(0, vote, &[b, a]);
+    assert_eq!(it.tally(vote), Some(vec![1, 0]));
+    let named = it.votes.get(vote).map(|vote| vote.close().ballots);
+    assert_eq!(named, Some(vec![(0, a.seq)]), "and nobody would name the other");
+}
+
+#[test]
+fn a_ballot_is_opened_by_its_own_log_as_it_was_cast() {
+    let mut it = Script::default();
+    let vote = it.open(0);
+    let a = it.cast(1, vote, (1, 1));
+    it.close(0, vote, &[a]);
+    assert_eq!(it.show(1, vote, (a, 0)), Folded::Void, "another choice");
+    assert_eq!(it.show(1, vote, (a, 9)), Folded::Void, "no option");
+    assert_eq!(it.show(2, vote, (a, 1)), Folded::Void, "another log");
+    assert_eq!(it.tally(vote), Some(vec![0, 0]));
+    assert_eq!(it.show(1, vote, (a, 1)), Folded::Taken);
+    assert_eq!(it.tally(vote), Some(vec![0, 1]));
+}
+
+#[test]
+fn ballots_of_those_who_may_not_vote_and_second_ones_are_void() {
+    let mut it = Script::default();
+    let vote = it.open(0);
+    let ballot =
+        |who: u8| VoteAct::Cast(BallotCast { vote, agent: agent(who), commitment: [0; 32] });
+    assert_eq!(it.write(1, ballot(AGENTS)).1, Folded::Void, "not eligible");
+    assert_eq!(it.write(1, ballot(1)).1, Folded::Taken);
+    assert_eq!(it.write(1, ballot(1)).1, Folded::Void, "again in one log");
+    assert_eq!(it.write(2, ballot(1)).1, Folded::Taken, "elsewhere, in a split");
+    assert_eq!(it.votes.get(vote).map(Vote::turnout), Some((1, AGENTS.into())));
+}
+
+#[test]
+fn a_vote_that_means_nothing_is_void() {
+    let good = opened(1, 2);
+    for bad in [
+        VoteOpened { title: " ".to_owned(), ..good.clone() },
+        VoteOpened { title: "x".repeat(1_025), ..good.clone() },
+        VoteOpened { options: vec!["one".to_owned()], ..good.clone() },
+        VoteOpened { options: vec!["x".to_owned(); 65], ..good.clone() },
+        VoteOpened { options: vec!["x".to_owned(), String::new()], ..good.clone() },
+        VoteOpened { options: vec!["x".to_owned(), "y".repeat(257)], ..good.clone() },
+        VoteOpened { description: Some("x".repeat(4_097)), ..good.clone() },
+        VoteOpened { closes_ms: Some(1), ..good.clone() },
+        VoteOpened { closes_ms: Some(u64::MAX), ..good.clone() },
+    ] {
+        let mut it = Script::default();
+        assert_eq!(it.write(0, VoteAct::Opened(bad.clone())).1, Folded::Void, "{bad:?}");
+        assert_eq!(it.votes.all().count(), 0);
+    }
+    let mut it = Script::default();
+    assert_eq!(it.write(0, VoteAct::Opened(good)).1, Folded::Taken);
+}
+
+#[test]
+fn an_author_s_oldest_votes_are_forgotten_and_nobody_else_s() {
+    let mut it = Script::default();
+    let other = it.open(1);
+    let first = it.open(0);
+    let votes: Vec<Place> = (0..VOTES_PER_LOG_MAX).map(|_| it.open(0)).collect();
+    assert!(it.votes.get(first).is_none() && it.votes.get(other).is_some());
+    assert!(votes.iter().all(|place| it.votes.get(*place).is_some()));
+    assert_eq!(it.votes.forgotten.iter().map(|it| it.0).collect::<Vec<_>>(), vec![first]);
+    let one: usize = bytes(&opened(AGENTS, 2));
+    assert_eq!(it.votes.bytes, (VOTES_PER_LOG_MAX + 1) * one);
+    // Acts of a vote that is forgotten are nobody's fault.
+    assert_eq!(it.close(2, first, &[]), Folded::Taken);
+    assert!(!it.votes.has_space(log(0), &opened(AGENTS, 2)), "one that is open is in the way");
+    assert!(it.votes.has_space(log(1), &opened(AGENTS, 2)));
+}
+
+#[test]
+fn votes_that_are_large_are_bounded_by_what_they_take() {
+    let mut it = Script::default();
+    let mut large = opened(AGENTS, 2);
+    large.eligible = (0..10_000)
+        .map(|n| Named { agent: AgentId::from(format!("{n}")), name: "n".repeat(64) })
+        .collect();
+    let fit = VOTES_BYTES_PER_LOG_MAX / bytes(&large);
+    assert!(fit < VOTES_PER_LOG_MAX);
+    for _ in 0..fit + 2 {
+        it.write(0, VoteAct::Opened(large.clone()));
+    }
+    assert_eq!(it.votes.all().count(), fit);
+    let logs = u8::try_from(VOTES_BYTES_PER_ROOM_MAX / bytes(&large) + 1).expect("few");
+    let last = (1..=logs).map(|n| it.write(n, VoteAct::Opened(large.clone())).1).last();
+    assert_eq!(last, Some(Folded::Overflow));
+    assert!(it.votes.bytes <= VOTES_BYTES_PER_ROOM_MAX);
+}
+
+#[test]
+fn closes_are_bounded_and_the_one_that_counts_is_kept() {
+    let mut it = Script::default();
+    let vote = it.open(0);
+    let a = it.cast(1, vote, (1, 0));
+    it.show(1, vote, (a, 0));
+    let n = u8::try_from(VOTE_CLOSES_MAX).expect("few");
+    for other in 0..n {
+        it.close(10 + other, vote, &[]);
+    }
+    it.close(0, vote, &[a]);
+    for other in 0..n {
+        it.close(50 + other, vote, &[]);
+    }
+    assert_eq!(it.tally(vote), Some(vec![1, 0]));
+}

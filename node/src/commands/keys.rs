@@ -1,0 +1,156 @@
+//! `clawmeshd keys`.
+
+use anyhow::{Context, Result, bail};
+use mesh::{id::KeyPrint, limits::KEY_LABEL_BYTES_MAX};
+
+use super::{Place, note, say};
+use crate::{
+    control::{Answer, Request, ask},
+    files::{ApiKey, DataDir},
+    keys::{Minted, TierName, Wanted, table},
+};
+
+/// Fewer digits of a fingerprint are too easily those of another one.
+const PREFIX_MIN: usize = 6;
+
+/// Keys for agents, besides the node's own: valid on all nodes of the mesh.
+///
+/// The mesh knows fingerprints only. The node has to run.
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Keys {
+    /// Make a key and print it, once: it is kept nowhere.
+    Mint(Mint),
+    /// Show the keys that were minted, by fingerprint.
+    List(List),
+    /// Make a key invalid, for ever and on all nodes. Its agents are disconnected.
+    Revoke(Revoke),
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Mint {
+    #[command(flatten)]
+    place: Place,
+    /// What you call it
+    #[arg(long)]
+    label: Option<String>,
+    /// What agents with it may do
+    #[arg(long, value_enum, default_value = "free")]
+    tier: TierName,
+    /// Valid on this node alone
+    #[arg(long)]
+    local: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct List {
+    #[command(flatten)]
+    place: Place,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Revoke {
+    #[command(flatten)]
+    place: Place,
+    /// From `clawmeshd keys list`; its first digits will do if no other key has them
+    fingerprint: String,
+}
+
+impl Keys {
+    pub(super) fn run(self) -> Result<()> {
+        match self {
+            Keys::Mint(it) => it.run(),
+            Keys::List(it) => it.run(),
+            Keys::Revoke(it) => it.run(),
+        }
+    }
+}
+
+impl Mint {
+    fn run(self) -> Result<()> {
+        let label = self.label.as_deref().unwrap_or_default();
+        if label.len() > KEY_LABEL_BYTES_MAX || label.chars().any(char::is_control) {
+            let shown = label.escape_debug();
+            bail!(
+                "--label {shown}: write at most {KEY_LABEL_BYTES_MAX} bytes, no control characters"
+            );
+        }
+        // Made here: the node only ever hears of its fingerprint.
+        let key = ApiKey::draw()?;
+        let fingerprint = KeyPrint::of(key.text()).to_string();
+        let (tier, local) = (self.tier, self.local);
+        let wanted = Wanted { fingerprint: fingerprint.clone(), tier, label: self.label, local };
+        done(self.place, Request::MintKey(wanted))?;
+        say(key.text()).with_context(|| {
+            format!("nobody has seen the key: `clawmeshd keys revoke {fingerprint}`")
+        })?;
+        let valid = if local { "on this node alone" } else { "on all nodes of the mesh" };
+        note(&format!("fingerprint {fingerprint}; valid {valid}. It is not shown again."));
+        Ok(())
+    }
+}
+
+impl List {
+    fn run(self) -> Result<()> {
+        let keys = keys(self.place)?;
+        if self.json { say(&serde_json::to_string(&keys)?) } else { say(&table(&keys)) }
+    }
+}
+
+impl Revoke {
+    fn run(self) -> Result<()> {
+        let fingerprint = choose(&keys(self.place.clone())?, &self.fingerprint)?;
+        done(self.place, Request::RevokeKey { fingerprint: fingerprint.clone() })?;
+        note(&format!(
+            "{fingerprint} is revoked; nodes that are cut off learn of it when they are back"
+        ));
+        Ok(())
+    }
+}
+
+fn keys(place: Place) -> Result<Vec<Minted>> {
+    match asked(place, Request::ListKeys)? {
+        Answer::Keys(keys) => Ok(keys),
+        Answer::Status(_) | Answer::Ticket(_) | Answer::Done | Answer::Error(_) => bail!(STRANGE),
+    }
+}
+
+fn done(place: Place, request: Request) -> Result<()> {
+    match asked(place, request)? {
+        Answer::Done => Ok(()),
+        Answer::Status(_) | Answer::Ticket(_) | Answer::Keys(_) | Answer::Error(_) => {
+            bail!(STRANGE)
+        }
+    }
+}
+
+const STRANGE: &str = "the running node answers something else; is it of another version?";
+
+fn asked(place: Place, request: Request) -> Result<Answer> {
+    let path = place.layered(None)?.data_dir()?;
+    let dir = DataDir::existing(&path)?;
+    let Some((_, answer)) = ask(&dir, request)? else {
+        bail!(
+            "no node runs on {}: start it with `clawmeshd up`, or name another --data-dir",
+            path.display()
+        );
+    };
+    Ok(answer)
+}
+
+/// The fingerprint that begins so.
+fn choose(keys: &[Minted], digits: &str) -> Result<String> {
+    let digits = digits.to_ascii_lowercase();
+    let mut found = keys.iter().filter(|key| key.fingerprint.starts_with(&digits));
+    match (found.next(), found.next()) {
+        (Some(key), None) if digits.len() >= PREFIX_MIN => Ok(key.fingerprint.clone()),
+        (Some(_), None) => bail!("{digits:?} is too short: give at least {PREFIX_MIN} digits"),
+        (Some(_), Some(_)) => bail!("several keys begin with {digits:?}: give more digits"),
+        (None, _) => bail!(
+            "no key with the fingerprint {digits:?} was minted: `clawmeshd keys list` shows all; \
+             the node's own is changed with `clawmeshd key rotate`"
+        ),
+    }
+}

@@ -1,0 +1,143 @@
+//! What one source says of settings: flags, environment, file.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+use super::{Result, SettingsError};
+
+/// What one source says: flags, environment or file. In a file these are the keys.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, clap::Args)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub(crate) struct Layer {
+    /// Keep everything in DIR [default: ~/.clawmesh]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Unix socket for clients [default: ~/.clawchat/clawchat.sock]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+    /// No Unix socket
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) no_socket: Option<bool>,
+    /// TCP for clients [default: 127.0.0.1:9229]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) tcp: Option<String>,
+    /// No TCP
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) no_tcp: Option<bool>,
+    /// HTTP and WebSocket for clients [default: 127.0.0.1:9230]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) http: Option<String>,
+    /// No HTTP and no WebSocket
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) no_http: Option<bool>,
+    /// The key that clients need, made if it is not there [default: ~/.clawchat/auth.key]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+    /// Where other nodes connect; can be repeated [default: 127.0.0.1:9231]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen: Option<Vec<String>>,
+    /// Join the mesh of this ticket (`clawmeshd invite` prints one); remembered; can be repeated
+    #[arg(long, value_name = "TICKET")]
+    pub(crate) join: Option<Vec<String>>,
+    /// What people call this node [default: the machine's name]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Let everybody attach who can reach the node
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) no_auth: Option<bool>,
+    /// Take over from a node that was not heard for this long [default: 1.5s]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) takeover_after: Option<String>,
+    /// Let webhooks go to addresses that are not public: to whatever this node can reach
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) allow_private_webhooks: Option<bool>,
+    /// Who may have a key made over HTTP: off, admin (with --admin-secret-file), open [default: off]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) signup: Option<String>,
+    /// What an operator's program shows to have keys made over HTTP
+    #[arg(long, value_name = "FILE")]
+    pub(crate) admin_secret_file: Option<PathBuf>,
+    /// Web pages from there may attach, such as https://example.org; can be repeated
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) http_origin: Option<Vec<String>>,
+    /// A name of this node over HTTP besides its addresses; can be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) http_host: Option<Vec<String>>,
+    /// A proxy whose X-Forwarded-For is believed; can be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) trusted_proxy: Option<Vec<String>>,
+    /// How long messages of the node's own rooms are kept, such as 30d [default: forever]
+    #[arg(long, value_name = "TIME|forever")]
+    pub(crate) retention: Option<String>,
+    /// What agents of a key may do, such as free.agents=5; can be repeated. KEY is own, free or pro,
+    /// WHAT is agents, rooms, messages-per-minute, content-bytes or retention
+    #[arg(long, value_name = "KEY.WHAT=VALUE")]
+    pub(crate) limit: Option<Vec<String>>,
+    /// What to log: error, warn, info, debug, trace, or by module (as RUST_LOG) [default: info]
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+    /// Say what is bound, as one line of JSON on stdout
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) json: Option<bool>,
+}
+
+impl Layer {
+    /// `CLAWMESH_` and the flag in capitals; lists are separated by commas.
+    pub(super) fn from_env(env: impl Fn(&str) -> Option<String>) -> Result<Layer> {
+        let text = |name: &str| env(&format!("CLAWMESH_{name}")).filter(|it| !it.is_empty());
+        let list = |name: &str| {
+            text(name).map(|it| it.split(',').map(|part| part.trim().to_owned()).collect())
+        };
+        let switch = |name: &str| {
+            text(name)
+                .map(|value| match value.to_ascii_lowercase().as_str() {
+                    "1" | "true" | "yes" | "on" => Ok(true),
+                    "0" | "false" | "no" | "off" => Ok(false),
+                    _ => Err(SettingsError::Variable {
+                        variable: format!("CLAWMESH_{name}"),
+                        value: value.clone(),
+                    }),
+                })
+                .transpose()
+        };
+        Ok(Layer {
+            data_dir: text("DATA_DIR").map(PathBuf::from),
+            socket: text("SOCKET").map(PathBuf::from),
+            no_socket: switch("NO_SOCKET")?,
+            tcp: text("TCP"),
+            no_tcp: switch("NO_TCP")?,
+            http: text("HTTP"),
+            no_http: switch("NO_HTTP")?,
+            key_file: text("KEY_FILE").map(PathBuf::from),
+            listen: list("LISTEN"),
+            join: list("JOIN"),
+            name: text("NAME"),
+            no_auth: switch("NO_AUTH")?,
+            takeover_after: text("TAKEOVER_AFTER"),
+            allow_private_webhooks: switch("ALLOW_PRIVATE_WEBHOOKS")?,
+            signup: text("SIGNUP"),
+            admin_secret_file: text("ADMIN_SECRET_FILE").map(PathBuf::from),
+            http_origin: list("HTTP_ORIGIN"),
+            http_host: list("HTTP_HOST"),
+            trusted_proxy: list("TRUSTED_PROXY"),
+            retention: text("RETENTION"),
+            limit: list("LIMIT"),
+            log: text("LOG"),
+            json: switch("JSON")?,
+        })
+    }
+
+    pub(super) fn from_file(file: &Path) -> Result<Layer> {
+        let failed = |why: String| SettingsError::File { file: file.to_owned(), why };
+        let text = fs::read_to_string(file).map_err(|error| failed(error.to_string()))?;
+        toml::from_str(&text).map_err(|error: toml::de::Error| {
+            let line = error.span().and_then(|span| text.get(..span.start));
+            let line = line.map_or(1, |before| before.matches('\n').count() + 1);
+            failed(format!("line {line}: {}", error.message().replace('\n', " ")))
+        })
+    }
+}

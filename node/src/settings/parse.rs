@@ -1,0 +1,109 @@
+//! Values of settings, each parsed once.
+
+use std::{
+    net::{IpAddr, SocketAddr, ToSocketAddrs},
+    path::PathBuf,
+    time::Duration,
+};
+
+use super::{Result, SettingsError};
+use crate::limits::{NODE_NAME_BYTES_MAX, RETENTION_MIN, TAKEOVER_AFTER_MAX, TAKEOVER_AFTER_MIN};
+
+pub(super) fn home(flag: &'static str) -> Result<PathBuf> {
+    etcetera::home_dir().map_err(|_| SettingsError::NoHome(flag))
+}
+
+pub(super) fn bad(flag: &'static str, value: &str, why: impl Into<String>) -> SettingsError {
+    SettingsError::Value { flag, value: value.to_owned(), why: why.into() }
+}
+
+pub(super) fn has_host_and_port(flag: &'static str, value: &str) -> Result<()> {
+    let good = value
+        .rsplit_once(':')
+        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
+    if good { Ok(()) } else { Err(bad(flag, value, "write HOST:PORT, such as 127.0.0.1:9229")) }
+}
+
+pub(super) fn socket_address(value: &str) -> Result<SocketAddr> {
+    has_host_and_port("listen", value)?;
+    let found = value.to_socket_addrs().map_err(|error| bad("listen", value, error.to_string()))?;
+    let found: Vec<SocketAddr> = found.collect();
+    let first = found.iter().find(|it| it.is_ipv4()).or(found.first());
+    first.copied().ok_or_else(|| bad("listen", value, "the host has no address"))
+}
+
+pub(super) fn node_name(name: String) -> Result<String> {
+    let good = !name.trim().is_empty()
+        && name.len() <= NODE_NAME_BYTES_MAX
+        && !name.chars().any(char::is_control);
+    if good {
+        Ok(name)
+    } else {
+        let why = format!("write 1 to {NODE_NAME_BYTES_MAX} bytes without control characters");
+        Err(bad("name", &name.escape_debug().to_string(), why))
+    }
+}
+
+pub(super) fn takeover(value: &str) -> Result<Duration> {
+    let parsed = duration(value)
+        .ok_or_else(|| bad("takeover-after", value, "write a time such as 1.5s or 800ms"))?;
+    if (TAKEOVER_AFTER_MIN..=TAKEOVER_AFTER_MAX).contains(&parsed) {
+        Ok(parsed)
+    } else {
+        let why = format!("choose {TAKEOVER_AFTER_MIN:?} to {TAKEOVER_AFTER_MAX:?}");
+        Err(bad("takeover-after", value, why))
+    }
+}
+
+/// How long something is kept; `None`: for ever. `shown` is what the flag was given.
+pub(super) fn retention(flag: &'static str, shown: &str, value: &str) -> Result<Option<Duration>> {
+    if value == "forever" {
+        return Ok(None);
+    }
+    let parsed = duration(value).filter(|it| *it >= RETENTION_MIN);
+    let why = "write a time such as 30d or 12h, at least 1m; or forever";
+    parsed.map(Some).ok_or_else(|| bad(flag, shown, why))
+}
+
+/// The origin of web pages, as browsers write it.
+pub(super) fn origin(value: &str) -> Result<String> {
+    let rest = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"));
+    let good = rest.is_some_and(|host| {
+        !host.is_empty()
+            && host.chars().all(|it| it.is_ascii_graphic() && !it.is_ascii_uppercase())
+            && !host.contains(['/', '?', '#', '@', '*', ','])
+    });
+    if good {
+        Ok(value.to_owned())
+    } else {
+        Err(bad("http-origin", value, "write it as browsers do, such as https://example.org"))
+    }
+}
+
+/// A name of this node in URLs.
+pub(super) fn host(value: &str) -> Result<String> {
+    let good = !value.is_empty()
+        && value.chars().all(|it| it.is_ascii_alphanumeric() || matches!(it, '.' | '-' | '_'));
+    if good {
+        Ok(value.to_ascii_lowercase())
+    } else {
+        Err(bad("http-host", value, "write a name without port, such as node.example.org"))
+    }
+}
+
+pub(super) fn proxy(value: &str) -> Result<IpAddr> {
+    value.parse().map_err(|_| bad("trusted-proxy", value, "write an address such as 10.0.0.1"))
+}
+
+/// A number and its unit: `ms`, `s`, `m`, `h` or `d`; without one, seconds.
+pub(super) fn duration(text: &str) -> Option<Duration> {
+    let units =
+        [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0), ("", 1.0)];
+    let (number, seconds) =
+        units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)))?;
+    let number = number.trim();
+    if !number.starts_with(|it: char| it.is_ascii_digit()) {
+        return None;
+    }
+    Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
+}

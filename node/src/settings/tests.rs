@@ -1,0 +1,166 @@
+use std::fs;
+
+use clap::Parser as _;
+
+use super::{parse::duration, *};
+
+#[derive(clap::Parser)]
+struct Flags {
+    #[command(flatten)]
+    layer: Layer,
+}
+
+fn layered(flags: &[&str], env: &[(&str, &str)], file: Option<&str>) -> Result<Layered> {
+    let temp = tempfile::tempdir().unwrap();
+    let config = file.map(|text| {
+        let path = temp.path().join("clawmesh.toml");
+        fs::write(&path, text).unwrap();
+        path
+    });
+    let flags = Flags::parse_from(std::iter::once(&"up").chain(flags)).layer;
+    let env = |name: &str| {
+        env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
+    Layered::new(flags, config, env)
+}
+
+fn settings(flags: &[&str], env: &[(&str, &str)], file: Option<&str>) -> Settings {
+    layered(flags, env, file).unwrap().resolve().unwrap()
+}
+
+fn refused(flags: &[&str], env: &[(&str, &str)], file: Option<&str>) -> String {
+    let error = layered(flags, env, file).and_then(|it| it.resolve()).unwrap_err();
+    let text = error.to_string();
+    assert!(!text.contains('\n'), "one line: {text}");
+    text
+}
+
+#[test]
+fn without_a_word_the_standard_client_finds_the_node() {
+    let settings = settings(&[], &[], None);
+    let home = etcetera::home_dir().unwrap();
+    assert_eq!(settings.data_dir, home.join(".clawmesh"));
+    assert_eq!(settings.socket, Some(home.join(".clawchat/clawchat.sock")));
+    assert_eq!(settings.tcp.as_deref(), Some("127.0.0.1:9229"));
+    assert_eq!(settings.http.as_deref(), Some("127.0.0.1:9230"));
+    assert_eq!(settings.auth, Auth::KeyFile(home.join(".clawchat/auth.key")));
+    assert_eq!(settings.listen, ["127.0.0.1:9231".parse().unwrap()]);
+    assert_eq!(settings.takeover_after, TAKEOVER_AFTER);
+    assert!(settings.join.is_empty() && settings.name.is_none());
+}
+
+#[test]
+fn flag_over_environment_over_file_over_default() {
+    let file = "name = 'file'\ntcp = '1.1.1.1:1'\nhttp = '1.1.1.1:2'\nno-auth = true\n\
+                listen = ['1.1.1.1:3', '1.1.1.1:4']\ntakeover-after = '2s'";
+    let env = [("CLAWMESH_NAME", "env"), ("CLAWMESH_TCP", "2.2.2.2:1")];
+    let all = settings(&["--name", "flag"], &env, Some(file));
+    assert_eq!(all.name.as_deref(), Some("flag"));
+    assert_eq!(all.tcp.as_deref(), Some("2.2.2.2:1"));
+    assert_eq!(all.http.as_deref(), Some("1.1.1.1:2"));
+    assert_eq!(all.listen, ["1.1.1.1:3".parse().unwrap(), "1.1.1.1:4".parse().unwrap()]);
+    assert_eq!(all.auth, Auth::Open);
+    assert_eq!(all.takeover_after, Duration::from_secs(2));
+}
+
+#[test]
+fn what_is_off_below_can_be_on_above() {
+    let file = Some("no-tcp = true\nno-http = true\nno-socket = true");
+    let env = [("CLAWMESH_NO_HTTP", "false")];
+    let some = settings(&["--tcp", "1.1.1.1:1"], &env, file);
+    assert_eq!(some.tcp.as_deref(), Some("1.1.1.1:1"));
+    assert_eq!(some.http.as_deref(), Some("127.0.0.1:9230"));
+    assert_eq!(some.socket, None);
+    assert_eq!(settings(&["--no-tcp"], &[("CLAWMESH_TCP", "1.1.1.1:1")], None).tcp, None);
+}
+
+#[test]
+fn lists_in_the_environment_are_separated_by_commas() {
+    let all = settings(&[], &[("CLAWMESH_LISTEN", "127.0.0.1:0, 127.0.0.1:7")], None);
+    assert_eq!(all.listen.len(), 2);
+}
+
+#[test]
+fn refusals_name_what_to_change() {
+    let check = |flags: &[&str], expect: &str| {
+        let error = refused(flags, &[], None);
+        assert!(error.contains(expect), "{flags:?}: {error}");
+    };
+    check(&["--tcp", "9229"], "--tcp 9229: write HOST:PORT");
+    check(&["--http", "a:b"], "--http a:b");
+    check(&["--listen", "127.0.0.1"], "--listen 127.0.0.1");
+    check(&["--join", "clawmesh1abc"], "--join: the ticket is damaged");
+    check(&["--name", " "], "--name");
+    check(&["--takeover-after", "soon"], "--takeover-after soon");
+    check(&["--takeover-after", "1ms"], "--takeover-after 1ms: choose 700ms");
+    check(&["--tcp", "a:1", "--no-tcp"], "--tcp and --no-tcp");
+    check(&["--signup", "maybe"], "--signup maybe: write off, admin or open");
+    check(&["--signup", "admin"], "--signup admin: name the secret's file");
+    check(&["--http-origin", "example.org"], "--http-origin example.org: write it as browsers do");
+    check(&["--http-origin", "https://a.org/"], "--http-origin https://a.org/");
+    check(&["--http-origin", "https://*.org"], "--http-origin");
+    check(&["--http-host", "a.org:80"], "--http-host a.org:80: write a name without port");
+    check(&["--trusted-proxy", "a.org"], "--trusted-proxy a.org: write an address");
+    check(&["--retention", "2 weeks"], "--retention 2 weeks: write a time such as 30d");
+    check(&["--retention", "0"], "--retention 0");
+    check(&["--limit", "gold.agents=5"], "--limit gold.agents=5: write KEY.WHAT=VALUE");
+    let error = refused(&[], &[], Some("name = 'x'\nport = 7"));
+    assert!(error.contains("line 2") && error.contains("`port`"), "{error}");
+    let error = refused(&[], &[("CLAWMESH_NO_AUTH", "maybe")], None);
+    assert!(error.contains("CLAWMESH_NO_AUTH=maybe"), "{error}");
+    let missing = refused(&[], &[("CLAWMESH_CONFIG", "/no/such")], None);
+    assert!(missing.contains("--config /no/such"), "{missing}");
+}
+
+#[test]
+fn times() {
+    let check = |text: &str, expect| assert_eq!(duration(text), expect, "{text}");
+    check("1.5s", Some(Duration::from_millis(1_500)));
+    check("800ms", Some(Duration::from_millis(800)));
+    check("2m", Some(Duration::from_secs(120)));
+    check("3", Some(Duration::from_secs(3)));
+    check("12h", Some(Duration::from_secs(12 * 3_600)));
+    check("14d", Some(Duration::from_secs(14 * 86_400)));
+    for bad in ["", "s", "-1s", "inf", "nan", "1w", "1e400s"] {
+        check(bad, None);
+    }
+}
+
+#[test]
+fn who_may_have_a_key_made() {
+    let all = settings(&[], &[], None);
+    assert_eq!((all.signup, all.allow_private_webhooks), (Signup::Off, false));
+    let file = Some("signup = 'admin'\nadmin-secret-file = '/a'\nallow-private-webhooks = true");
+    let all = settings(&[], &[], file);
+    assert_eq!((all.signup, all.allow_private_webhooks), (Signup::Admin("/a".into()), true));
+    let all = settings(&["--signup", "open"], &[("CLAWMESH_ALLOW_PRIVATE_WEBHOOKS", "0")], file);
+    assert_eq!((all.signup, all.allow_private_webhooks), (Signup::Open, false));
+}
+
+#[test]
+fn who_is_let_in_over_http() {
+    let env = [("CLAWMESH_TRUSTED_PROXY", "10.0.0.1, fd00::1")];
+    let file = "http-origin = ['https://a.org', 'http://localhost:3000']\nhttp-host = ['A.org']";
+    let all = settings(&[], &env, Some(file));
+    assert_eq!(all.http_origins, ["https://a.org", "http://localhost:3000"]);
+    assert_eq!(all.http_hosts, ["a.org"]);
+    let proxies: Vec<IpAddr> = vec!["10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap()];
+    assert_eq!(all.trusted_proxies, proxies);
+}
+
+#[test]
+fn each_limit_is_the_highest_layers_that_has_it() {
+    let file = "retention = '1d'\nlimit = ['free.agents=1', 'free.rooms=1', 'pro.agents=1']";
+    let env = [("CLAWMESH_LIMIT", "free.agents=2,free.rooms=2")];
+    let flags = ["--limit", "free.agents=3", "--retention", "forever"];
+    let limits = settings(&flags, &env, Some(file)).limits;
+    let tiers = limits.tiers;
+    assert_eq!(
+        (tiers.free.agents, tiers.free.rooms, tiers.pro.agents),
+        (Some(3), Some(2), Some(1))
+    );
+    assert_eq!(limits.retention.own, None);
+    let day = Duration::from_secs(86_400);
+    assert_eq!(settings(&[], &[], Some(file)).limits.retention.own, Some(day));
+    assert_eq!(settings(&[], &[], None).limits, Limits::default());
+}

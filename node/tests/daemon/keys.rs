@@ -1,0 +1,113 @@
+//! Minted keys: shown once, valid on all nodes, revoked on all nodes.
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Agent, Daemon, ask, clawmeshd, temp, until, up_keyed};
+
+/// A node that checks keys; its own is in `dir`.
+fn keyed(dir: &Path, more: &[&str]) -> Daemon {
+    let key = dir.join("auth.key");
+    up_keyed(&dir.join("data"), &[&["--key-file", key.to_str().unwrap()], more].concat())
+}
+
+fn mint(node: &Daemon, more: &[&str]) -> String {
+    let place = ["keys", "mint", "--data-dir", node.text("data_dir")];
+    let output = ask(&[&place, more].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.lines().count(), 1, "the key alone");
+    text.trim().to_owned()
+}
+
+fn list(node: &Daemon) -> Vec<Value> {
+    let output = ask(&["keys", "list", "--json", "--data-dir", node.text("data_dir")]);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Why a command failed, in one line.
+fn refusal(arguments: &[&str]) -> String {
+    let output = clawmeshd(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    assert!(output.stdout.is_empty());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text
+}
+
+/// Whether any file under `dir` has these bytes.
+fn is_written(dir: &Path, bytes: &[u8]) -> bool {
+    fs::read_dir(dir).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return is_written(&path, bytes);
+        }
+        let content = fs::read(&path).unwrap_or_default();
+        content.windows(bytes.len()).any(|it| it == bytes)
+    })
+}
+
+#[test]
+fn a_minted_key_opens_all_nodes_until_it_is_revoked_at_one() {
+    let dirs = [temp(), temp()];
+    let first = keyed(dirs[0].path(), &[]);
+    let second = keyed(dirs[1].path(), &["--join", first.text("ticket")]);
+    second.until_connected();
+
+    let key = mint(&first, &["--label", "build bots", "--tier", "pro"]);
+    let local = mint(&first, &["--local"]);
+    assert_ne!(key, local);
+    let register = |node: &Daemon, key: &str| Agent::register(node.text("tcp"), key);
+    drop(register(&first, &key).unwrap());
+    drop(register(&first, &local).unwrap());
+    until("the key is known at the other node", || register(&second, &key).is_ok());
+    assert_eq!(register(&second, &local).err().as_deref(), Some("unauthorized"));
+
+    let keys = list(&second);
+    assert_eq!(keys.len(), 1, "the other one is the first node's own affair: {keys:?}");
+    assert_eq!(list(&first).len(), 2);
+    let shown = &keys[0];
+    assert_eq!(shown["label"], "build bots");
+    assert_eq!(shown["tier"], "pro");
+    assert_eq!(shown["node_id"], first.text("node_id"));
+    assert_eq!((&shown["revoked"], &shown["local"]), (&json!(false), &json!(false)));
+    assert!(shown["minted_at"].as_str().unwrap().ends_with('Z'));
+    let fingerprint = shown["fingerprint"].as_str().unwrap();
+    let table = ask(&["keys", "list", "--data-dir", first.text("data_dir")]);
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert!(table.contains(fingerprint) && table.contains("build bots"), "{table}");
+    for (dir, text) in [(&dirs[0], &key), (&dirs[0], &local), (&dirs[1], &key)] {
+        assert!(!is_written(dir.path(), text.as_bytes()), "the key's text is kept");
+    }
+
+    let mut attached = register(&first, &key).unwrap();
+    let place = ["--data-dir", second.text("data_dir")];
+    ask(&[&["keys", "revoke", &fingerprint[..8]][..], &place].concat());
+    assert!(register(&second, &key).is_err(), "at once where it was revoked");
+    until("it is known at the other node", || register(&first, &key).is_err());
+    until("its agents are gone", || attached.is_hung_up());
+    assert_eq!(list(&first).iter().filter(|it| it["revoked"] == true).count(), 1);
+    drop(register(&first, &local).unwrap());
+}
+
+#[test]
+fn what_cannot_be_done_with_keys_is_said_in_one_line() {
+    let dir = temp();
+    let node = keyed(dir.path(), &[]);
+    let data = node.text("data_dir").to_owned();
+    let place = ["--data-dir", &data];
+    let check = |arguments: &[&str], expect: &str| {
+        let text = refusal(&[arguments, &place].concat());
+        assert!(text.contains(expect), "{text}");
+    };
+    check(&["keys", "revoke", "abcdef"], "no key with the fingerprint \"abcdef\" was minted");
+    check(&["keys", "mint", "--label", &"l".repeat(200)], "--label");
+    check(&["keys", "mint", "--label", "two\nlines"], "--label two\\nlines");
+    mint(&node, &[]);
+    let fingerprint = list(&node)[0]["fingerprint"].as_str().unwrap().to_owned();
+    check(&["keys", "revoke", &fingerprint[..2]], "give at least 6 digits");
+    drop(node);
+    for command in ["mint", "list"] {
+        check(&["keys", command], "no node runs on");
+    }
+}
