@@ -209,6 +209,9 @@ impl Engine {
         if self.stopping.is_some() && !matches!(command, Command::Status | Command::Stop) {
             return self.reply(call, Err(Refused::Stopping));
         }
+        // Events go out in the order of what they tell: who is listed in a reply was announced before it,
+        // or an agent that joins next would hear of a member that it has seen already.
+        self.settle_rosters();
         let result = match command {
             Command::Attach(attach) => return self.attach(call, attach),
             Command::Detach { caller, seen } => self.detach(&caller, &seen),

@@ -22,10 +22,11 @@ use crate::{
     boundary::{Effect, Input},
     command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Presence, Refused, Say, Speech},
     entry::{Body, Facts, Said},
+    event::RoomEvent,
     id::{KeyPrint, LogId, NodeId, RoomId},
     identity::{Identity, MeshSecret},
     limits::{CLOCK_START_MAX, CLOCK_STEP_MAX},
-    message::Message,
+    message::{Beacon, Message, Signed},
     number::Number,
     roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
     run::{Carried, Run, RunEntry, Verified},
@@ -171,7 +172,7 @@ impl Node {
     fn news(&mut self, from: NodeId, changes: Vec<RosterChange>) {
         let what = What::Whole { version: 1, changes };
         let it = RosterNews { node: from, boot: 1, what };
-        let signed = crate::message::Signed { it, signature: [0; 64] };
+        let signed = Signed { it, signature: [0; 64] };
         self.give(Input::Message { from, message: Message::Roster(Box::new(signed)) });
     }
 }
@@ -225,6 +226,52 @@ fn one_clock_from_the_far_future_silences_nobody() {
     }
 }
 
+fn record(room: RoomId) -> AgentRecord {
+    AgentRecord {
+        name: "ghost".into(),
+        key: KEY,
+        capabilities: Vec::new(),
+        registered: 1,
+        connected_ms: 0,
+        last_active_ms: 0,
+        presence: Presence::default(),
+        rooms: [(room, Seat { joined: 1, seen: Number::ZERO })].into(),
+        reconnected: false,
+        gone: None,
+    }
+}
+
+#[test]
+fn who_is_listed_was_announced_before() {
+    let mut node = Node::new(1);
+    let (lobby, peer) = (node.lobby(), identity(5).node_id());
+    node.give(Input::PeerUp(peer));
+    let it = Beacon { node: peer, boot: 1, tick: 1, roster: 1, digest: 0 };
+    let beacon = Message::Beacon(Signed { it, signature: [0; 64] });
+    node.give(Input::Message { from: peer, message: beacon });
+    node.effects.clear();
+    let what = What::Whole {
+        version: 1,
+        changes: vec![RosterChange::Agent("ghost".into(), record(lobby))],
+    };
+    let it = RosterNews { node: peer, boot: 1, what };
+    let signed = Signed { it, signature: [0; 64] };
+    // One turn has both.
+    let message = Message::Roster(Box::new(signed));
+    node.engine.handle(node.now, Input::Message { from: peer, message });
+    node.ask(Command::ListAgents { key: KEY, room: Some(lobby) }).expect("public");
+    let order: Vec<&Effect> = node
+        .effects
+        .iter()
+        .filter(|it| match it {
+            Effect::Notify { event, .. } => matches!(event, RoomEvent::Joined { .. }),
+            Effect::Reply { .. } => true,
+            _ => false,
+        })
+        .collect();
+    assert!(matches!(order.as_slice(), [Effect::Notify { .. }, Effect::Reply { .. }]), "{order:?}");
+}
+
 #[test]
 fn nobody_seats_himself_in_a_private_room_or_redefines_it() {
     let mut node = Node::new(1);
@@ -242,19 +289,7 @@ fn nobody_seats_himself_in_a_private_room_or_redefines_it() {
         panic!("it is made")
     };
     node.ask(Command::Join { caller, room: view.room }).expect("its owner");
-    let record = AgentRecord {
-        name: "ghost".into(),
-        key: KEY,
-        capabilities: Vec::new(),
-        registered: 1,
-        connected_ms: 0,
-        last_active_ms: 0,
-        presence: Presence::default(),
-        rooms: [(view.room, Seat { joined: 1, seen: Number::ZERO })].into(),
-        reconnected: false,
-        gone: None,
-    };
-    node.news(identity(5).node_id(), vec![RosterChange::Agent("ghost".into(), record)]);
+    node.news(identity(5).node_id(), vec![RosterChange::Agent("ghost".into(), record(view.room))]);
     let Ok(Outcome::Agents(members)) =
         node.ask(Command::ListAgents { key: KEY, room: Some(view.room) })
     else {
