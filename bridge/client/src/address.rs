@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_tungstenite::tungstenite::http::Uri;
 
 /// One address of a node.
@@ -13,7 +14,7 @@ pub enum Address {
     Unix(PathBuf),
     /// `HOST:PORT`, newline-delimited JSON.
     Tcp(String),
-    /// `ws://HOST[:PORT]/PATH`, one frame per text message.
+    /// `ws://HOST[:PORT]/PATH` or `wss://…`, one frame per text message.
     WebSocket(WebSocketUrl),
 }
 
@@ -32,25 +33,32 @@ impl Address {
     /// A WebSocket URL.
     ///
     /// # Errors
-    /// [`AddressError::Tls`] for `wss://`, [`AddressError::Url`] for whatever is not `ws://…`.
+    /// [`AddressError::Url`] for whatever is not `ws://…` or `wss://…`.
     pub fn web_socket(text: &str) -> Result<Self, AddressError> {
         let bad = || AddressError::Url { text: text.to_owned() };
         let uri: Uri = text.parse().map_err(|_| bad())?;
-        match uri.scheme_str() {
-            Some("ws") => {}
-            Some("wss") => return Err(AddressError::Tls),
+        let (tls, default_port) = match uri.scheme_str() {
+            Some("ws") => (false, 80),
+            Some("wss") => (true, 443),
             Some(_) | None => return Err(bad()),
-        }
+        };
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(bad)?;
-        let endpoint = format!("{host}:{}", uri.port_u16().unwrap_or(80));
-        Ok(Self::WebSocket(WebSocketUrl { endpoint, url: text.to_owned() }))
+        let endpoint = format!("{host}:{}", uri.port_u16().unwrap_or(default_port));
+        // A certificate has the address itself.
+        let name = host.trim_start_matches('[').trim_end_matches(']');
+        let tls = if tls {
+            Some(ServerName::try_from(name.to_owned()).map_err(|_| bad())?)
+        } else {
+            None
+        };
+        Ok(Self::WebSocket(WebSocketUrl { endpoint, tls, url: text.to_owned() }))
     }
 }
 
 impl FromStr for Address {
     type Err = AddressError;
 
-    /// `ws://…`, `HOST:PORT`, or a path (anything with a `/`).
+    /// `ws://…`, `wss://…`, `HOST:PORT`, or a path (anything with a `/`).
     fn from_str(text: &str) -> Result<Self, AddressError> {
         if text.contains("://") {
             Self::web_socket(text)
@@ -72,10 +80,12 @@ impl fmt::Display for Address {
     }
 }
 
-/// A `ws://` URL that has been checked.
+/// A `ws://` or `wss://` URL that has been checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebSocketUrl {
     pub(crate) endpoint: String,
+    /// Whom the certificate has to name; `None` = without TLS.
+    pub(crate) tls: Option<ServerName<'static>>,
     pub(crate) url: String,
 }
 
@@ -88,11 +98,8 @@ pub enum AddressError {
         /// What was given.
         text: String,
     },
-    /// TLS is not built in yet.
-    #[error("wss:// is not supported yet: use ws://, or a TLS tunnel in front of the node")]
-    Tls,
     /// Not a WebSocket URL.
-    #[error("`{text}` is not a URL like ws://HOST:PORT/ws")]
+    #[error("`{text}` is not a URL like ws://HOST:PORT/ws or wss://HOST/ws")]
     Url {
         /// What was given.
         text: String,
@@ -113,16 +120,20 @@ mod tests {
             ("ws://127.0.0.1:9230/ws", "127.0.0.1:9230"),
             ("ws://node/ws", "node:80"),
             ("ws://[::1]:7/ws", "[::1]:7"),
+            ("wss://node/ws", "node:443"),
+            ("wss://[::1]:7/ws", "[::1]:7"),
         ] {
             let Ok(Address::WebSocket(url)) = parse(text) else { panic!("{text}") };
-            assert_eq!(url.endpoint, endpoint);
+            assert_eq!(
+                (url.endpoint.as_str(), url.tls.is_some()),
+                (endpoint, text.starts_with("wss"))
+            );
             assert_eq!(parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(parse("wss://node/ws"), Err(AddressError::Tls));
         for bad in ["", "node", "node:", "node:x", ":9", "node:0", "node:70000"] {
             assert!(matches!(parse(bad), Err(AddressError::NoPort { .. })), "{bad}");
         }
-        for bad in ["http://node/ws", "ws://", "ws:///ws", "x://y"] {
+        for bad in ["http://node/ws", "ws://", "ws:///ws", "wss://", "x://y"] {
             assert!(matches!(parse(bad), Err(AddressError::Url { .. })), "{bad}");
         }
     }

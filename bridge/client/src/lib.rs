@@ -12,7 +12,7 @@
 //! What nodes are not to read it encrypts end to end, with [`secrets`] they never see.
 //!
 //! In reading order: [`address`], [`options`], [`client`], [`events`], [`messages`], [`secrets`],
-//! [`sealing`], [`error`], [`limits`]; inside, `driver` owns the connection and `transport` the bytes.
+//! [`sealing`], [`error`], [`limits`]; inside, `driver` owns the connection, `transport` and `tls` the bytes.
 
 pub mod address;
 pub mod client;
@@ -24,6 +24,7 @@ pub mod messages;
 pub mod options;
 pub mod sealing;
 pub mod secrets;
+mod tls;
 mod transport;
 
 #[cfg(test)]

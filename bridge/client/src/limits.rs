@@ -21,3 +21,7 @@ pub const FRAMES_QUEUED_MAX: usize = 16;
 
 /// Messages that one `get_history` asks for: what standard clients ask for, too.
 pub const PAGE_MESSAGES: u64 = 500;
+
+/// Messages remembered by id, so that one that another node gives under another number is not given
+/// twice. What a split leaves to be numbered again is seldom more; older ones may come again.
+pub const IDS_REMEMBERED_MAX: usize = 16 * 1024;

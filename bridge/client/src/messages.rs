@@ -3,9 +3,10 @@
 //! The stream first joins the room, so that live messages come, and only then pages from its cursor.
 //! A live message is taken as the next one only if its number follows the cursor directly; after a
 //! jump (own messages are not pushed, eras begin elsewhere), a reconnect or a gap in the events it
-//! pages again. What is not above the cursor is dropped.
+//! pages again. What is not above the cursor is dropped, and so is what was given already: after a
+//! split another node may have it under another number.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use protocol::event::Event as Pushed;
 use protocol::object::Message;
@@ -14,7 +15,7 @@ use protocol::request::{GetHistory, JoinRoom, RoomTip};
 use crate::client::Client;
 use crate::error::CallError;
 use crate::events::{Event, Events};
-use crate::limits::PAGE_MESSAGES;
+use crate::limits::{IDS_REMEMBERED_MAX, PAGE_MESSAGES};
 
 /// Where a stream begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +66,30 @@ pub struct Messages {
     ahead: Option<Box<Message>>,
     /// There may be messages above the cursor that will not come by themselves.
     behind: bool,
+    given: Given,
+}
+
+/// The ids of the newest messages that were given.
+#[derive(Debug, Default)]
+struct Given {
+    ids: HashSet<String>,
+    order: VecDeque<String>,
+}
+
+impl Given {
+    /// Whether it is new; from now on it is not.
+    fn insert(&mut self, id: &str) -> bool {
+        if !self.ids.insert(id.to_owned()) {
+            return false;
+        }
+        self.order.push_back(id.to_owned());
+        if self.order.len() > IDS_REMEMBERED_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+        true
+    }
 }
 
 impl Messages {
@@ -84,7 +109,8 @@ impl Messages {
             Start::Tip => client.call(RoomTip { room_id: room_id.clone() }).await?.seq,
         };
         let ready = VecDeque::new();
-        Ok(Self { client, events, room_id, cursor, ready, ahead: None, behind: true })
+        let given = Given::default();
+        Ok(Self { client, events, room_id, cursor, ready, ahead: None, behind: true, given })
     }
 
     /// The number of the last message given, or where the stream began.
@@ -110,7 +136,10 @@ impl Messages {
         loop {
             if let Some(message) = self.ready.pop_front() {
                 self.cursor = message.seq;
-                return Ok(Item::Message(Box::new(message)));
+                if self.given.insert(&message.message_id) {
+                    return Ok(Item::Message(Box::new(message)));
+                }
+                continue;
             }
             if self.behind {
                 self.page().await?;
@@ -118,7 +147,10 @@ impl Messages {
             }
             if let Some(message) = self.ahead.take().filter(|it| it.seq > self.cursor) {
                 self.cursor = message.seq;
-                return Ok(Item::Message(message));
+                if self.given.insert(&message.message_id) {
+                    return Ok(Item::Message(message));
+                }
+                continue;
             }
             let event = self.events.next().await.ok_or(CallError::Closed)?;
             if let Some(item) = self.take(event)? {
@@ -182,7 +214,7 @@ impl Messages {
         }
         if message.seq == self.cursor + 1 {
             self.cursor = message.seq;
-            return Some(Item::Message(message));
+            return self.given.insert(&message.message_id).then_some(Item::Message(message));
         }
         self.behind = true;
         self.ahead = Some(message);

@@ -336,6 +336,46 @@ async fn a_stream_loses_and_repeats_nothing_over_a_reconnect() {
 }
 
 #[tokio::test]
+async fn a_message_under_another_number_elsewhere_is_given_once() {
+    let fake = Fake::start().await;
+    let (client, events, mut conn) = agent(&fake).await;
+    let renumbered = |seq: u64, id: &str| Message { message_id: id.into(), ..message(seq) };
+    let node = async {
+        let join = conn.recv().await;
+        conn.answer(&join, joined()).await;
+        let page = conn.recv().await;
+        answer_page(&mut conn, &page, &[1, 2], 500).await;
+        let page = conn.recv().await;
+        answer_page(&mut conn, &page, &[], 500).await;
+        conn.push(live(3)).await;
+        // What follows comes from a node that numbered 2 and 3 in an era of its own.
+        let other = [(100, "m2"), (101, "m100"), (102, "m3")];
+        conn.push(Pushed::MessageReceived(Box::new(renumbered(100, "m2")))).await;
+        for _ in 0..2 {
+            let page = conn.recv().await;
+            let Request::GetHistory(it) = &page.request else { panic!("{page:?}") };
+            let after = it.since_seq.expect("a cursor");
+            let messages = other.iter().filter(|it| it.0 > after).map(|it| renumbered(it.0, it.1));
+            let messages = messages.collect();
+            let result = HistoryResult { room_id: "r".into(), messages };
+            conn.answer(&page, Reply::History(result)).await;
+        }
+        conn.push(Pushed::MessageReceived(Box::new(renumbered(103, "m100")))).await;
+        conn.push(live(104)).await;
+        conn
+    };
+    let program = async {
+        let start = Start::After(0);
+        let mut messages = Messages::open(client, events, "r".into(), start).await.unwrap();
+        for expected in [1, 2, 3, 101, 104] {
+            assert_eq!(next_seq(&mut messages).await, expected);
+        }
+        assert_eq!(messages.cursor(), 104);
+    };
+    within(async { tokio::join!(node, program) }).await;
+}
+
+#[tokio::test]
 async fn a_stream_pages_when_events_were_missed() {
     let fake = Fake::start().await;
     let (client, events, mut conn) = agent(&fake).await;

@@ -12,15 +12,23 @@ use tokio_tungstenite::tungstenite::{self, protocol::WebSocketConfig};
 use crate::address::{Address, WebSocketUrl};
 use crate::error::Broken;
 use crate::limits::FRAME_READ_BYTES_MAX;
+use crate::tls;
+
+/// What a WebSocket is on: TCP, or TLS over it.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+type WebSocket = WebSocketStream<Box<dyn Stream>>;
 
 pub(crate) enum Reader {
     Lines(Lines),
-    WebSocket(SplitStream<WebSocketStream<TcpStream>>),
+    WebSocket(SplitStream<WebSocket>),
 }
 
 pub(crate) enum Writer {
     Bytes(Box<dyn AsyncWrite + Send + Unpin>),
-    WebSocket(SplitSink<WebSocketStream<TcpStream>, tungstenite::Message>),
+    WebSocket(SplitSink<WebSocket, tungstenite::Message>),
 }
 
 /// Connects, without a bound on time.
@@ -47,6 +55,16 @@ async fn tcp(endpoint: &str) -> io::Result<TcpStream> {
 
 async fn web_socket(url: &WebSocketUrl) -> Result<(Reader, Writer), Broken> {
     let stream = tcp(&url.endpoint).await?;
+    match &url.tls {
+        None => upgrade(url, Box::new(stream)).await,
+        Some(name) => {
+            let stream = tls::system().await?.connect(name.clone(), stream).await?;
+            upgrade(url, Box::new(stream)).await
+        }
+    }
+}
+
+async fn upgrade(url: &WebSocketUrl, stream: Box<dyn Stream>) -> Result<(Reader, Writer), Broken> {
     let config = WebSocketConfig::default()
         .read_buffer_size(16 * 1024)
         .max_message_size(Some(FRAME_READ_BYTES_MAX))
@@ -69,7 +87,7 @@ impl Reader {
     }
 }
 
-async fn next_text(socket: &mut SplitStream<WebSocketStream<TcpStream>>) -> Result<String, Broken> {
+async fn next_text(socket: &mut SplitStream<WebSocket>) -> Result<String, Broken> {
     use tungstenite::Message;
     loop {
         match socket.next().await {
@@ -145,6 +163,54 @@ mod tests {
         assert_eq!(lines.next().await.unwrap(), "{}\n");
         drop(far);
         assert!(matches!(lines.next().await, Err(Broken::Closed)));
+    }
+
+    #[tokio::test]
+    async fn wss_is_tls_to_whom_the_url_names() {
+        use tokio_rustls::TlsAcceptor;
+        use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
+        use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+
+        // For 127.0.0.1, until 2100; see bridge/src/webhooks/post_tests.rs.
+        let certificate = include_bytes!("../../src/webhooks/testdata/cert.pem");
+        let key = include_bytes!("../../src/webhooks/testdata/key.pem");
+        let certificate = CertificateDer::from_pem_slice(certificate).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(key).unwrap();
+        let provider = std::sync::Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.clone()], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(std::sync::Arc::new(config));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = tokio::spawn(async move {
+            for _ in 0..2 {
+                let (socket, _) = listener.accept().await.unwrap();
+                // Whoever does not trust it breaks off.
+                let Ok(stream) = acceptor.accept(socket).await else { continue };
+                let mut socket = tokio_tungstenite::accept_async(stream).await.unwrap();
+                socket.send(tungstenite::Message::text("{}")).await.unwrap();
+            }
+        });
+        let url = format!("wss://127.0.0.1:{port}/ws");
+        let Ok(Address::WebSocket(url)) = Address::web_socket(&url) else { panic!("{url}") };
+        let name = url.tls.clone().unwrap();
+        for trusted in [false, true] {
+            let mut roots = RootCertStore::empty();
+            if trusted {
+                roots.add(certificate.clone()).unwrap();
+            }
+            let socket = tcp(&url.endpoint).await.unwrap();
+            let stream = tls::trusting(roots).connect(name.clone(), socket).await;
+            assert_eq!(stream.is_ok(), trusted);
+            let Ok(stream) = stream else { continue };
+            let (mut reader, _writer) = upgrade(&url, Box::new(stream)).await.unwrap();
+            assert_eq!(reader.next().await.unwrap(), "{}");
+        }
+        server.await.unwrap();
     }
 
     #[tokio::test]
