@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use client::address::Address;
 use client::client::Client;
@@ -12,10 +13,12 @@ use client::secrets::Secrets;
 use etcetera::home_dir;
 use protocol::code::Code;
 use protocol::object::Room;
-use protocol::request::ListRooms;
+use protocol::request::{JoinRoom, ListRooms};
 use protocol::value::ApiKey;
+use tokio::time::{Instant, sleep};
 
 use crate::args::Node;
+use crate::format;
 use crate::outcome::Failure;
 use crate::output::Output;
 
@@ -26,12 +29,35 @@ pub struct Context {
     pub node: Node,
     /// Where to write.
     pub output: Output,
+    /// A connection that is there already: the one of the shell.
+    held: Option<Client>,
 }
+
+/// Between two tries of a command that waits for a node.
+const RETRY_FIRST: Duration = Duration::from_millis(200);
+const RETRY_MAX: Duration = Duration::from_secs(5);
 
 impl Context {
     /// Nothing is opened yet.
     pub fn new(node: Node) -> Self {
-        Self { node, output: Output::new() }
+        let output = Output::new(node.json);
+        Self { node, output, held: None }
+    }
+
+    /// For a command that is given over a connection that is there: with its own way to print.
+    pub fn within(&self, client: Client, json: bool) -> Self {
+        Self { node: self.node.clone(), output: Output::new(json), held: Some(client) }
+    }
+
+    /// Connects and registers, for a command that only asks.
+    ///
+    /// # Errors
+    /// As [`Context::connect`].
+    pub async fn client(&self) -> Result<Client, Failure> {
+        match &self.held {
+            Some(client) => Ok(client.clone()),
+            None => Ok(self.connect().await?.0),
+        }
     }
 
     /// Connects and registers.
@@ -39,16 +65,48 @@ impl Context {
     /// # Errors
     /// [`Failure`] that says which flag to change, or what to start.
     pub async fn connect(&self) -> Result<(Client, Events), Failure> {
-        let options = Options {
+        if self.held.is_some() {
+            return Err(Failure::NotInShell);
+        }
+        Client::connect(self.options()?).await.map_err(explain)
+    }
+
+    /// Connects and registers, however long it takes a node to be there. `until`: or fails then.
+    ///
+    /// # Errors
+    /// As [`Context::connect`], for what waiting does not change.
+    pub async fn connect_patiently(
+        &self,
+        until: Option<Instant>,
+    ) -> Result<(Client, Events), Failure> {
+        let mut pause = RETRY_FIRST;
+        loop {
+            let failure = match self.connect().await {
+                Err(Failure::NoNode { source }) => Failure::NoNode { source },
+                other => return other,
+            };
+            if until.is_some_and(|until| Instant::now() + pause > until) {
+                return Err(failure);
+            }
+            if pause == RETRY_FIRST {
+                self.output.note(&format!("clawmesh: {failure}; trying again"))?;
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(RETRY_MAX);
+        }
+    }
+
+    fn options(&self) -> Result<Options, Failure> {
+        let secrets = self.node.room_key.clone().map(Secrets::for_all_rooms);
+        Ok(Options {
             addresses: self.addresses()?,
             key: self.key()?,
-            name: self.node.name.clone(),
+            name: self.node.name().to_owned(),
             agent_id: self.node.agent_id.clone(),
             capabilities: Vec::new(),
-            secrets: Secrets::default(),
+            secrets: secrets.unwrap_or_default(),
             policy: Policy::default(),
-        };
-        Client::connect(options).await.map_err(explain)
+        })
     }
 
     /// The id of a room given by id or exact name.
@@ -57,7 +115,40 @@ impl Context {
     /// [`Failure::RoomUnknown`], [`Failure::RoomAmbiguous`], or the node's refusal.
     pub async fn room(&self, client: &Client, room: &str) -> Result<String, Failure> {
         let list = client.call(ListRooms { parent_id: None }).await?;
-        choose(&list.rooms, room)
+        let room = choose(&list.rooms, room)?;
+        if self.node.room_key.is_some() && !room.encrypted {
+            let name = format::name(&room.name);
+            self.output.note(&format!(
+                "clawmesh: {name} is not marked as encrypted: with a room key what you send there can \
+                 only be read by who has it"
+            ))?;
+        }
+        Ok(room.room_id.clone())
+    }
+
+    /// The same, where no room means all of them.
+    ///
+    /// # Errors
+    /// As [`Context::room`].
+    pub async fn some_room(
+        &self,
+        client: &Client,
+        room: Option<&str>,
+    ) -> Result<Option<String>, Failure> {
+        match room {
+            Some(room) => self.room(client, room).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, and joins it: who speaks in a room is in it.
+    ///
+    /// # Errors
+    /// As [`Context::room`].
+    pub async fn join(&self, client: &Client, room: &str) -> Result<String, Failure> {
+        let room_id = self.room(client, room).await?;
+        client.call(JoinRoom { room_id: room_id.clone() }).await?;
+        Ok(room_id)
     }
 
     fn addresses(&self) -> Result<Vec<Address>, Failure> {
@@ -67,11 +158,10 @@ impl Context {
         if !self.node.tcp.is_empty() {
             return Ok(self.node.tcp.clone());
         }
-        let path = match &self.node.socket {
-            Some(path) => path.clone(),
-            None => in_home("clawchat.sock")?,
-        };
-        Ok(vec![Address::Unix(path)])
+        if self.node.socket.is_empty() {
+            return Ok(vec![Address::Unix(in_home("clawchat.sock")?)]);
+        }
+        Ok(self.node.socket.iter().cloned().map(Address::Unix).collect())
     }
 
     fn key(&self) -> Result<ApiKey, Failure> {
@@ -108,14 +198,14 @@ fn explain(error: ConnectError) -> Failure {
 }
 
 /// An id wins over a name, so that nobody can take a room over by naming another like its id.
-fn choose(rooms: &[Room], wanted: &str) -> Result<String, Failure> {
-    if rooms.iter().any(|it| it.room_id == wanted) {
-        return Ok(wanted.to_owned());
+fn choose<'a>(rooms: &'a [Room], wanted: &str) -> Result<&'a Room, Failure> {
+    if let Some(room) = rooms.iter().find(|it| it.room_id == wanted) {
+        return Ok(room);
     }
     let mut named = rooms.iter().filter(|it| it.name == wanted);
     let room = || wanted.to_owned();
     match (named.next(), named.count()) {
-        (Some(it), 0) => Ok(it.room_id.clone()),
+        (Some(it), 0) => Ok(it),
         (Some(_), others) => Err(Failure::RoomAmbiguous { room: room(), count: others + 1 }),
         (None, _) => Err(Failure::RoomUnknown { room: room() }),
     }
@@ -140,8 +230,8 @@ mod tests {
     #[test]
     fn a_room_is_an_id_or_an_exact_name() {
         let rooms = [room("1", "a"), room("2", "b"), room("3", "b"), room("4", "1")];
-        assert_eq!(choose(&rooms, "1").unwrap(), "1");
-        assert_eq!(choose(&rooms, "a").unwrap(), "1");
+        assert_eq!(choose(&rooms, "1").unwrap().room_id, "1");
+        assert_eq!(choose(&rooms, "a").unwrap().room_id, "1");
         assert!(matches!(choose(&rooms, "b"), Err(Failure::RoomAmbiguous { count: 2, .. })));
         for unknown in ["A", "", "c"] {
             assert!(matches!(choose(&rooms, unknown), Err(Failure::RoomUnknown { .. })));

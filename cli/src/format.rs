@@ -1,16 +1,26 @@
 //! Objects as lines for people; scripts parse some of them.
 
-use protocol::object::{Agent, Message, Room, Visibility};
+use protocol::object::{Agent, Message, Room, Tallied, Visibility, Vote, VoteNote, VoteStatus};
+use protocol::value::TaskStatus;
+
+use crate::output::Output;
+use crate::seq::Short;
 
 /// `[HH:MM:SS] #SEQ NAME: CONTENT`. Lines of the content after the first are indented, so that none
-/// can pass for a message of its own.
-pub fn message(it: &Message) -> String {
+/// can pass for a message of its own. On a terminal numbers are short, and names stand out.
+pub fn message(output: &Output, it: &Message) -> String {
     let content = printable(&it.content, "\n  ");
-    format!("[{}] #{} {}: {content}", clock(&it.timestamp), it.seq, name(&it.agent_name))
+    let who = output.strong(&name(&it.agent_name));
+    format!("[{}] #{} {who}: {content}", clock(&it.timestamp), seq(output, it.seq))
+}
+
+/// A number: short for people, the integer for programs.
+pub fn seq(output: &Output, seq: u64) -> String {
+    if output.is_for_people() { Short(seq).to_string() } else { seq.to_string() }
 }
 
 /// A name on one line.
-fn name(text: &str) -> String {
+pub fn name(text: &str) -> String {
     printable(text, "\\n")
 }
 
@@ -30,49 +40,80 @@ pub fn printable(text: &str, newline: &str) -> String {
 }
 
 /// The time of day of an RFC 3339 timestamp, in UTC as it stands there.
-fn clock(timestamp: &str) -> &str {
+pub fn clock(timestamp: &str) -> &str {
     timestamp.split_once(['T', 't', ' ']).and_then(|(_, time)| time.get(..8)).unwrap_or("--:--:--")
 }
 
-/// `NAME (ID) · public · 2 agents · …`.
-pub fn room(it: &Room) -> String {
-    let mut parts = vec![format!("{} ({})", name(&it.name), name(&it.room_id))];
-    parts.push(match it.visibility {
-        Visibility::Public => "public".to_owned(),
-        Visibility::Private => "private".to_owned(),
-    });
-    if it.ephemeral {
-        parts.push("ephemeral".to_owned());
-    }
-    if it.encrypted {
-        parts.push("encrypted".to_owned());
-    }
-    if let Some(count) = it.member_count {
-        parts.push(counted(count, "agent"));
-    }
-    if let Some(time) = &it.last_activity {
-        parts.push(format!("last message {time}"));
-    }
-    if let Some(text) = &it.description {
-        parts.push(name(text));
-    }
-    parts.join(" · ")
+/// What is special about a room: `public, ephemeral, encrypted`.
+pub fn traits(it: &Room) -> String {
+    let visibility = match it.visibility {
+        Visibility::Public => "public",
+        Visibility::Private => "private",
+    };
+    let flags = [(it.ephemeral, "ephemeral"), (it.encrypted, "encrypted")];
+    let flags = flags.into_iter().filter(|(is, _)| *is).map(|(_, name)| name);
+    std::iter::once(visibility).chain(flags).collect::<Vec<_>>().join(", ")
 }
 
-/// `NAME (ID) · working · 57 % · …`.
-pub fn agent(it: &Agent) -> String {
-    let mut parts = vec![format!("{} ({})", name(&it.name), name(&it.agent_id))];
-    parts.push(it.status.as_str().to_owned());
+/// What an agent says that it is doing: `working 57 %: section 3`.
+pub fn doing(it: &Agent) -> String {
+    let mut text = it.status.as_str().to_owned();
     if let Some(progress) = it.progress {
-        parts.push(format!("{} %", progress.percent()));
+        text += &format!(" {} %", progress.percent());
     }
     if let Some(detail) = &it.status_detail {
-        parts.push(name(detail));
+        text += &format!(": {detail}");
     }
-    if !it.capabilities.is_empty() {
-        parts.push(name(&it.capabilities.join(", ")));
+    text
+}
+
+/// How far a task is, as it stands on the wire.
+pub fn task_status(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Pending => "pending",
+        TaskStatus::InProgress => "in_progress",
+        TaskStatus::Completed => "completed",
+        TaskStatus::Blocked => "blocked",
     }
-    parts.join(" · ")
+}
+
+/// A vote: what it is about, how far it is, and once it is closed what came of it.
+pub fn vote(it: &Vote) -> Vec<String> {
+    let state = match it.status {
+        VoteStatus::Open => "open",
+        VoteStatus::Closed => "closed",
+    };
+    let cast = format!("{} of {} cast", it.votes_cast, it.eligible_voters);
+    let mut lines = vec![format!("{} ({}) · {state} · {cast}", name(&it.title), it.vote_id)];
+    lines.extend(it.description.as_ref().map(|it| format!("  {}", name(it))));
+    lines.extend(it.closes_at.as_ref().map(|at| format!("  closes at {at}")));
+    match &it.tally {
+        Some(tally) => lines.extend(tally.iter().map(tallied)),
+        None => {
+            let options = it.options.iter().enumerate();
+            lines.extend(options.map(|(i, text)| format!("  {i}: {}", name(text))));
+        }
+    }
+    lines.extend(it.mesh.as_ref().and_then(vote_note));
+    lines
+}
+
+/// `  0: Yes · 3`.
+pub fn tallied(it: &Tallied) -> String {
+    format!("  {}: {} · {}", it.option_index, name(&it.option_text), it.count)
+}
+
+/// What is different about a vote on a mesh.
+pub fn vote_note(it: &VoteNote) -> Option<String> {
+    let parts = [
+        (it.unopened, "not opened by their node"),
+        (it.late, "came too late"),
+        (it.corrected, "opened after the result"),
+    ];
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> =
+        parts.map(|(count, what)| format!("{} {what}", counted(count, "ballot"))).collect();
+    (!parts.is_empty()).then(|| format!("  on the mesh: {}", parts.join(", ")))
 }
 
 /// `1 agent`, `2 agents`.
@@ -102,6 +143,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_message_is_what_scripts_parse() {
+        let output = Output::new(true);
+        let message = |it: &Message| message(&output, it);
         assert_eq!(
             message(&sample(34_359_803_393, None)),
             "[12:34:56] #34359803393 alice: hello: there"
@@ -117,7 +160,8 @@ pub(crate) mod tests {
     fn rooms_and_agents_show_what_is_set() {
         let json = r#"{"room_id":"r","name":"war","created_at":"t","visibility":"private","ephemeral":true,"member_count":1}"#;
         let it: Room = serde_json::from_str(json).unwrap();
-        assert_eq!(room(&it), "war (r) · private · ephemeral · 1 agent");
+        assert_eq!(traits(&it), "private, ephemeral");
+        assert_eq!(counted(it.member_count.unwrap(), "agent"), "1 agent");
         let it = Agent {
             agent_id: "a".into(),
             name: "alice".into(),
@@ -129,6 +173,6 @@ pub(crate) mod tests {
             progress: Progress::new(57),
             mesh: None,
         };
-        assert_eq!(agent(&it), "alice (a) · working · 57 % · section 3 · x, y");
+        assert_eq!(doing(&it), "working 57 %: section 3");
     }
 }

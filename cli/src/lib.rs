@@ -3,7 +3,8 @@
 //! It speaks the ClawChat protocol through `client` and knows nothing of the mesh behind the node.
 //! One file per command in [`commands`]; commands return an [`outcome::Outcome`] or a
 //! [`outcome::Failure`], and only [`output`] writes. In reading order: [`args`], [`context`],
-//! [`commands`], [`mod@format`], [`cursor`], [`output`], [`outcome`].
+//! [`commands`], [`pick`] (which messages), [`mod@format`], [`table`], [`seq`] (numbers as people write them),
+//! [`cursor`], [`output`], [`outcome`].
 
 pub mod args;
 pub mod commands;
@@ -12,6 +13,9 @@ pub mod cursor;
 pub mod format;
 pub mod outcome;
 pub mod output;
+pub mod pick;
+pub mod seq;
+pub mod table;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -41,7 +45,8 @@ fn execute(cli: Cli) -> Result<Outcome, Failure> {
         .enable_all()
         .build()
         .map_err(|source| Failure::Runtime { source })?;
-    runtime.block_on(commands::run(Context::new(cli.node), cli.command))
+    let node = cli.node.or_else(|name| std::env::var(name).ok())?;
+    runtime.block_on(commands::run(Context::new(node), cli.command))
 }
 
 fn finish(result: Result<Outcome, Failure>) -> ExitCode {
@@ -49,7 +54,7 @@ fn finish(result: Result<Outcome, Failure>) -> ExitCode {
         Ok(outcome) => outcome.exit_code(),
         Err(failure) => {
             // Nobody is left to tell when even this cannot be written.
-            let _ = Output::new().note(&format!("clawmesh: {failure}"));
+            let _ = Output::new(false).note(&format!("clawmesh: {failure}"));
             failure.exit_code()
         }
     }

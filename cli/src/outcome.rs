@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use client::address::AddressError;
 use client::error::{CallError, ConnectError};
 use client::messages::MessagesError;
 
@@ -92,9 +93,6 @@ pub enum Failure {
     /// A stream of messages failed.
     #[error(transparent)]
     Messages(#[from] MessagesError),
-    /// The metadata of a message cannot be built.
-    #[error("the kind cannot be sent")]
-    Kind,
     /// Nothing came in time.
     #[error("no message within {} s", after.as_secs())]
     TimedOut {
@@ -115,6 +113,48 @@ pub enum Failure {
         /// The file.
         path: PathBuf,
     },
+    /// A file of the user's cannot be used.
+    #[error("cannot use {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A variable of the environment makes no sense.
+    #[error("{name}: {source}")]
+    Variable {
+        /// Which.
+        name: String,
+        /// What is wrong with it.
+        source: AddressError,
+    },
+    /// The command needs a connection of its own.
+    #[error(
+        "this command is not for the shell: run it beside it, with the same --agent-id or another --name"
+    )]
+    NotInShell,
+    /// Nothing is said outside of rooms.
+    #[error("you are in no room: /join one")]
+    NoRoom,
+    /// The client has given up connecting.
+    #[error("disconnected for good")]
+    Disconnected,
+    /// Nobody was elected in time.
+    #[error("no leader was elected within {} s: look with `clawmesh rooms info`, or start another election", after.as_secs())]
+    NoLeader {
+        /// How long it was waited.
+        after: Duration,
+    },
+    /// The election ended without a leader.
+    #[error("nobody leads: {reason}")]
+    NobodyLeads {
+        /// As the node says it.
+        reason: String,
+    },
+    /// The system gives no random bytes.
+    #[error("the system gives no random numbers")]
+    NoRandomness,
     /// Standard output or error is closed.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),

@@ -1,12 +1,15 @@
 //! `clawmesh agents`.
 
+use protocol::object::Agent;
 use protocol::request::ListAgents;
 
 use crate::context::Context;
 use crate::format;
 use crate::outcome::{Failure, Outcome};
+use crate::output::Output;
+use crate::table;
 
-/// List connected agents: those of the key, or the members of a room in join order.
+/// List the connected agents of the key, at whichever node they are.
 #[derive(Debug, clap::Args)]
 pub struct Agents {
     /// Only the members of this room (id, or exact name)
@@ -15,13 +18,32 @@ pub struct Agents {
 }
 
 pub(crate) async fn run(cx: &Context, args: Agents) -> Result<Outcome, Failure> {
-    let (client, _) = cx.connect().await?;
-    let room_id = match args.room {
-        Some(room) => Some(cx.room(&client, &room).await?),
-        None => None,
-    };
-    for agent in client.call(ListAgents { room_id }).await?.agents {
-        cx.output.line(&format::agent(&agent))?;
-    }
+    let client = cx.client().await?;
+    let room_id = cx.some_room(&client, args.room.as_deref()).await?;
+    let list = client.call(ListAgents { room_id }).await?;
+    cx.output.show(&list, || lines(&cx.output, &list.agents, None))?;
     Ok(Outcome::Done)
+}
+
+/// Agents as a table; `turn`: whose it is.
+pub(crate) fn lines(output: &Output, agents: &[Agent], turn: Option<&str>) -> Vec<String> {
+    let row = |it: &Agent| {
+        let node = it.mesh.as_ref().and_then(|it| it.node.as_deref()).unwrap_or_default();
+        vec![
+            it.name.clone(),
+            it.agent_id.clone(),
+            format::doing(it),
+            if turn == Some(it.agent_id.as_str()) { "yes" } else { "" }.to_owned(),
+            node.chars().take(8).collect(),
+            it.capabilities.join(", "),
+        ]
+    };
+    let heads = ["name", "id", "doing", "turn", "node", "can"];
+    let mut rows: Vec<Vec<String>> = agents.iter().map(row).collect();
+    let mut heads = heads.to_vec();
+    if turn.is_none() {
+        heads.remove(3);
+        rows.iter_mut().for_each(|row| drop(row.remove(3)));
+    }
+    table::lines(output, &heads, rows)
 }

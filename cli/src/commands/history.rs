@@ -1,12 +1,17 @@
 //! `clawmesh history`.
 
+use std::path::PathBuf;
+
 use client::messages::{Item, Messages, Start};
 use protocol::limits::HISTORY_LIMIT_DEFAULT;
+use protocol::object::Message;
 use protocol::request::GetHistory;
 
 use crate::context::Context;
 use crate::format;
 use crate::outcome::{Failure, Outcome};
+use crate::pick::Pick;
+use crate::seq::Seq;
 
 /// Read the messages of a room.
 #[derive(Debug, clap::Args)]
@@ -21,39 +26,57 @@ pub struct History {
     pub since: Option<String>,
     /// Only messages numbered above this
     #[arg(long, value_name = "SEQ")]
-    pub since_seq: Option<u64>,
-    /// Go on with new messages as they come, until interrupted
+    pub since_seq: Option<Seq>,
+    /// Only messages of this kind; repeatable. Of those that --limit gives
+    #[arg(long, value_name = "KIND")]
+    pub kind: Vec<String>,
+    /// Go on with new messages as they come, until interrupted: over restarts, and at the next node
     #[arg(long)]
     pub follow: bool,
+    /// Write to this file, made anew, instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
-pub(crate) async fn run(cx: &Context, args: History) -> Result<Outcome, Failure> {
-    let (client, events) = cx.connect().await?;
+pub(crate) async fn run(mut cx: Context, args: History) -> Result<Outcome, Failure> {
+    cx.output.redirect(args.output.as_deref())?;
+    let (client, events) = if args.follow {
+        let (client, events) = cx.connect_patiently(None).await?;
+        (client, Some(events))
+    } else {
+        (cx.client().await?, None)
+    };
     let room_id = cx.room(&client, &args.room).await?;
+    let pick = Pick { only_kind: args.kind, ..Pick::default() };
     let ask = GetHistory {
         room_id: room_id.clone(),
         limit: args.limit,
         before: None,
         since: args.since,
-        since_seq: args.since_seq,
+        since_seq: args.since_seq.map(|it| it.0),
     };
     let page = client.call(ask).await?;
     for message in &page.messages {
-        cx.output.line(&format::message(message))?;
+        show(&cx, &pick, message)?;
     }
-    if !args.follow {
-        return Ok(Outcome::Done);
-    }
+    let Some(events) = events else { return Ok(Outcome::Done) };
     let start = match (page.messages.last(), args.since_seq) {
         (Some(message), _) => Start::After(message.seq),
-        (None, Some(seq)) => Start::After(seq),
+        (None, Some(seq)) => Start::After(seq.0),
         (None, None) => Start::Tip,
     };
     let mut messages = Messages::open(client, events, room_id, start).await?;
     loop {
         match messages.next().await? {
-            Item::Message(message) => cx.output.line(&format::message(&message))?,
+            Item::Message(message) => show(&cx, &pick, &message)?,
             Item::Event(_) => {}
         }
     }
+}
+
+fn show(cx: &Context, pick: &Pick, message: &Message) -> Result<(), Failure> {
+    if pick.takes(message) {
+        cx.output.show(message, || vec![format::message(&cx.output, message)])?;
+    }
+    Ok(())
 }

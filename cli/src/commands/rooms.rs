@@ -1,10 +1,15 @@
 //! `clawmesh rooms`.
 
+use protocol::object::Room;
+use protocol::reply::RoomInfoResult;
 use protocol::request::{CreateRoom, ListRooms, RoomInfo, RoomTip};
 
+use crate::commands::agents;
 use crate::context::Context;
 use crate::format;
 use crate::outcome::{Failure, Outcome};
+use crate::output::Output;
+use crate::table;
 
 /// List, create and look at rooms.
 #[derive(Debug, clap::Subcommand)]
@@ -46,6 +51,9 @@ pub struct Create {
     /// Visible to every key
     #[arg(long)]
     pub public: bool,
+    /// Only encrypted content is taken: give every agent the same --room-key
+    #[arg(long)]
+    pub encrypted: bool,
 }
 
 pub(crate) async fn run(cx: &Context, args: Rooms) -> Result<Outcome, Failure> {
@@ -58,56 +66,77 @@ pub(crate) async fn run(cx: &Context, args: Rooms) -> Result<Outcome, Failure> {
 }
 
 async fn list(cx: &Context, parent: Option<String>) -> Result<Outcome, Failure> {
-    let (client, _) = cx.connect().await?;
-    let parent_id = match parent {
-        Some(room) => Some(cx.room(&client, &room).await?),
-        None => None,
-    };
-    for room in client.call(ListRooms { parent_id }).await?.rooms {
-        cx.output.line(&format::room(&room))?;
-    }
+    let client = cx.client().await?;
+    let parent_id = cx.some_room(&client, parent.as_deref()).await?;
+    let list = client.call(ListRooms { parent_id }).await?;
+    cx.output.show(&list, || lines(&cx.output, &list.rooms))?;
     Ok(Outcome::Done)
 }
 
-async fn create(cx: &Context, args: Create) -> Result<Outcome, Failure> {
-    let (client, _) = cx.connect().await?;
-    let parent_id = match args.parent {
-        Some(room) => Some(cx.room(&client, &room).await?),
-        None => None,
+fn lines(output: &Output, rooms: &[Room]) -> Vec<String> {
+    let row = |it: &Room| {
+        vec![
+            it.name.clone(),
+            it.room_id.clone(),
+            it.member_count.unwrap_or_default().to_string(),
+            format::traits(it),
+            it.last_activity.clone().unwrap_or_default(),
+            it.description.clone().unwrap_or_default(),
+        ]
     };
+    let heads = ["name", "id", "agents", "is", "last message", "for"];
+    table::lines(output, &heads, rooms.iter().map(row).collect())
+}
+
+async fn create(cx: &Context, args: Create) -> Result<Outcome, Failure> {
+    let client = cx.client().await?;
+    let parent_id = cx.some_room(&client, args.parent.as_deref()).await?;
     let room = CreateRoom {
         name: args.name,
         description: args.description,
         parent_id,
         ephemeral: args.ephemeral,
         public: args.public,
-        encrypted: false,
+        encrypted: args.encrypted,
     };
     let room = client.call(room).await?;
-    cx.output.line(&format!("Created room: {} ({})", room.name, room.room_id))?;
+    let line = || format!("Created room: {} ({})", format::name(&room.name), room.room_id);
+    cx.output.show(&room, || vec![line()])?;
     Ok(Outcome::Done)
 }
 
 async fn info(cx: &Context, room: &str) -> Result<Outcome, Failure> {
-    let (client, _) = cx.connect().await?;
+    let client = cx.client().await?;
     let room_id = cx.room(&client, room).await?;
     let info = client.call(RoomInfo { room_id }).await?;
-    cx.output.line(&format::room(&info.room))?;
-    for agent in &info.agents {
-        let has_turn = info.current_turn_holder.as_ref() == Some(&agent.agent_id);
-        let turn = if has_turn { " · has the turn" } else { "" };
-        cx.output.line(&format!("  agent {}{turn}", format::agent(agent)))?;
-    }
-    for part in &info.sub_rooms {
-        cx.output.line(&format!("  room {}", format::room(part)))?;
-    }
+    cx.output.show(&info, || about(&cx.output, &info))?;
     Ok(Outcome::Done)
 }
 
+fn about(output: &Output, info: &RoomInfoResult) -> Vec<String> {
+    let room = &info.room;
+    let title = output.strong(&format::name(&room.name));
+    let mut lines = vec![format!("{title} ({}) · {}", room.room_id, format::traits(room))];
+    lines.extend(room.description.as_deref().map(format::name));
+    lines.push(format!("created {}", room.created_at));
+    lines.extend(room.last_activity.as_ref().map(|at| format!("last message {at}")));
+    if !info.agents.is_empty() {
+        lines.push(String::new());
+        let turn = info.current_turn_holder.as_deref().unwrap_or_default();
+        lines.extend(agents::lines(output, &info.agents, Some(turn)));
+    }
+    if !info.sub_rooms.is_empty() {
+        lines.push(String::new());
+        lines.extend(self::lines(output, &info.sub_rooms));
+    }
+    lines
+}
+
 async fn tip(cx: &Context, room: &str) -> Result<Outcome, Failure> {
-    let (client, _) = cx.connect().await?;
+    let client = cx.client().await?;
     let room_id = cx.room(&client, room).await?;
     let tip = client.call(RoomTip { room_id }).await?;
-    cx.output.line(&tip.seq.to_string())?;
+    // The bare integer, also for people: it is what `--since-seq` is given.
+    cx.output.show(&tip, || vec![tip.seq.to_string()])?;
     Ok(Outcome::Done)
 }

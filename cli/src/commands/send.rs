@@ -1,14 +1,12 @@
 //! `clawmesh send`.
 
-use protocol::request::{JoinRoom, SendMessage};
+use protocol::request::SendMessage;
 use protocol::value::Metadata;
 
 use crate::context::Context;
 use crate::format;
 use crate::outcome::{Failure, Outcome};
-
-/// The kind that ends the receiver's `wait` with exit code 3.
-pub(crate) const END: &str = "conversation_end";
+use crate::pick::END;
 
 /// Say something in a room.
 #[derive(Debug, clap::Args)]
@@ -32,10 +30,9 @@ pub struct Send {
 }
 
 pub(crate) async fn run(cx: &Context, args: Send) -> Result<Outcome, Failure> {
-    let metadata = args.kind().map(metadata).transpose()?;
-    let (client, _) = cx.connect().await?;
-    let room_id = cx.room(&client, &args.room).await?;
-    client.call(JoinRoom { room_id: room_id.clone() }).await?;
+    let metadata = args.kind().map(|kind| Metadata::of_texts(&[("kind", kind)], None));
+    let client = cx.client().await?;
+    let room_id = cx.join(&client, &args.room).await?;
     let message = SendMessage {
         room_id,
         content: args.text,
@@ -45,7 +42,7 @@ pub(crate) async fn run(cx: &Context, args: Send) -> Result<Outcome, Failure> {
         mesh: None,
     };
     let sent = client.call(message).await?;
-    cx.output.line(&format::message(&sent))?;
+    cx.output.show(&sent, || vec![format::message(&cx.output, &sent)])?;
     Ok(Outcome::Done)
 }
 
@@ -55,18 +52,14 @@ impl Send {
     }
 }
 
-fn metadata(kind: &str) -> Result<Metadata, Failure> {
-    let json = serde_json::json!({ "kind": kind }).to_string();
-    Metadata::parse(&json).map_err(|_| Failure::Kind)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_kind_stands_where_standard_clients_look_for_it() {
-        assert_eq!(metadata(END).unwrap().get(), r#"{"kind":"conversation_end"}"#);
-        assert_eq!(metadata("a\"b").unwrap().get(), r#"{"kind":"a\"b"}"#);
+        let metadata = |kind| Metadata::of_texts(&[("kind", kind)], None);
+        assert_eq!(metadata(END).get(), r#"{"kind":"conversation_end"}"#);
+        assert_eq!(metadata("a\"b").get(), r#"{"kind":"a\"b"}"#);
     }
 }

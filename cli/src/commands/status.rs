@@ -13,17 +13,19 @@ use crate::outcome::{Failure, Outcome};
 pub struct Status {}
 
 pub(crate) async fn run(cx: &Context, _: Status) -> Result<Outcome, Failure> {
-    let (client, _) = cx.connect().await?;
+    let client = cx.client().await?;
     let asked = Instant::now();
     client.call(Ping {}).await?;
-    let took = asked.elapsed();
-    let rooms = client.call(ListRooms { parent_id: None }).await?.rooms.len();
-    let agents = client.call(ListAgents { room_id: None }).await?.agents.len();
-    cx.output.line(&format!("node answers in {:.1} ms", took.as_secs_f64() * 1000.0))?;
-    cx.output.line(&format::counted(rooms as u64, "room"))?;
-    cx.output.line(&format!(
-        "{} of this key, this one included",
-        format::counted(agents as u64, "agent")
-    ))?;
+    let took = asked.elapsed().as_secs_f64() * 1000.0;
+    let rooms = client.call(ListRooms { parent_id: None }).await?.rooms.len() as u64;
+    let agents = client.call(ListAgents { room_id: None }).await?.agents.len() as u64;
+    let status = serde_json::json!({ "answers_in_ms": took, "rooms": rooms, "agents": agents });
+    cx.output.show(&status, || {
+        vec![
+            format!("node answers in {took:.1} ms"),
+            format::counted(rooms, "room"),
+            format!("{} of this key, this one included", format::counted(agents, "agent")),
+        ]
+    })?;
     Ok(Outcome::Done)
 }

@@ -9,15 +9,14 @@ use client::messages::{Item, Messages, Start};
 use protocol::event::{AgentJoined, AgentLeft, Event as Pushed, RoomDestroyed};
 use protocol::object::Message;
 use protocol::request::{ListAgents, RoomTip};
-use protocol::value::Metadata;
 use tokio::time::{Instant, timeout_at};
 
 use crate::args::{Since, seconds};
-use crate::commands::send::END;
 use crate::context::Context;
 use crate::cursor::CursorFile;
 use crate::format;
 use crate::outcome::{Failure, Outcome};
+use crate::pick::{self, Pick};
 
 /// Wait for the next message in a room
 ///
@@ -28,9 +27,13 @@ use crate::outcome::{Failure, Outcome};
 pub struct Wait {
     /// Room id, or exact name
     pub room: String,
-    /// Never give up on --timeout: look again instead, and show a sign of life on stderr
+    /// Never give up on --timeout: look again instead, and show a sign of life on stderr. Also waits
+    /// for the node, if it is not there
     #[arg(long = "loop")]
     pub keep_waiting: bool,
+    /// Print every message as it comes, until the conversation ends; never gives up on --timeout
+    #[arg(long, conflicts_with = "drain")]
+    pub follow: bool,
     /// Begin after this number, or after the newest message (tip, auto) [default: tip]
     #[arg(long, value_name = "SEQ|tip|auto")]
     pub since_seq: Option<Since>,
@@ -40,9 +43,15 @@ pub struct Wait {
     /// Exit 2 when no message came for so many seconds; 0 = never
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     pub idle_timeout: Duration,
+    /// Seconds between two signs of life of --loop and --follow on stderr; 0 = none
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub heartbeat_secs: Duration,
     /// Print `[HH:MM:SS] #SEQ NAME: CONTENT` instead of JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     pub text: bool,
+    /// Write messages to this file, made anew, instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// Keep the highest number received in this file, and begin there. --since-seq counts only until
     /// the file exists
     #[arg(long, value_name = "PATH")]
@@ -53,10 +62,9 @@ pub struct Wait {
     /// Show the thinking pulses of others on stderr
     #[arg(long)]
     pub show_thinking: bool,
+    #[command(flatten)]
+    pub pick: Pick,
 }
-
-/// Between two signs of life on stderr.
-const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// What `--timeout 0` means.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -67,27 +75,51 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
 /// Names remembered for `peer NAME left`; beyond this, ids are shown.
 const NAMES_MAX: usize = 4096;
 
-pub(crate) async fn run(cx: &Context, args: Wait) -> Result<Outcome, Failure> {
+/// In a stream of messages the cursor is kept at most so often: each time costs two writes to the disk.
+/// What was printed since comes again if the process is killed.
+const KEEP_EVERY: Duration = Duration::from_millis(100);
+
+pub(crate) async fn run(mut cx: Context, args: Wait) -> Result<Outcome, Failure> {
+    cx.output.redirect(args.output.as_deref())?;
     let file = args.cursor_file.clone().map(CursorFile::new);
     let stored = file.as_ref().map(CursorFile::read).transpose()?.flatten();
-    let (client, events) = cx.connect().await?;
+    let idle = Some(args.idle_timeout).filter(|it| !it.is_zero()).map(|it| Instant::now() + it);
+    let connected =
+        if args.keeps_waiting() { cx.connect_patiently(idle).await } else { cx.connect().await };
+    let (client, events) = match connected {
+        Err(Failure::NoNode { source }) if idle.is_some() && args.keeps_waiting() => {
+            cx.output.note(&format!("wait: idle: {source}"))?;
+            return Ok(Outcome::Idle);
+        }
+        other => other?,
+    };
     let room_id = cx.room(&client, &args.room).await?;
     let start = start(stored, args.since_seq);
     let messages = Messages::open(client, events, room_id.clone(), start).await?;
-    let me = Me { agent_id: cx.node.agent_id.clone(), name: cx.node.name.clone() };
-    let mut waiter = Waiter { cx, args, room_id, me, messages, names: HashMap::new() };
-    let floor = waiter.messages.cursor();
-    if let (Some(file), None) = (&file, stored) {
-        // From now on nothing that comes between two runs is passed over.
-        file.write(floor)?;
-    }
+    let me = Me { agent_id: cx.node.agent_id.clone(), name: cx.node.name().to_owned() };
+    let kept = Kept { file, seq: stored, at: Instant::now() };
+    let names = HashMap::new();
+    let mut waiter = Waiter { cx: &cx, args, room_id, me, messages, names, kept };
+    // From now on nothing that comes between two runs is passed over.
+    waiter.keep()?;
     waiter.learn_names().await?;
     let result = waiter.run().await;
     // Also after a failure: what was printed was received.
-    if let Some(file) = file.filter(|_| waiter.messages.cursor() > floor) {
-        file.write(waiter.messages.cursor())?;
-    }
+    waiter.keep()?;
     result
+}
+
+impl Wait {
+    fn keeps_waiting(&self) -> bool {
+        self.keep_waiting || self.follow
+    }
+}
+
+/// What the cursor file says.
+struct Kept {
+    file: Option<CursorFile>,
+    seq: Option<u64>,
+    at: Instant,
 }
 
 fn start(stored: Option<u64>, since: Option<Since>) -> Start {
@@ -104,6 +136,7 @@ struct Waiter<'a> {
     me: Me,
     messages: Messages,
     names: HashMap<String, String>,
+    kept: Kept,
 }
 
 /// Whose messages are one's own.
@@ -126,7 +159,7 @@ struct Clock {
     started: Instant,
     idle: Option<Instant>,
     round: Instant,
-    heartbeat: Instant,
+    heartbeat: Option<Instant>,
 }
 
 impl Waiter<'_> {
@@ -143,14 +176,21 @@ impl Waiter<'_> {
             started: now,
             idle: Some(self.args.idle_timeout).filter(|it| !it.is_zero()).map(|it| now + it),
             round: now + self.round(),
-            heartbeat: now + HEARTBEAT,
+            heartbeat: self.heartbeat().filter(|_| self.args.keeps_waiting()).map(|it| now + it),
         };
         loop {
-            let idle = clock.idle.unwrap_or(clock.round);
-            let due = clock.round.min(clock.heartbeat).min(idle);
+            let keep = self.is_to_be_kept().then(|| self.kept.at + KEEP_EVERY);
+            let due = [clock.idle, clock.heartbeat, keep].into_iter().flatten();
+            let due = due.fold(clock.round, Instant::min);
             match timeout_at(due, self.messages.next()).await {
                 Ok(Ok(Item::Message(message))) => {
-                    if self.take(&message)? {
+                    let taken = self.take(&message)?;
+                    if taken && self.args.follow {
+                        self.go_on(&mut clock)?;
+                        if pick::ends(&message) {
+                            return Ok(Outcome::Ended);
+                        }
+                    } else if taken {
                         return self.finish(&message).await;
                     }
                 }
@@ -163,6 +203,34 @@ impl Waiter<'_> {
                 }
             }
         }
+    }
+
+    /// Nobody has been idle, and what was printed is kept soon.
+    fn go_on(&mut self, clock: &mut Clock) -> Result<(), Failure> {
+        let now = Instant::now();
+        clock.idle = clock.idle.map(|_| now + self.args.idle_timeout);
+        if now >= self.kept.at + KEEP_EVERY { self.keep() } else { Ok(()) }
+    }
+
+    fn is_to_be_kept(&self) -> bool {
+        self.kept.file.is_some() && self.kept.seq != Some(self.messages.cursor())
+    }
+
+    /// Writes the cursor, if there is something new to write.
+    fn keep(&mut self) -> Result<(), Failure> {
+        let seq = self.messages.cursor();
+        if self.kept.seq != Some(seq)
+            && let Some(file) = &self.kept.file
+        {
+            file.write(seq)?;
+            self.kept.seq = Some(seq);
+        }
+        self.kept.at = Instant::now();
+        Ok(())
+    }
+
+    fn heartbeat(&self) -> Option<Duration> {
+        Some(self.args.heartbeat_secs).filter(|it| !it.is_zero())
     }
 
     /// How long one look lasts.
@@ -180,16 +248,19 @@ impl Waiter<'_> {
             return Ok(Some(Outcome::Idle));
         }
         if now >= clock.round {
-            if !self.args.keep_waiting {
+            if !self.args.keeps_waiting() {
                 return Err(Failure::TimedOut { after: self.round() });
             }
             self.messages.look_again();
             clock.round = now + self.round();
         }
-        if now >= clock.heartbeat {
+        if clock.heartbeat.is_some_and(|it| now >= it) {
             let seconds = clock.started.elapsed().as_secs();
             self.cx.output.note(&format!("wait: alive for {seconds} s, at seq {cursor}"))?;
-            clock.heartbeat = now + HEARTBEAT;
+            clock.heartbeat = self.heartbeat().map(|it| now + it);
+        }
+        if now >= self.kept.at + KEEP_EVERY {
+            self.keep()?;
         }
         Ok(None)
     }
@@ -199,22 +270,27 @@ impl Waiter<'_> {
         if self.me.wrote(message) {
             return Ok(false);
         }
-        if tag(message, "type").as_deref() == Some("thinking") {
+        if pick::is_thinking(message) {
             if self.args.show_thinking {
                 let (name, text) = (&message.agent_name, &message.content);
                 self.cx.output.note(&format!("wait: thinking {name}: {text}"))?;
             }
             return Ok(false);
         }
-        let line =
-            if self.args.text { format::message(message) } else { serde_json::to_string(message)? };
-        self.cx.output.line(&line)?;
+        if !self.args.pick.takes(message) {
+            return Ok(false);
+        }
+        if self.args.text {
+            self.cx.output.line(&format::message(&self.cx.output, message))?;
+        } else {
+            self.cx.output.object(message)?;
+        }
         Ok(true)
     }
 
     /// After the first message: the rest of the batch, if it was asked for.
     async fn finish(&mut self, first: &Message) -> Result<Outcome, Failure> {
-        let mut ended = ends(first);
+        let mut ended = pick::ends(first);
         if self.args.drain {
             let ask = RoomTip { room_id: self.room_id.clone() };
             let tip = self.messages.client().call(ask).await?.seq;
@@ -222,7 +298,7 @@ impl Waiter<'_> {
             while self.messages.cursor() < tip {
                 match timeout_at(until, self.messages.next()).await {
                     Ok(Ok(Item::Message(message))) => {
-                        ended |= self.take(&message)? && ends(&message);
+                        ended |= self.take(&message)? && pick::ends(&message);
                     }
                     Ok(Ok(Item::Event(event))) => self.tell(event)?,
                     Ok(Err(error)) => return Err(error.into()),
@@ -272,17 +348,6 @@ impl Waiter<'_> {
     }
 }
 
-fn ends(message: &Message) -> bool {
-    tag(message, "kind").as_deref() == Some(END)
-}
-
-/// A string that the sender put at the top of the metadata.
-fn tag(message: &Message, name: &str) -> Option<String> {
-    let json = message.metadata.as_ref().map(Metadata::get)?;
-    let value: serde_json::Value = serde_json::from_str(json).ok()?;
-    Some(value.get(name)?.as_str()?.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -308,16 +373,5 @@ mod tests {
         assert!(!me(None, "bob").wrote(&message));
         assert!(me(Some("a"), "bob").wrote(&message));
         assert!(!me(Some("b"), "alice").wrote(&message));
-    }
-
-    #[test]
-    fn tags_are_read_from_any_metadata() {
-        let with = |json: &str| sample(1, Some(json));
-        assert!(ends(&with(r#"{"kind":"conversation_end"}"#)));
-        for json in [r#"{"kind":"fyi"}"#, r#"{"kind":1}"#, "[]", "\"conversation_end\"", "{}"] {
-            assert!(!ends(&with(json)), "{json}");
-        }
-        assert!(!ends(&sample(1, None)));
-        assert_eq!(tag(&with(r#"{"type":"thinking"}"#), "type").as_deref(), Some("thinking"));
     }
 }

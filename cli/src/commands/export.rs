@@ -1,0 +1,103 @@
+//! `clawmesh export`.
+
+use std::path::PathBuf;
+
+use client::client::Client;
+use indicatif::{ProgressBar, ProgressStyle};
+use protocol::object::Message;
+use protocol::request::{GetHistory, ListRooms, RoomTip};
+
+use crate::context::Context;
+use crate::format;
+use crate::outcome::{Failure, Outcome};
+use crate::pick;
+
+/// Write a room's messages as a document: all of them, oldest first.
+#[derive(Debug, clap::Args)]
+pub struct Export {
+    /// Room id, or exact name
+    pub room: String,
+    /// What kind of document
+    #[arg(long, value_enum, default_value_t = Format::Md)]
+    pub format: Format,
+    /// Thinking pulses, too
+    #[arg(long)]
+    pub include_thinking: bool,
+    /// Write to this file, made anew, instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// What kind of document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Markdown: a heading for each message.
+    Md,
+    /// One message as JSON on each line.
+    Json,
+    /// Lines as of `history`.
+    Txt,
+}
+
+/// What nodes give at once.
+const PAGE: u64 = 500;
+
+pub(crate) async fn run(mut cx: Context, args: Export) -> Result<Outcome, Failure> {
+    let client = cx.client().await?;
+    let room_id = cx.room(&client, &args.room).await?;
+    let tip = client.call(RoomTip { room_id: room_id.clone() }).await?.seq;
+    cx.output.redirect(args.output.as_deref())?;
+    let format = if cx.output.is_json() { Format::Json } else { args.format };
+    if format == Format::Md {
+        cx.output.line(&format!("# Room: {}", name(&client, &room_id).await?))?;
+    }
+    let progress = progress(&cx);
+    let mut cursor = 0;
+    // What is said meanwhile is not waited for.
+    while cursor < tip {
+        let page = GetHistory {
+            room_id: room_id.clone(),
+            limit: PAGE,
+            before: None,
+            since: None,
+            since_seq: Some(cursor),
+        };
+        let page = client.call(page).await?.messages;
+        let Some(last) = page.last() else { break };
+        cursor = last.seq;
+        for message in page.iter().filter(|it| args.include_thinking || !pick::is_thinking(it)) {
+            write(&cx, format, message)?;
+        }
+        progress.inc(page.len() as u64);
+    }
+    progress.finish_and_clear();
+    Ok(Outcome::Done)
+}
+
+fn write(cx: &Context, format: Format, it: &Message) -> Result<(), Failure> {
+    match format {
+        Format::Json => cx.output.object(it)?,
+        Format::Txt => cx.output.line(&format::message(&cx.output, it))?,
+        Format::Md => {
+            let (who, when) = (format::name(&it.agent_name), format::clock(&it.timestamp));
+            cx.output.line(&format!("\n### {who} · seq {} · {when}\n\n{}", it.seq, it.content))?;
+        }
+    }
+    Ok(())
+}
+
+async fn name(client: &Client, room_id: &str) -> Result<String, Failure> {
+    let rooms = client.call(ListRooms { parent_id: None }).await?.rooms;
+    let room = rooms.into_iter().find(|it| it.room_id == room_id);
+    Ok(format::name(&room.map_or_else(|| room_id.to_owned(), |it| it.name)))
+}
+
+/// On stderr, where somebody sees it and the document goes elsewhere.
+fn progress(cx: &Context) -> ProgressBar {
+    if !cx.output.shows_progress() || cx.output.is_for_people() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {pos} messages, {per_sec}, {elapsed}");
+    ProgressBar::new_spinner()
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+}
