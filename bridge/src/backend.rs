@@ -76,6 +76,8 @@ pub struct Row {
     pub number: Number,
     /// Its lowest number anywhere.
     pub canonical: Number,
+    /// All its numbers known here, ascending, if it has several.
+    pub numbers: Vec<Number>,
     /// Where it is.
     pub at: At,
     /// Whose log it is in.

@@ -155,6 +155,7 @@ pub(crate) fn message_event(speech: Speech, message: Message) -> Event {
 pub(crate) struct Told<'a> {
     pub(crate) number: Number,
     pub(crate) canonical: Number,
+    pub(crate) numbers: &'a [Number],
     pub(crate) message: MessageId,
     pub(crate) facts: Facts,
     pub(crate) said: &'a Said,
@@ -165,6 +166,7 @@ impl<'a> Told<'a> {
         Told {
             number: event.number,
             canonical: event.canonical.unwrap_or(event.number),
+            numbers: &[],
             message: event.message,
             facts: event.facts,
             said,
@@ -176,6 +178,7 @@ impl<'a> Told<'a> {
         Some(Told {
             number: row.number,
             canonical: row.canonical,
+            numbers: &row.numbers,
             message: row.message,
             facts: row.facts,
             said: row.said.as_ref()?,
@@ -197,12 +200,20 @@ impl<'a> Told<'a> {
             metadata,
             timestamp: timestamp(self.facts.wall_ms),
             seq: self.number.0,
-            mesh: (self.canonical != self.number).then(|| MeshNote {
-                canonical_seq: Some(self.canonical.0),
-                late: Some(true),
-                ..MeshNote::default()
-            }),
+            mesh: self.note(),
         })
+    }
+
+    /// Nothing in calm weather, when a message has one number.
+    fn note(&self) -> Option<MeshNote> {
+        let is_late = self.canonical != self.number;
+        let note = MeshNote {
+            canonical_seq: is_late.then_some(self.canonical.0),
+            late: is_late.then_some(true),
+            numbers: self.numbers.iter().map(|number| number.0).collect(),
+            ..MeshNote::default()
+        };
+        (note != MeshNote::default()).then_some(note)
     }
 }
 

@@ -352,6 +352,7 @@ fn row(delivered: &Delivered) -> Row {
     Row {
         number: delivered.number,
         canonical: delivered.canonical.unwrap_or(delivered.number),
+        numbers: Vec::new(),
         at: delivered.at,
         log: delivered.log,
         message: delivered.message,

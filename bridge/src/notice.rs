@@ -78,6 +78,7 @@ mod tests {
         let row = Row {
             number: Number(number),
             canonical: Number(number),
+            numbers: Vec::new(),
             at: At { log: 0, seq: number },
             log: LogId { author: NodeId([0; 32]), incarnation: 0 },
             message: MessageId([0; 16]),

@@ -431,6 +431,7 @@ fn no_live_message_passes_a_page_that_is_claimed_for() {
 fn foreign(fake: &Fake, room: mesh::id::RoomId, needs_claim: bool) {
     let mut rows = fake.page_since(room, Number::ZERO, 10).unwrap();
     for row in &mut rows {
+        row.numbers = vec![row.number, Number(row.number.0 + 5_000)];
         row.number = Number(row.number.0 + 5_000);
     }
     let unproven = rows.iter().map(|row| row.at).collect();
@@ -448,7 +449,10 @@ fn a_cursor_from_elsewhere_is_served_above_it() {
     let page = a.call("get_history", json!({"room_id": room_name, "since_seq": 5_000}));
     assert_eq!(*fake.knobs.roamed.lock().unwrap(), [(room, Number(5_000))]);
     assert_eq!(page["messages"][0]["seq"], 5_001);
-    assert_eq!(page["messages"][0]["mesh"], json!({"canonical_seq": 1, "late": true}));
+    assert_eq!(
+        page["messages"][0]["mesh"],
+        json!({"canonical_seq": 1, "late": true, "numbers": [1, 5_001]})
+    );
     // The hold has ended.
     a.kinds();
     b.call("send_message", json!({"room_id": room_name, "content": "y"}));

@@ -106,6 +106,6 @@ impl backend::Reads for FromStore {
 }
 
 fn convert(row: store::Row) -> Row {
-    let store::Row { number, canonical, at, log, message, facts, said } = row;
-    Row { number, canonical, at, log, message, facts, said }
+    let store::Row { number, canonical, numbers, at, log, message, facts, said } = row;
+    Row { number, canonical, numbers, at, log, message, facts, said }
 }

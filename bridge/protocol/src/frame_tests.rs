@@ -315,7 +315,12 @@ fn replies_have_the_shape_of_the_specification() {
     let mut plain = message();
     plain.metadata = None;
     plain.content = "x".into();
-    plain.mesh = Some(MeshNote { canonical_seq: Some(3), late: Some(true), ..MeshNote::default() });
+    plain.mesh = Some(MeshNote {
+        canonical_seq: Some(3),
+        late: Some(true),
+        numbers: vec![3, 7],
+        ..MeshNote::default()
+    });
     let history = HistoryResult { room_id: "r".into(), messages: vec![] };
     let cases = [
         (registered(None), "ok", r#"{"agent_id":"a","name":"n","protocol_version":1}"#),
@@ -328,7 +333,7 @@ fn replies_have_the_shape_of_the_specification() {
         (
             Reply::Message(Box::new(plain)),
             "ok",
-            r#"{"message_id":"m","room_id":"lobby","agent_id":"a","agent_name":"alice","content":"x","metadata":null,"timestamp":"2026-03-01T12:00:00Z","seq":7,"mesh":{"canonical_seq":3,"late":true}}"#,
+            r#"{"message_id":"m","room_id":"lobby","agent_id":"a","agent_name":"alice","content":"x","metadata":null,"timestamp":"2026-03-01T12:00:00Z","seq":7,"mesh":{"canonical_seq":3,"late":true,"numbers":[3,7]}}"#,
         ),
         (Reply::History(history), "history_result", r#"{"room_id":"r","messages":[]}"#),
         (Reply::Pong(Empty {}), "pong", "{}"),

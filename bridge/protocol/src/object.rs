@@ -120,6 +120,10 @@ pub struct MeshNote {
     /// The message was delivered here under a later number than elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late: Option<bool>,
+    /// Of a message in history that has several: its numbers known to this node, ascending. A
+    /// reference to any of them is one to this message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub numbers: Vec<u64>,
     /// The node the object comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,

@@ -9,6 +9,9 @@ pub const MEMORY_CACHE_BYTES: usize = 4 * 1024 * 1024;
 pub const SCAN_ROWS: usize = 4_096;
 /// Rows given in one page, however many were asked for.
 pub const PAGE_ROWS_MAX: usize = 1_000;
+/// Numbers of one message that a row tells. Each split adds one or two; a page of rows with many more
+/// would be a page of numbers.
+pub const ROW_NUMBERS_MAX: usize = 32;
 /// Dedup rows are thinned out once per this many new ones: a range removal is not free.
 pub const DEDUP_PRUNE_EVERY: usize = 1_024;
 /// Bodies dropped at once: each costs a row read, hashed and written, and a commit should not take

@@ -53,6 +53,10 @@ pub struct Row {
     pub number: Number,
     /// The lowest number it has here. Another than `number`: it came late.
     pub canonical: Number,
+    /// All its numbers, if it has several: ascending, the lowest [`ROW_NUMBERS_MAX`] of them.
+    ///
+    /// [`ROW_NUMBERS_MAX`]: crate::limits::ROW_NUMBERS_MAX
+    pub numbers: Vec<Number>,
     /// Where it is at this node.
     pub at: At,
     /// Whose log it is in.

@@ -16,6 +16,7 @@ use redb::{ReadOnlyTable, ReadTransaction};
 
 use crate::{
     error::ReadError,
+    limits::ROW_NUMBERS_MAX,
     reader::Row,
     schema::{
         ENTRIES, ERAS, Gist, LOGS, NUMBERS, Numbers, PLACES, PRUNED, PlaceKey, ROOM_IDS, ROOMS,
@@ -171,11 +172,14 @@ impl View {
 
     fn row_of(&self, number: Number, at: At, stored: Stored) -> Result<Row, ReadError> {
         let log = self.log_id(at.log)?;
-        let canonical = self.numbers_of(at)?.lowest().unwrap_or(number);
+        let numbers = self.numbers_of(at)?;
+        let canonical = numbers.lowest().unwrap_or(number);
+        let several = if numbers.0.len() > 1 { &numbers.0[..] } else { &[] };
         let message = MessageId::new(self.id, log, at.seq);
         Ok(Row {
             number,
             canonical,
+            numbers: several.iter().map(|it| it.0).take(ROW_NUMBERS_MAX).collect(),
             at,
             log,
             message,

@@ -8,7 +8,7 @@ use mesh::{
     number::{Era, Number},
     run::{Certificate, Run},
 };
-use store::{CommitError, Store, testing::CrashingBackend};
+use store::{CommitError, Store, limits::ROW_NUMBERS_MAX, testing::CrashingBackend};
 
 use crate::rows::*;
 
@@ -67,7 +67,10 @@ fn long_scans_go_on_over_several_snapshots() {
     store.commit(&[number(ROOM, Number(10_000), at(0, 1), Fate::Delivered)]).unwrap();
     let reader = store.reader();
     assert_eq!(numbers(&reader.page_since(ROOM, Number(1), 9).unwrap()), [10_000]);
-    assert_eq!(numbers(&reader.page_newest(ROOM, 2, None).unwrap()), [1, 10_000]);
+    let newest = reader.page_newest(ROOM, 2, None).unwrap();
+    assert_eq!(numbers(&newest), [1, 10_000]);
+    let lowest: Vec<Number> = (1..=ROW_NUMBERS_MAX as u64).map(Number).collect();
+    assert_eq!(newest[1].numbers, lowest, "a row stays small");
 }
 
 #[test]
@@ -81,6 +84,8 @@ fn every_number_and_id_leads_to_its_message() {
     let reader = store.reader();
     let row = reader.by_number(ROOM, fresh).unwrap().unwrap();
     assert_eq!((row.number, row.canonical, row.at), (fresh, Number(1), at(0, 1)));
+    assert_eq!(row.numbers, [Number(1), fresh]);
+    assert_eq!(reader.by_number(ROOM, Number(2)).unwrap().unwrap().numbers, [], "it has one");
     assert_eq!(reader.by_number(ROOM, Number(9)).unwrap(), None, "not held");
     assert_eq!(reader.by_number(ROOM, Number(99)).unwrap(), None, "not known");
     let row = reader.by_message(ROOM, row.message).unwrap().unwrap();
