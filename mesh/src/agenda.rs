@@ -135,6 +135,17 @@ pub struct TaskView {
 
 // Elections.
 
+/// Who leads a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderView {
+    /// Its id.
+    pub agent: AgentId,
+    /// Where it was attached when it was elected: its decisions are good from there.
+    pub node: NodeId,
+    /// Of its election: of two elections the one of the higher term counts.
+    pub term: u64,
+}
+
 /// Why a room has no leader any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaderGone {

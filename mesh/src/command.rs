@@ -6,7 +6,9 @@ use thiserror::Error;
 
 use crate::{
     acts::TaskStatus,
-    agenda::{KeyView, NewKey, NewTask, NewVote, Standing, TaskUpdate, TaskView, VoteView},
+    agenda::{
+        KeyView, LeaderView, NewKey, NewTask, NewVote, Standing, TaskUpdate, TaskView, VoteView,
+    },
     entry::DedupId,
     id::{AgentId, KeyPrint, MessageId, NodeId, RoomId, RoomKey},
     number::Number,
@@ -334,6 +336,8 @@ pub struct RoomInfo {
     pub sub_rooms: Vec<RoomView>,
     /// Whose turn it is.
     pub turn: Option<AgentId>,
+    /// Who leads it.
+    pub leader: Option<LeaderView>,
 }
 
 /// An expected no. The bridge gives each a code of spec §12.

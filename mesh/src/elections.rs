@@ -39,6 +39,7 @@ type Rank = (u64, Reverse<Position>);
 pub(crate) struct Leader<'e> {
     /// By which election.
     pub(crate) election: Place,
+    pub(crate) term: u64,
     pub(crate) candidate: &'e Candidate,
 }
 
@@ -223,7 +224,8 @@ impl Elections {
     pub(crate) fn leader(&self, now: Duration) -> Option<Leader<'_>> {
         let (election, leader) = self.concluded(now)?;
         let candidate = leader?;
-        (!election.is_cleared()).then_some(Leader { election: election.place(), candidate })
+        let (place, term) = (election.place(), election.rank().0);
+        (!election.is_cleared()).then_some(Leader { election: place, term, candidate })
     }
 
     /// What members should have been told.

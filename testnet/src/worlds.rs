@@ -71,6 +71,13 @@ impl Summary {
                 total.repeats += report.repeats;
                 total.votes += report.votes;
                 total.ballots += report.ballots;
+                total.elections += report.elections;
+                total.leaders += report.leaders;
+                total.decisions += report.decisions;
+                total.tasks += report.tasks;
+                total.claims += report.claims;
+                total.granted += report.granted;
+                total.contested += report.contested;
             }
             Err(failure) => self.failures.push(failure),
         }

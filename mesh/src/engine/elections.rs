@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use super::Engine;
 use crate::{
     acts::{Candidate, ElectionAct, ElectionStarted, Place},
-    agenda::LeaderGone,
+    agenda::{LeaderGone, LeaderView},
     command::{Caller, Outcome, Refused},
     elections::{Closing, Election, commitment, nonce},
     entry::Body,
@@ -74,6 +74,12 @@ impl Engine {
 
 /// Whose decisions count.
 impl Engine {
+    pub(super) fn leader(&self, room: RoomId) -> Option<LeaderView> {
+        let leader = self.rooms.get(&room)?.elections.leader(self.cx.now.mono)?;
+        let Candidate { agent, node, .. } = leader.candidate;
+        Some(LeaderView { agent: agent.clone(), node: *node, term: leader.term })
+    }
+
     /// The election by which this agent, attached here, leads the room.
     pub(super) fn led_by(&self, room: RoomId, agent: &str) -> Option<Place> {
         let leader = self.rooms.get(&room)?.elections.leader(self.cx.now.mono)?;

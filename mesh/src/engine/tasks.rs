@@ -35,7 +35,7 @@ impl Engine {
 
     pub(super) fn update_task(&mut self, call: CallId, caller: &Caller, update: TaskUpdate) {
         match self.try_update(caller, update) {
-            Ok(Started::Done(outcome)) => self.reply(call, Ok(outcome)),
+            Ok(Started::Done(outcome)) => self.reply(call, Ok(*outcome)),
             Ok(Started::Claimed(room, at)) => {
                 self.claiming.insert((room, at), call);
             }
@@ -76,7 +76,7 @@ impl Engine {
             let update = state.tasks.over_what_is_known(update);
             self.write_act(room, &Body::Task(TaskAct::Updated(update)))?;
         }
-        self.task(room, task).map(Started::Done)
+        self.task(room, task).map(|it| Started::Done(Box::new(it)))
     }
 
     fn task(&self, room: RoomId, task: Place) -> Result<Outcome, Refused> {
@@ -157,7 +157,7 @@ impl Engine {
 /// How an update began.
 enum Started {
     /// It is done.
-    Done(Outcome),
+    Done(Box<Outcome>),
     /// It waits for its answer.
     Claimed(RoomId, At),
 }

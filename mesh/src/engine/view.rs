@@ -158,7 +158,8 @@ impl Engine {
             .collect();
         let turn = self.turn_holder(room);
         let agents = self.members_of(room);
-        Ok(Outcome::RoomInfo(RoomInfo { room: view, agents, sub_rooms, turn }))
+        let leader = self.leader(room);
+        Ok(Outcome::RoomInfo(RoomInfo { room: view, agents, sub_rooms, turn, leader }))
     }
 
     /// What an operator asks.

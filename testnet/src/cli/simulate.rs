@@ -96,10 +96,13 @@ fn text(summary: &Summary, seconds: f64) -> String {
 
 fn counts(report: &Report) -> String {
     let Report { entries, eras, holes, answered, refused, moves, repeats, .. } = report;
-    let Report { votes, ballots, .. } = report;
+    let Report { votes, ballots, elections, leaders, decisions, .. } = report;
+    let Report { tasks, claims, granted, contested, .. } = report;
     format!(
         "{entries} messages, {eras} eras, {holes} holes, {answered} commands answered and {refused} \
          refused, {moves} moves of roaming clients and {repeats} repeats to them, {votes} votes and \
-         {ballots} ballots told"
+         {ballots} ballots told, {elections} elections, {leaders} leaders told and {decisions} \
+         decisions, {tasks} tasks, {claims} claims, {granted} of them granted, and {contested} fields \
+         contested to the end"
     )
 }

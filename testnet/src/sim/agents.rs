@@ -151,14 +151,16 @@ impl World {
                 self.ask(node, Asked::Join(i, room), Command::Join { caller, room });
             }
             11..=14 => {
-                let rooms: Vec<RoomId> = self.agents.agents[i].rooms.iter().copied().collect();
+                let rooms = self.agents.rooms_of(i);
                 if !rooms.is_empty() {
                     let room = *self.dice.pick(&rooms);
-                    self.ask(node, Asked::Leave(i, room), Command::Leave { caller, room });
+                    self.leave(i, room);
                 }
             }
             15..=35 => self.roam_some()?,
             36..=42 => self.vote_some(i),
+            43..=48 => self.elect_some(i),
+            49..=58 => self.task_some(i),
             _ => self.speak(i),
         }
         Ok(())
@@ -179,6 +181,13 @@ impl World {
     pub(super) fn everybody_speaks(&mut self) {
         for i in 0..self.agents.agents.len() {
             self.speak(i);
+        }
+    }
+
+    pub(super) fn leave(&mut self, i: usize, room: RoomId) {
+        let agent = &self.agents.agents[i];
+        if let (Some(caller), node) = (agent.caller.clone(), agent.home) {
+            self.ask(node, Asked::Leave(i, room), Command::Leave { caller, room });
         }
     }
 
@@ -261,7 +270,11 @@ impl World {
         call: CallId,
         result: Result<Outcome, Refused>,
     ) -> Result<(), Broken> {
-        if self.roam_replied(call) || self.vote_replied(node, call, &result)? {
+        if self.roam_replied(call)
+            || self.vote_replied(node, call, &result)?
+            || self.election_replied(node, call, &result)?
+            || self.task_replied(node, call, &result)?
+        {
             return Ok(());
         }
         let Some((_, asked)) = self.agents.asked.remove(&call) else {

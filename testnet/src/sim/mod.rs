@@ -1,10 +1,12 @@
 //! The simulated world: the real engine on the real store, virtual time, faults; one seed, one world.
 //!
 //! [`run`] plays the world of a seed and judges it. In reading order: [`plan`] (what will happen),
-//! [`world`] (how it happens), `node`, [`network`], `agents`, `roamer`, `votes`, [`promises`] (what must hold).
+//! [`world`] (how it happens), `node`, [`network`], `agents`, `roamer`, `votes`, `elections`,
+//! `tasks`, [`promises`] (what must hold).
 
 mod agents;
 pub mod dice;
+mod elections;
 #[cfg(test)]
 mod forks;
 pub mod network;
@@ -14,6 +16,7 @@ pub mod plan;
 mod private;
 pub mod promises;
 mod roamer;
+mod tasks;
 mod votes;
 pub mod world;
 
@@ -45,6 +48,20 @@ pub struct Report {
     pub votes: usize,
     /// Ballots in results, as each node told them.
     pub ballots: u64,
+    /// Elections started.
+    pub elections: usize,
+    /// Leaders, as each node told them.
+    pub leaders: u64,
+    /// Decisions acknowledged.
+    pub decisions: usize,
+    /// Tasks made.
+    pub tasks: usize,
+    /// Claims made.
+    pub claims: u64,
+    /// Claims granted.
+    pub granted: u64,
+    /// Fields of tasks that were contested in the end.
+    pub contested: u64,
 }
 
 /// A world that broke a promise.
@@ -122,8 +139,13 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
     numbers_agree_again(world, &nodes)?;
     roam_to_the_end(world)?;
     world.votes_converge()?;
+    world.leaders_converge()?;
+    world.tasks_converge()?;
+    let electing = world.everybody_elects()?;
     world.everybody_votes()?;
+    world.everybody_claims()?;
     world.nobody_waits()?;
+    world.elected_leads(&electing)?;
     Ok(world.report())
 }
 
@@ -182,7 +204,8 @@ impl World {
     }
 
     fn nobody_waits(&self) -> Result<(), Broken> {
-        match self.agents.open() + self.votes.open() {
+        let open = self.agents.open() + self.votes.open();
+        match open + self.elections.open() + self.tasks.open() {
             0 => Ok(()),
             open => promises::broken("replies", format!("{open} calls were never answered")),
         }
@@ -200,6 +223,13 @@ impl World {
             repeats: self.roamers.iter().map(|it| it.repeats).sum(),
             votes: self.votes.made(),
             ballots: self.votes.cast,
+            elections: self.elections.made(),
+            leaders: self.elections.elected,
+            decisions: self.elections.decided,
+            tasks: self.tasks.made(),
+            claims: self.tasks.claimed,
+            granted: self.tasks.granted,
+            contested: self.tasks.contested,
         }
     }
 }

@@ -16,9 +16,7 @@ use mesh::{
     Input,
     acts::{Place, VoteAct},
     agenda::{NewVote, VoteNotes, VoteResult, VoteView},
-    batch::Change,
     command::{CallId, Caller, Command, Outcome, Refused},
-    entry::{self, Body},
     id::{AgentId, MessageId, RoomId},
 };
 
@@ -234,21 +232,21 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
 /// What must hold at every moment.
 impl World {
     /// *sealed*. Whatever leaves a node was made durable there before.
-    pub(super) fn vote_stored(&mut self, node: usize, change: &Change) -> Result<(), Broken> {
-        let Change::Entry { room, entry, .. } = change else { return Ok(()) };
-        if !entry::is_act(entry.facts.kind) {
-            return Ok(());
-        }
-        let Body::Vote(act) = Body::decode(entry.facts.kind, &entry.body) else { return Ok(()) };
+    pub(super) fn vote_stored(
+        &mut self,
+        node: usize,
+        room: RoomId,
+        act: VoteAct,
+    ) -> Result<(), Broken> {
         match act {
             VoteAct::Closed(it) => {
-                if self.votes.closed.insert((*room, it.vote)) {
+                if self.votes.closed.insert((room, it.vote)) {
                     let own = self.nodes[node].id == it.vote.log.author;
                     let by = if own { "its opener" } else { "another" };
                     self.say(|| format!("node{node}: {by} closes a vote of room {room}"));
                 }
             }
-            VoteAct::Shown(it) if !self.votes.closed.contains(&(*room, it.vote)) => {
+            VoteAct::Shown(it) if !self.votes.closed.contains(&(room, it.vote)) => {
                 return broken("sealed", format!("node{node} opens ballots of an open vote"));
             }
             VoteAct::Opened(_) | VoteAct::Cast(_) | VoteAct::Shown(_) => {}
@@ -399,7 +397,8 @@ impl World {
             let option = self.dice.within(0, 1);
             self.cast_in(by, vote, option);
         }
-        let until = self.now + Duration::from_secs(3);
+        // Casting, closing and opening take an exchange of digests each where there is no gossip.
+        let until = self.now + Duration::from_secs(5);
         self.run_until(until)?;
         for view in self.views_of(vote)? {
             let whole = view.tally.as_ref().map(|it| it.iter().sum()) == Some(callers.len() as u64);

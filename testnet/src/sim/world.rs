@@ -8,8 +8,10 @@ use std::{
 
 use mesh::{
     Config, Effect, Input, MeshSecret,
+    acts::Place,
     batch::{Change, Fate},
     command::{CallId, Outcome, Refused},
+    entry::{self, Body, Stored},
     event::RoomEvent,
     id::{At, NodeId, RoomId},
     message::{Beacon, Message, Signed},
@@ -20,11 +22,13 @@ use store::testing::Unsynced;
 use super::{
     agents::Agents,
     dice::Dice,
+    elections::Elections,
     network::Network,
     node::Node,
     plan::{Fault, Plan, some_weather},
     promises::{Broken, Entry, Promises, broken},
     roamer::Roamer,
+    tasks::Tasks,
     votes::Votes,
 };
 
@@ -74,6 +78,8 @@ pub struct World {
     pub(super) roamers: Vec<Roamer>,
     pub(super) roam_calls: BTreeSet<CallId>,
     pub(super) votes: Votes,
+    pub(super) elections: Elections,
+    pub(super) tasks: Tasks,
     pub(super) promises: Promises,
     restarting: BTreeSet<usize>,
     /// When each node next looks at its inbox by itself.
@@ -131,6 +137,8 @@ impl World {
             roamers,
             roam_calls: BTreeSet::new(),
             votes: Votes::default(),
+            elections: Elections::default(),
+            tasks: Tasks::default(),
             promises: Promises::default(),
             restarting: BTreeSet::new(),
             quiet: false,
@@ -273,6 +281,7 @@ impl World {
             Err(Some(error)) => return broken("store", format!("node{node}: {error}")),
         };
         self.judge(node, &turn.batch)?;
+        self.judge_decisions(node, (&turn.batch, &turn.effects))?;
         let life = self.nodes[node].life;
         let commit = Duration::from_micros(if turn.batch.is_empty() {
             0
@@ -296,8 +305,10 @@ impl World {
             .filter_map(|it| if let Change::Drop { room } = it { Some(*room) } else { None })
             .collect();
         for change in batch {
-            self.vote_stored(node, change)?;
             match change {
+                Change::Entry { room, at, entry } if entry::is_act(entry.facts.kind) => {
+                    self.act_stored((node, *room, *at), entry)?;
+                }
                 // What was written of a room that ended in the same turn never was.
                 Change::Entry { room, .. } | Change::Number { room, .. }
                     if dropped.contains(room) => {}
@@ -342,6 +353,25 @@ impl World {
         Ok(())
     }
 
+    fn act_stored(
+        &mut self,
+        (node, room, at): (usize, RoomId, At),
+        entry: &Stored,
+    ) -> Result<(), Broken> {
+        let (log, seq) = self.entry(node, room, at)?;
+        let place = Place { log, seq };
+        let body = Body::decode(entry.facts.kind, &entry.body);
+        if let Body::Vote(act) = body {
+            return self.vote_stored(node, room, act);
+        } else if let Body::Election(act) = body {
+            self.election_stored((room, place), &act);
+        } else if let Body::Task(act) = body {
+            let when = (entry.facts.clock, entry.facts.wall_ms);
+            return self.task_stored((room, place), when, act);
+        }
+        Ok(())
+    }
+
     pub(super) fn entry(&self, node: usize, room: RoomId, at: At) -> Result<Entry, Broken> {
         match self.nodes[node].log(room, at.log) {
             Some(log) => Ok((log, at.seq)),
@@ -382,6 +412,7 @@ impl World {
                     if let RoomEvent::VoteEnded(it) = &event {
                         self.vote_ended(node, it)?;
                     }
+                    self.task_told(node, &event);
                 }
                 Effect::Pulse(_) => self.begin_beating(node),
                 Effect::Alarm(alarm) => self.say(|| format!("node{node}: {alarm:?}")),
@@ -520,6 +551,7 @@ impl World {
                 self.after(Duration::from_millis(wait), Event::Notice { a, b });
             }
         }
+        self.ask_who_leads(node);
         self.attach_agents(node);
         Ok(())
     }
@@ -528,6 +560,8 @@ impl World {
     fn went_down(&mut self, node: usize) {
         self.agents.node_down(node);
         self.votes.node_down(node);
+        self.elections.node_down(node);
+        self.tasks.node_down(node);
         self.promises.node_down(self.nodes[node].id);
         self.roamers.iter_mut().for_each(|it| it.node_down(node));
         for other in 0..self.nodes.len() {
@@ -549,7 +583,7 @@ impl World {
         }
     }
 
-    fn fault(&mut self, fault: Fault) -> Result<(), Broken> {
+    pub(super) fn fault(&mut self, fault: Fault) -> Result<(), Broken> {
         self.say(|| format!("{fault:?}"));
         match fault {
             Fault::Split(groups) => {
@@ -666,7 +700,7 @@ impl World {
             return Ok(());
         }
         if let Ok(Outcome::Said(said)) = &result
-            && let Some(room) = self.agents.said_in(call)
+            && let Some(room) = self.agents.said_in(call).or(self.elections.said_in(call))
         {
             let running = self.nodes[node].running.as_ref();
             let row =

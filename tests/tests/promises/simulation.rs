@@ -15,4 +15,7 @@ fn sixty_four_worlds_keep_all_promises() {
     // Worlds in which nothing happens would keep every promise.
     let total = summary.total;
     assert!(total.entries > 5_000 && total.eras > 200 && total.moves > 500, "{total:?}");
+    assert!(total.elections > 200 && total.leaders > 500 && total.decisions > 150, "{total:?}");
+    assert!(total.tasks > 400 && total.granted > 300 && total.contested > 10, "{total:?}");
+    assert!(total.claims > total.granted * 2, "hardly a claim was too late: {total:?}");
 }
