@@ -405,5 +405,8 @@ mod away_tests;
 #[path = "keys_tests.rs"]
 mod keys_tests;
 #[cfg(test)]
+#[path = "stranger_tests.rs"]
+mod stranger_tests;
+#[cfg(test)]
 #[path = "session_tests.rs"]
 mod tests;

@@ -199,7 +199,7 @@ impl Engine {
 
     fn note_time(&mut self, now: Now) {
         if now.mono > self.last_called + PAUSED_AFTER {
-            self.live.woke(now.mono);
+            self.live.woke(now.mono, self.last_called);
         }
         self.last_called = self.last_called.max(now.mono);
         self.cx.now = now;

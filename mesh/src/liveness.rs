@@ -16,6 +16,8 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     pub(crate) at: Duration,
+    /// Since when it is silent, without the time in which this node was paused itself and heard nobody.
+    silent_since: Duration,
     pub(crate) beacon: Beacon,
 }
 
@@ -86,11 +88,15 @@ impl Liveness {
         }
     }
 
-    /// This node was not called for too long: what it knows of others is old.
-    pub(crate) fn woke(&mut self, now: Duration) {
+    /// This node was not called for too long: what it knows of others is old. What they said meanwhile
+    /// may be waiting to be heard, so those that lived when it was `last_called` still do.
+    pub(crate) fn woke(&mut self, now: Duration, last_called: Duration) {
         self.awake_since = now;
         self.heard_since = false;
         self.probes.clear();
+        for heard in self.heard.values_mut() {
+            heard.silent_since += now.saturating_sub(last_called);
+        }
     }
 
     /// A beacon. `false` if it is not newer than the last one.
@@ -103,7 +109,7 @@ impl Liveness {
         if self.heard.len() >= NODES_MAX && !self.heard.contains_key(&beacon.node) {
             return false;
         }
-        self.heard.insert(beacon.node, Heard { at: now, beacon });
+        self.heard.insert(beacon.node, Heard { at: now, silent_since: now, beacon });
         self.heard_since = true;
         self.unclean = false;
         self.probes.remove(&beacon.node);
@@ -118,9 +124,10 @@ impl Liveness {
         self.heard.iter().map(|(node, heard)| (*node, heard))
     }
 
-    /// Heard within `lease`.
+    /// Heard within [`ROSTER_LEASE`], as far as this node could hear it.
     pub(crate) fn is_alive(&self, now: Duration, node: NodeId) -> bool {
-        node == self.me || self.heard.get(&node).is_some_and(|it| now < it.at + ROSTER_LEASE)
+        let lives = |it: &Heard| now < it.silent_since + ROSTER_LEASE;
+        node == self.me || self.heard.get(&node).is_some_and(lives)
     }
 
     /// How long it is since `node` was heard, as far as this node could hear it.

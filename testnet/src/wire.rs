@@ -23,7 +23,7 @@ use tokio::{
 
 /// How long a reply may take. A node answers a message within 3 s whatever other nodes do, and machines
 /// that run tests are busy.
-pub const REPLY_WITHIN: Duration = Duration::from_secs(20);
+pub const REPLY_WITHIN: Duration = Duration::from_secs(60);
 /// In an error: enough to see what happened.
 const EVENTS_SHOWN: usize = 8;
 const EVENT_CHARS_SHOWN: usize = 200;
@@ -245,6 +245,11 @@ impl Agent {
         format!("{what} (but, the latest first: {})", recent.join(", "))
     }
 
+    /// Events that came and that nobody has taken yet, oldest first.
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter()
+    }
+
     /// All events that have come, oldest first. What the node sent before it answers this is among them.
     ///
     /// # Errors
@@ -253,6 +258,19 @@ impl Agent {
     pub async fn drain(&mut self) -> Result<Vec<Event>> {
         self.call("ping", json!({})).await?;
         Ok(self.events.drain(..).collect())
+    }
+
+    /// Says that it goes, and waits until the node has let it go.
+    ///
+    /// # Errors
+    ///
+    /// The node does not close the connection.
+    pub async fn leave(mut self) -> Result<()> {
+        self.writer.shutdown().await?;
+        let mut rest = Vec::new();
+        let end = timeout(REPLY_WITHIN, self.lines.read_to_end(&mut rest)).await;
+        end.map_err(|_| silent("end of the connection", REPLY_WITHIN))??;
+        Ok(())
     }
 
     /// Reads the connection to its end, past everything that is on the way, and returns the events.

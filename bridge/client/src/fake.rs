@@ -17,7 +17,7 @@ use crate::options::{Options, Policy};
 use crate::secrets::Secrets;
 
 /// Nothing in these tests takes long; what does is a failure.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Fake {
     listener: TcpListener,

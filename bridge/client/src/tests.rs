@@ -151,7 +151,7 @@ async fn a_silent_node_is_probed_and_then_left() {
     let fake = Fake::start().await;
     let mut options = options(vec![fake.address()]);
     options.policy.probe_after = Duration::from_millis(30);
-    options.policy.dead_after = Duration::from_millis(60);
+    options.policy.dead_after = Duration::from_millis(800);
     let (connected, mut conn) = tokio::join!(Client::connect(options), fake.accept_agent());
     let (_client, mut events) = connected.unwrap();
     assert!(matches!(conn.recv().await.request, Request::Ping(_)));

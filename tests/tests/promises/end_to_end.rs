@@ -1,12 +1,14 @@
 //! Real daemons, real sockets, signals: the wiring of it all.
 //!
-//! In reading order: [`calm`] (nobody fails), [`killed`] (kill -9 under load), [`joined`] (a node with a
-//! past joins). The agents are [`testnet::wire`]'s: they repair nothing.
+//! In reading order: [`calm`] (nobody fails), [`killed`] (kill -9 under load), [`returned`] (agents of a
+//! killed node), [`joined`] (a node with a past joins), [`private`] (rooms that are not for all nodes). The agents are [`testnet::wire`]'s: they repair nothing.
 
 mod calm;
 mod joined;
 mod killed;
 mod load;
+mod private;
+mod returned;
 
 use std::{
     collections::BTreeMap,
@@ -24,9 +26,9 @@ use testnet::{
 use tokio::{runtime::Runtime, task::JoinSet, time};
 
 /// For whatever should take a moment: machines that run tests are busy.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 /// For one test.
-const TEST_WITHIN: Duration = Duration::from_secs(180);
+const TEST_WITHIN: Duration = Duration::from_secs(300);
 /// Between two looks at something that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -40,10 +42,21 @@ pub(crate) fn machine() -> MutexGuard<'static, ()> {
 
 /// Runs a test on a mesh of its own; its failure shows what the nodes logged last.
 fn on(nodes: usize, auth: Auth, test: impl AsyncFnOnce(&mut Mesh) -> Result<()>) {
+    on_with(&[], nodes, auth, test);
+}
+
+/// With further flags for its nodes.
+fn on_with(
+    flags: &[&str],
+    nodes: usize,
+    auth: Auth,
+    test: impl AsyncFnOnce(&mut Mesh) -> Result<()>,
+) {
     let _alone = machine();
     let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
     let terminal = Terminal::Shared;
-    let plan = Plan { binary, nodes, auth, keep: None, flags: Vec::new(), terminal };
+    let flags = flags.iter().map(|it| (*it).to_owned()).collect();
+    let plan = Plan { binary, nodes, auth, keep: None, flags, terminal };
     let runtime = Runtime::new().expect("the system gives threads");
     runtime.block_on(async {
         let mut mesh = Mesh::up(plan).await.unwrap_or_else(|error| panic!("{error}"));
@@ -69,6 +82,11 @@ async fn until(what: &str, mut so: impl AsyncFnMut() -> Result<bool>) -> Result<
 
 async fn agent(mesh: &Mesh, node: usize, name: &str) -> Result<Agent> {
     Ok(Agent::attach(mesh.nodes[node].tcp(), mesh.key(), name).await?)
+}
+
+async fn expect(agent: &mut Agent, kind: &str, fields: Value) -> Result<Event> {
+    let what = format!("{kind} {fields} at {}", agent.name);
+    Ok(agent.event(&what, SOON, |event| event.is(kind, &fields)).await?)
 }
 
 async fn new_room(by: &mut Agent, name: &str) -> Result<String> {

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// What one line may take, unless the transcript says otherwise: machines that run tests are busy.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two requests for what has not come to a node yet.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 /// Of each connection, when a transcript fails.
@@ -97,7 +97,8 @@ impl<'a> Play<'a> {
             Action::AskUntil { who, ask, answer } => self.ask_until(who, ask, answer).await,
             Action::Raw { who, bytes } => {
                 let bytes = self.raw(bytes);
-                self.actor(who)?.connection.write_raw(&bytes).await
+                self.actor(who)?.connection.write_raw(&bytes).await;
+                Ok(())
             }
             Action::Reply { who, answer } => {
                 let deadline = self.deadline();

@@ -9,6 +9,8 @@
 //! disconnect d
 //! room $room a b          a makes a public room, and these join, one after the other; all see it
 //! patience 45             from here on a line may take so many seconds
+//! hurry                   it holds something against a clock of the node's that cannot be set. On a machine
+//!                         that stands still for so long it is played again, with rooms of its own
 //! repeat 3                the lines up to `end`, three times; `%n` in them is 1, 2, 3
 //! end
 //!
@@ -39,7 +41,11 @@ pub(super) struct Script {
     pub(super) name: String,
     /// Of what nodes do not do yet.
     pub(super) later: bool,
+    /// It may be late for a clock of the node's.
+    pub(super) hurry: bool,
     pub(super) steps: Vec<Step>,
+    /// As it is written.
+    text: String,
 }
 
 #[derive(Debug)]
@@ -98,7 +104,13 @@ pub(super) enum Raw {
 
 impl Script {
     pub(super) fn parse(name: &str, text: &str) -> Result<Script> {
-        let mut script = Script { name: name.to_owned(), later: false, steps: Vec::new() };
+        let mut script = Script {
+            name: name.to_owned(),
+            later: false,
+            hurry: false,
+            steps: Vec::new(),
+            text: text.to_owned(),
+        };
         let mut agents = Vec::new();
         for (line, text) in repeated(whole_lines(text))? {
             let at = || format!("{name}:{line}: {text}");
@@ -106,6 +118,11 @@ impl Script {
         }
         ensure!(!script.steps.is_empty(), "{name} is empty");
         Ok(script)
+    }
+
+    /// The same under another name, so that what it made before is not in its way.
+    pub(super) fn again(&self) -> Result<Script> {
+        Script::parse(&format!("{} again", self.name), &self.text)
     }
 
     /// How many connections it makes.
@@ -146,6 +163,10 @@ impl Script {
             }
             ["later", _] => {
                 self.later = true;
+                return Ok(());
+            }
+            ["hurry"] => {
+                self.hurry = true;
                 return Ok(());
             }
             ["patience", seconds] => Action::Patience { seconds: seconds.parse()? },
