@@ -273,6 +273,16 @@ impl Agent {
         Ok(())
     }
 
+    /// Reads what comes, for ever, and keeps it: a node lets go of an agent that does not answer it for 90 s.
+    /// May be dropped at any time. Ends when the connection does.
+    pub async fn listen(&mut self) {
+        while let Ok(frame) = self.frame().await {
+            if self.keep(frame).await.is_err() {
+                break;
+            }
+        }
+    }
+
     /// Reads the connection to its end, past everything that is on the way, and returns the events.
     pub async fn last_words(mut self) -> Vec<Event> {
         while let Ok(Ok(frame)) = timeout(REPLY_WITHIN, self.frame()).await {

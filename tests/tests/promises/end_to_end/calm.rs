@@ -11,7 +11,8 @@ use testnet::{
 use tokio::task::JoinSet;
 
 use super::{
-    SOON, Said, agent, all_listed, expect, histories, is_dense, join, listed, load::Load,
+    SOON, Said, agent, all_listed, expect, histories, is_dense, join, listed,
+    load::{Load, beside},
     names_resolve, new_room, on, say,
 };
 
@@ -31,10 +32,11 @@ fn writers_at_all_nodes_are_in_one_dense_order_for_everybody() {
         let room = new_room(&mut agent(mesh, 1, "founder").await?, "all at once").await?;
         let load = Load::start(mesh, &room, &[0, 1, 2], 3).await?;
         load.more(&[0, 1, 2], 120).await?;
-        let mut writers = load.stop(&[]).await?;
+        let writers = load.stop(&[]).await?;
         let acknowledged: Vec<Said> =
             writers.iter().flat_map(|it| it.acknowledged.clone()).collect();
-        let histories = histories(mesh, &room, &acknowledged).await?;
+        let same = histories(mesh, &room, &acknowledged);
+        let (mut writers, histories) = beside(writers, same).await?;
         for history in &histories {
             is_dense(history)?;
             ensure!(*history == histories[0], "nodes disagree on the order");
@@ -138,10 +140,10 @@ fn a_planned_restart_leaves_the_numbers_dense() {
         join(&mut back, &room).await?;
         let again = say(&mut back, &room, "back again").await?;
         load.more(&[1, 2], 40).await?;
-        let mut writers = load.stop(&[]).await?;
+        let writers = load.stop(&[]).await?;
         let mut told: Vec<Said> = writers.iter().flat_map(|it| it.acknowledged.clone()).collect();
         told.push(again);
-        let histories = histories(mesh, &room, &told).await?;
+        let (mut writers, histories) = beside(writers, histories(mesh, &room, &told)).await?;
         for history in &histories {
             is_dense(history).context("the room left its home era")?;
         }

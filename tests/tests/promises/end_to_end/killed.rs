@@ -8,7 +8,7 @@ use testnet::process::{Auth, Mesh};
 
 use super::{
     SOON, Said, agent, all_listed, histories, join, listed,
-    load::{Load, Writer},
+    load::{Load, Writer, beside},
     names_resolve, new_room, on, say,
 };
 
@@ -35,9 +35,10 @@ async fn kill_under_load(mesh: &mut Mesh, victim: usize) -> Result<()> {
     let after = Load::start(mesh, &room, &[victim], 2).await?;
     after.more(&[victim], 60).await?;
     load.more(&others, 60).await?;
-    let (mut stayed, came) = (load.stop(&[victim]).await?, after.stop(&[]).await?);
+    let (stayed, came) = (load.stop(&[victim]).await?, after.stop(&[]).await?);
     let mut told: Vec<Said> = acknowledged(&stayed).chain(acknowledged(&came)).collect();
-    let histories = histories(mesh, &room, &told).await?;
+    let all = beside(came, histories(mesh, &room, &told));
+    let (mut stayed, (came, histories)) = beside(stayed, all).await?;
     let before = stayed.len();
     stayed.retain(|writer| writer.broken.is_none());
     ensure!(stayed.len() < before, "nobody was cut off");

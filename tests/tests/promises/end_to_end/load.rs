@@ -7,7 +7,7 @@ use std::sync::{
 
 use anyhow::{Context, Result, ensure};
 use testnet::{process::Mesh, wire::Agent};
-use tokio::task::JoinHandle;
+use tokio::{sync::watch, task::JoinHandle};
 
 use super::{SOON, Said, agent, join, say, until};
 
@@ -86,6 +86,32 @@ impl Load {
         }
         Ok(writers)
     }
+}
+
+/// Does something that may take long, while writers that have stopped listen: else their nodes let them go.
+pub(super) async fn beside<T>(
+    writers: Vec<Writer>,
+    work: impl Future<Output = Result<T>>,
+) -> Result<(Vec<Writer>, T)> {
+    let (stop, stopped) = watch::channel(false);
+    let listen = |mut writer: Writer| {
+        let mut stopped = stopped.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = writer.agent.listen() => {}
+                _ = stopped.wait_for(|stop| *stop) => {}
+            }
+            writer
+        })
+    };
+    let listening: Vec<JoinHandle<Writer>> = writers.into_iter().map(listen).collect();
+    let done = work.await?;
+    stop.send_replace(true);
+    let mut writers = Vec::new();
+    for writer in listening {
+        writers.push(writer.await?);
+    }
+    Ok((writers, done))
 }
 
 async fn write(mut agent: Agent, node: usize, room: String, pace: Arc<Pace>) -> Writer {
