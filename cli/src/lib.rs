@@ -4,13 +4,16 @@
 //! One file per command in [`commands`]; commands return an [`outcome::Outcome`] or a
 //! [`outcome::Failure`], and only [`output`] writes. In reading order: [`args`], [`context`],
 //! [`commands`], [`pick`] (which messages), [`mod@format`], [`table`], [`seq`] (numbers as people write them),
-//! [`cursor`], [`output`], [`outcome`].
+//! [`cursor`], [`mod@lantern`] (pure: what [`commands::lantern`] sends and reads), [`output`], [`outcome`],
+//! [`limits`].
 
 pub mod args;
 pub mod commands;
 pub mod context;
 pub mod cursor;
 pub mod format;
+pub mod lantern;
+pub mod limits;
 pub mod outcome;
 pub mod output;
 pub mod pick;

@@ -9,6 +9,10 @@ use client::address::AddressError;
 use client::error::{CallError, ConnectError};
 use client::messages::MessagesError;
 
+use crate::lantern::check::Problem;
+use crate::lantern::journal::TooMuch;
+use crate::lantern::verb::Verb;
+
 /// The command did what it was asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -18,6 +22,8 @@ pub enum Outcome {
     Idle,
     /// The peer ended the conversation: exit 3.
     Ended,
+    /// What was to be checked is not valid: exit 1.
+    Invalid,
 }
 
 impl Outcome {
@@ -27,6 +33,7 @@ impl Outcome {
             Outcome::Done => 0,
             Outcome::Idle => 2,
             Outcome::Ended => 3,
+            Outcome::Invalid => 1,
         })
     }
 }
@@ -121,6 +128,41 @@ pub enum Failure {
         /// What the system says.
         source: io::Error,
     },
+    /// A file of the user's is not JSON.
+    #[error("{} is not JSON: {source}", path.display())]
+    NotJson {
+        /// The file.
+        path: PathBuf,
+        /// Where it is not.
+        source: serde_json::Error,
+    },
+    /// A LANTERN message is not valid; it was not sent.
+    #[error("this {} was not sent: {}; see `clawmesh lantern {} --help`", verb.word(), listed(problems), verb.word().to_lowercase())]
+    Lantern {
+        /// What it was to be.
+        verb: Verb,
+        /// All that is wrong with it.
+        problems: Vec<Problem>,
+    },
+    /// Two outcomes of one claim.
+    #[error("--outcome says twice what became of {seq}, and not the same")]
+    OutcomeTwice {
+        /// The message that made the claim.
+        seq: u64,
+    },
+    /// No LANTERN thread of that id.
+    #[error("no thread {thread} in the room: {}`clawmesh lantern threads {room}` lists them", within.map(|it| format!("that message stands in thread {it}; ")).unwrap_or_default())]
+    NoThread {
+        /// What was given.
+        thread: u64,
+        /// The thread in which that message stands.
+        within: Option<u64>,
+        /// The room as it was given.
+        room: String,
+    },
+    /// More than fits into memory.
+    #[error(transparent)]
+    TooMuch(#[from] TooMuch),
     /// A variable of the environment makes no sense.
     #[error("{name}: {source}")]
     Variable {
@@ -167,6 +209,10 @@ pub enum Failure {
         /// What the system says.
         source: io::Error,
     },
+}
+
+fn listed(problems: &[Problem]) -> String {
+    problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; ")
 }
 
 impl Failure {

@@ -5,6 +5,7 @@ pub mod election;
 pub mod export;
 pub mod history;
 pub mod keygen;
+pub mod lantern;
 pub mod monitor;
 pub mod presence;
 pub mod rooms;
@@ -53,6 +54,8 @@ pub enum Command {
     /// Webhooks that are told of a room's messages
     #[command(subcommand)]
     Sub(sub::Sub),
+    #[command(subcommand)]
+    Lantern(lantern::Lantern),
     /// Write a room's messages as a document
     Export(export::Export),
     /// Make a room key for end-to-end encryption
@@ -79,6 +82,7 @@ pub async fn run(cx: Context, command: Command) -> Result<Outcome, Failure> {
         Command::Election(args) => election::run(&cx, args).await,
         Command::Task(args) => task::run(&cx, args).await,
         Command::Sub(args) => sub::run(&cx, args).await,
+        Command::Lantern(args) => lantern::run(&cx, args).await,
         Command::Export(args) => export::run(cx, args).await,
         Command::Keygen(args) => keygen::run(&cx, args),
         Command::Shell(args) => shell::run(&cx, args).await,

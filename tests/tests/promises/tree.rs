@@ -158,7 +158,7 @@ const PACKAGES: &[Package] = &[
             "thiserror",
             "tokio",
         ],
-        in_tests: &[],
+        in_tests: &["tempfile", "testnet", "tokio"],
     },
     Package {
         name: "testnet",

@@ -1,0 +1,263 @@
+//! What a room's history comes to: always the whole of it, read page by page.
+
+use std::collections::BTreeMap;
+
+use client::client::Client;
+use client::limits::PAGE_MESSAGES;
+use protocol::object::Message;
+use protocol::request::{GetHistory, RoomTip};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::format;
+use crate::lantern::heard::Heard;
+use crate::lantern::journal::{Fate, Journal, Keep, Participant, Spark, TooMuch};
+use crate::lantern::thread::Thread;
+use crate::limits::THREAD_BYTES_MAX;
+use crate::outcome::{Failure, Outcome};
+use crate::seq::Seq;
+use crate::table;
+
+/// Reads the whole history of a room. In an encrypted room it needs the room key.
+#[derive(Debug, clap::Args)]
+pub struct Room {
+    /// Room id, or exact name
+    pub room: String,
+}
+
+/// Show every message of a thread, in order.
+#[derive(Debug, clap::Args)]
+pub struct Show {
+    /// Room id, or exact name
+    pub room: String,
+    /// The thread: a number of the message that opened it
+    #[arg(value_name = "SEQ")]
+    pub thread: Seq,
+}
+
+/// As JSON.
+#[derive(Serialize)]
+struct Threads {
+    participants: Vec<Participant>,
+    threads: Vec<Thread>,
+    sparks: Vec<Spark>,
+    refraction_due: bool,
+}
+
+pub(crate) async fn threads(cx: &Context, args: &Room) -> Result<Outcome, Failure> {
+    let (_, _, journal) = journal(cx, &args.room, Keep::Outline).await?;
+    let found = Threads {
+        participants: journal.participants().cloned().collect(),
+        threads: journal.threads(),
+        sparks: journal.sparks(),
+        refraction_due: journal.is_refraction_due(),
+    };
+    cx.output.show(&found, || tables(cx, &found))?;
+    if found.threads.is_empty() {
+        cx.output.note("clawmesh: no threads yet: `clawmesh lantern assert` opens one")?;
+    }
+    if found.refraction_due {
+        let fuses = "every third FUSE of a room leads to one that looks back at what was agreed";
+        cx.output.note(&format!("clawmesh: the next FUSE is REFRACTION-due: {fuses}"))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn tables(cx: &Context, found: &Threads) -> Vec<String> {
+    let seq = |it| format::seq(&cx.output, it);
+    let text = |it: &Option<String>| it.clone().unwrap_or_default();
+    let participants = found.participants.iter().map(|it| {
+        let abilities: Vec<&str> = it.capabilities.iter().map(|it| &*it.name).collect();
+        let (role, model, provider) = (text(&it.role), text(&it.model), text(&it.provider));
+        vec![it.agent_name.clone(), role, model, provider, abilities.join(", ")]
+    });
+    let threads = found.threads.iter().map(|it| {
+        let (state, count) = (it.state.word().to_owned(), it.messages.to_string());
+        vec![seq(it.thread), state, count, text(&it.opened_by), it.headline.clone()]
+    });
+    let sparks = found.sparks.iter().map(|it| {
+        let fate = match &it.fate {
+            Fate::Open => "open".to_owned(),
+            Fate::Harvested { by, becomes } => {
+                format!("harvested by {} {}", seq(*by), text(becomes))
+            }
+            Fate::Buried { by, reason } => format!("buried by {} {}", seq(*by), text(reason)),
+        };
+        vec![seq(it.seq), it.from.clone(), it.seed.clone(), fate]
+    });
+    let parts = [
+        table::lines(
+            &cx.output,
+            &["agent", "role", "model", "provider", "capabilities"],
+            participants.collect(),
+        ),
+        table::lines(
+            &cx.output,
+            &["thread", "state", "messages", "by", "headline"],
+            threads.collect(),
+        ),
+        table::lines(&cx.output, &["spark", "by", "seed", "state"], sparks.collect()),
+    ];
+    let parts: Vec<Vec<String>> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+    parts.join(&String::new())
+}
+
+/// As JSON.
+#[derive(Serialize)]
+struct Shown {
+    seq: u64,
+    message_id: String,
+    timestamp: String,
+    agent_id: String,
+    agent_name: String,
+    envelope: Value,
+}
+
+pub(crate) async fn show(cx: &Context, args: &Show) -> Result<Outcome, Failure> {
+    let wanted = args.thread.0;
+    // Twice: only when all numbers are known it is known which messages belong to the thread, and all
+    // messages of a long room are not to be held for that.
+    let (client, room_id, journal) = journal(cx, &args.room, Keep::Outline).await?;
+    let members = journal.messages_of(wanted);
+    if members.is_empty() {
+        let within = journal.thread_with(wanted);
+        return Err(Failure::NoThread { thread: wanted, within, room: args.room.clone() });
+    }
+    let mut found = BTreeMap::new();
+    let mut bytes = 0;
+    history(&client, &room_id, |message| {
+        let at = journal.numbers().lowest(message.seq);
+        if members.contains(&at) && !found.contains_key(&at) {
+            bytes += message.content.len();
+            found.insert(at, message);
+        }
+        if bytes > THREAD_BYTES_MAX { Err(TooMuch.into()) } else { Ok(()) }
+    })
+    .await?;
+    for message in found.into_values() {
+        let envelope = serde_json::from_str(&message.content)?;
+        let lines = lines(cx, &message);
+        let shown = Shown {
+            seq: message.seq,
+            message_id: message.message_id,
+            timestamp: message.timestamp,
+            agent_id: message.agent_id,
+            agent_name: message.agent_name,
+            envelope,
+        };
+        cx.output.show(&shown, || lines)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// `[HH:MM:SS] #SEQ NAME VERB`, and below it what is said.
+fn lines(cx: &Context, message: &Message) -> Vec<String> {
+    let Some(Heard::Said(said)) = Heard::read(&message.content) else { return Vec::new() };
+    let mut who = cx.output.strong(&format::name(&said.from));
+    if said.from != message.agent_name {
+        // Anybody can write any name into an envelope.
+        who += &format!(" (sent by {})", format::name(&message.agent_name));
+    }
+    let (time, seq) = (format::clock(&message.timestamp), format::seq(&cx.output, message.seq));
+    let mut lines = vec![format!("[{time}] #{seq} {who} {}", said.verb.word())];
+    if let Some(intent) = &said.intent {
+        lines.push(format!("  intent: {}", format::printable(intent, "\n    ")));
+    }
+    for (name, value) in said.body() {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let (name, value) = (format::name(name), format::printable(&value, "\n    "));
+        lines.push(format!("  {name}: {value}"));
+    }
+    lines
+}
+
+pub(crate) async fn state(cx: &Context, args: &Room) -> Result<Outcome, Failure> {
+    let (_, _, journal) = journal(cx, &args.room, Keep::Deltas).await?;
+    let deltas = journal.shared_state();
+    for it in &deltas {
+        cx.output.show(it, || {
+            let (seq, thread) =
+                (format::seq(&cx.output, it.seq), format::seq(&cx.output, it.thread));
+            let delta = format::printable(it.delta.get(), "\n  ");
+            vec![format!("#{seq} thread {thread} {}: {delta}", format::name(&it.from))]
+        })?;
+    }
+    if deltas.is_empty() {
+        cx.output.note(
+            "clawmesh: nothing was committed yet: `clawmesh lantern fuse --state-delta` does",
+        )?;
+    }
+    Ok(Outcome::Done)
+}
+
+pub(crate) async fn calibration(cx: &Context, args: &Room) -> Result<Outcome, Failure> {
+    let (_, _, journal) = journal(cx, &args.room, Keep::Outline).await?;
+    let scores = journal.calibration();
+    if cx.output.is_json() {
+        for it in &scores {
+            cx.output.object(it)?;
+        }
+    } else {
+        let row = |it: &crate::lantern::calibration::Score| {
+            vec![it.agent.clone(), format!("{:.4}", it.mean_loss), it.claims.to_string()]
+        };
+        let rows = scores.iter().map(row).collect();
+        for line in table::lines(&cx.output, &["agent", "mean loss", "claims"], rows) {
+            cx.output.line(&line)?;
+        }
+    }
+    if scores.is_empty() {
+        cx.output.note(
+            "clawmesh: nothing to score yet: it takes a fused thread, first resolved on tool, artifact or human, with --outcome for a claim that has a confidence",
+        )?;
+    }
+    Ok(Outcome::Done)
+}
+
+async fn journal(
+    cx: &Context,
+    room: &str,
+    keep: Keep,
+) -> Result<(Client, String, Journal), Failure> {
+    let client = cx.client().await?;
+    let room_id = cx.room(&client, room).await?;
+    let mut journal = Journal::new(keep);
+    history(&client, &room_id, |message| Ok(journal.add(&message)?)).await?;
+    if journal.closed() > 0 {
+        let count = format::counted(journal.closed() as u64, "LANTERN message");
+        cx.output.note(&format!(
+            "clawmesh: {count} of the room cannot be read without its room key: give --room-key"
+        ))?;
+    }
+    Ok((client, room_id, journal))
+}
+
+/// Gives every message of a room up to its tip, oldest first. After a split some may come twice, under
+/// different numbers.
+async fn history(
+    client: &Client,
+    room_id: &str,
+    mut take: impl FnMut(Message) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let tip = client.call(RoomTip { room_id: room_id.to_owned() }).await?.seq;
+    let mut cursor = 0;
+    // What is said meanwhile is not waited for.
+    while cursor < tip {
+        let page = GetHistory {
+            room_id: room_id.to_owned(),
+            limit: PAGE_MESSAGES,
+            before: None,
+            since: None,
+            since_seq: Some(cursor),
+        };
+        let page = client.call(page).await?.messages;
+        let Some(last) = page.last() else { break };
+        if last.seq <= cursor {
+            break;
+        }
+        cursor = last.seq;
+        page.into_iter().try_for_each(&mut take)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! LANTERN: claims that can be proven wrong, carried in the content of ordinary messages.
+//!
+//! Pure logic: no connection, no clock, no file. What is sent is an [`envelope`] that [`check`] has
+//! found nothing wrong with; what others sent is [`heard`] leniently, and whatever does not parse is
+//! ignored. A [`journal`] takes the messages of a room in any order, once each, and tells its
+//! [`thread`]s, sparks, shared state and [`calibration`]. The specification is docs/lantern.md.
+//!
+//! Its contract: no content of a message makes it panic, and what it keeps is bounded
+//! ([`crate::limits`]). All nodes of a mesh that have the same messages are told the same, whatever
+//! numbers the messages have there.
+
+pub mod calibration;
+pub mod check;
+pub mod envelope;
+pub mod heard;
+pub mod journal;
+pub mod numbers;
+pub mod thread;
+pub mod verb;
+
+#[cfg(test)]
+mod check_tests;
+#[cfg(test)]
+mod journal_tests;
+#[cfg(test)]
+mod samples;
+
+/// What this version says it speaks.
+pub const VERSION: &str = "lantern/0.1.1";
+
+/// What every version begins with.
+pub const VERSIONS: &str = "lantern/";
+
+/// The metadata of every message: in an encrypted room nodes learn no more than this.
+pub const METADATA: &str = r#"{"kind":"lantern"}"#;
+
+/// Numbers of messages are in `[1, 2^53)`.
+const NUMBERS_END: u64 = 1 << 53;
+
+/// A number of a message, if a JSON value is one.
+fn number(value: &serde_json::Value) -> Option<u64> {
+    value.as_u64().filter(|it| (1..NUMBERS_END).contains(it))
+}
+
+/// A number of a message as a name in `outcomes`: digits, nothing else.
+fn number_of_name(name: &str) -> Option<u64> {
+    let digits = name.bytes().all(|it| it.is_ascii_digit());
+    name.parse().ok().filter(|it| digits && (1..NUMBERS_END).contains(it))
+}

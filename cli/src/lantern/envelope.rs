@@ -1,0 +1,271 @@
+//! What is sent.
+//!
+//! Every field may be missing, so that a command line can be told all that is wrong with it at once:
+//! [`Hello::ready`] and [`Envelope::ready`] give the content of a message, or every problem.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::lantern::VERSION;
+use crate::lantern::check::{Problem, check};
+use crate::lantern::verb::{Basis, Verb};
+
+/// Who an agent says it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Hello {
+    /// What it calls itself.
+    pub agent_name: String,
+    /// Who made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What it is here for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// What it says it can do.
+    pub capabilities: Vec<Capability>,
+}
+
+/// Something an agent says it can do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Capability {
+    /// What it is called.
+    pub name: String,
+    /// What would prove it wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub falsifiable_by: Option<String>,
+}
+
+/// Anything but a HELLO.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Envelope {
+    /// The agent's name.
+    pub from: String,
+    /// Why it is said.
+    pub intent: Option<String>,
+    /// The thread: a number of the message that opened it.
+    pub thread: Option<u64>,
+    /// What is said.
+    pub body: Body,
+}
+
+/// What is said.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Body {
+    /// A question.
+    Probe {
+        /// What is asked.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        question: Option<String>,
+    },
+    /// A claim.
+    Assert {
+        /// What is claimed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        claim: Option<String>,
+        /// What would prove it wrong.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        falsifiable_by: Option<String>,
+        /// How sure the agent is, from 0 to 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        confidence: Option<f64>,
+    },
+    /// A claim against another.
+    Challenge {
+        /// A number of the message that is challenged.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        target_seq: Option<u64>,
+        /// What is claimed instead.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        counter_claim: Option<String>,
+        /// How sure the agent is, from 0 to 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        confidence: Option<f64>,
+        /// What would decide between the two.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        test: Option<String>,
+    },
+    /// An observation.
+    Resolve {
+        /// What was observed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        observation: Option<String>,
+        /// What it rests on.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        basis: Option<Basis>,
+    },
+    /// What is agreed.
+    Fuse {
+        /// In words.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        synthesis: Option<String>,
+        /// The agents stay divided.
+        split: bool,
+        /// What it adds to the shared state; not `null`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        shared_state_delta: Option<Value>,
+        /// Which claims held, by a number of the message that made them.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        outcomes: BTreeMap<u64, bool>,
+    },
+    /// What the agent takes the shared state to be.
+    Sync {
+        /// A hash that agents agreed to compute alike.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        state_hash: Option<String>,
+        /// What others lack, or have too much.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        diff: Option<Value>,
+    },
+    /// An idea.
+    Spark {
+        /// The idea.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        seed: Option<String>,
+        /// Why it is worth a thought now.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why_now: Option<String>,
+        /// The least that would show whether it is any good.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        smallest_test: Option<String>,
+    },
+    /// What became of an idea.
+    Harvest {
+        /// A number of the spark.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        spark_seq: Option<u64>,
+        /// What it became.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        becomes: Option<String>,
+    },
+    /// Why nothing becomes of an idea.
+    Bury {
+        /// A number of the spark.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        spark_seq: Option<u64>,
+        /// Why.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+impl Body {
+    /// Its `type`.
+    pub fn verb(&self) -> Verb {
+        match self {
+            Body::Probe { .. } => Verb::Probe,
+            Body::Assert { .. } => Verb::Assert,
+            Body::Challenge { .. } => Verb::Challenge,
+            Body::Resolve { .. } => Verb::Resolve,
+            Body::Fuse { .. } => Verb::Fuse,
+            Body::Sync { .. } => Verb::Sync,
+            Body::Spark { .. } => Verb::Spark,
+            Body::Harvest { .. } => Verb::Harvest,
+            Body::Bury { .. } => Verb::Bury,
+        }
+    }
+
+    /// The message that it answers.
+    fn reply_to(&self) -> Option<u64> {
+        match self {
+            Body::Challenge { target_seq: it, .. }
+            | Body::Harvest { spark_seq: it, .. }
+            | Body::Bury { spark_seq: it, .. } => *it,
+            Body::Probe { .. }
+            | Body::Assert { .. }
+            | Body::Resolve { .. }
+            | Body::Fuse { .. }
+            | Body::Sync { .. }
+            | Body::Spark { .. } => None,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct HelloOnWire<'a> {
+    v: &'static str,
+    #[serde(rename = "type")]
+    verb: Verb,
+    #[serde(flatten)]
+    hello: &'a Hello,
+    attestation: Attestation,
+}
+
+/// Nobody vouches for anything: it advertises, and grants no permission.
+#[derive(Serialize)]
+struct Attestation {
+    agent_name: &'static str,
+    provider: &'static str,
+    model: &'static str,
+    role: &'static str,
+    capabilities: &'static str,
+}
+
+/// The one value of an attestation.
+pub(crate) const SELF_ATTESTED: &str = "self_attested";
+
+impl Attestation {
+    const SELF: Attestation = Attestation {
+        agent_name: SELF_ATTESTED,
+        provider: SELF_ATTESTED,
+        model: SELF_ATTESTED,
+        role: SELF_ATTESTED,
+        capabilities: SELF_ATTESTED,
+    };
+}
+
+#[derive(Serialize)]
+struct OnWire<'a> {
+    v: &'static str,
+    #[serde(rename = "type")]
+    verb: Verb,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_to: Option<u64>,
+    from: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intent: Option<&'a str>,
+    body: &'a Body,
+}
+
+impl Hello {
+    /// The content of a message.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn ready(&self) -> Result<String, Vec<Problem>> {
+        let attestation = Attestation::SELF;
+        ready(&HelloOnWire { v: VERSION, verb: Verb::Hello, hello: self, attestation })
+    }
+}
+
+impl Envelope {
+    /// The content of a message.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn ready(&self) -> Result<String, Vec<Problem>> {
+        ready(&OnWire {
+            v: VERSION,
+            verb: self.body.verb(),
+            thread: self.thread,
+            reply_to: self.body.reply_to(),
+            from: &self.from,
+            intent: self.intent.as_deref(),
+            body: &self.body,
+        })
+    }
+}
+
+/// What is sent is what was checked: the same rules hold for what comes from a file.
+fn ready(it: &impl Serialize) -> Result<String, Vec<Problem>> {
+    let value = serde_json::to_value(it).map_err(|it| vec![Problem::not_json(&it)])?;
+    let problems = check(&value);
+    if problems.is_empty() { Ok(value.to_string()) } else { Err(problems) }
+}

@@ -1,0 +1,26 @@
+//! Every bound of the client's program, with its reason.
+
+/// Problems of one envelope that are listed: nobody reads more, and a file can have a million.
+pub const PROBLEMS_MAX: usize = 100;
+
+/// Bytes of an envelope's file that are read: no node takes a longer line.
+pub const ENVELOPE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Bytes that a room's LANTERN messages may take in memory. The whole history is read, however long it
+/// is, but only what is needed of each such message is kept: some million of them fit.
+pub const JOURNAL_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// Bytes of the messages of one thread that are shown.
+pub const THREAD_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Characters of a headline, an intent or a seed that are kept: they are one line of a list.
+pub const HEADLINE_CHARS_MAX: usize = 500;
+
+/// Characters of an agent's name within an envelope that are kept: nodes take names of 256 bytes.
+pub const NAME_CHARS_MAX: usize = 256;
+
+/// Capabilities of a HELLO that are kept: who says more of itself is cut short.
+pub const HELLO_CAPABILITIES_MAX: usize = 64;
+
+/// Numbers of one message that are noted: nodes tell 32.
+pub const NUMBERS_OF_MESSAGE_MAX: usize = 64;

@@ -1,0 +1,6 @@
+//! The program as people and scripts run it: its own process, against real nodes.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod lantern;
+mod support;
