@@ -3,7 +3,8 @@
 //!
 //! What counts is a function of the logs:
 //!
-//! - Of each log the first commitment, close, opening and dropping of its kind.
+//! - Of each log the first commitment, close, opening and dropping of its kind. An author has several
+//!   logs in rooms that are memory only: of these the lowest by position.
 //! - A close elects when all nodes that it names have opened, but for those that were dropped.
 //! - Of several closes of one election the one in which most nodes took part to the end counts, or else
 //!   the starter's, or else the lowest by position.
@@ -123,7 +124,7 @@ impl Elections {
                 self.fold_started(position, it, (now.mono, age))
             }
             ElectionAct::Committed { election, commitment } => {
-                self.touch(election)?.fold_commitment(place, commitment)
+                self.touch(election)?.fold_commitment(position, commitment)
             }
             ElectionAct::Declined { election, agent } => {
                 self.touch(election)?.fold_declined(place, agent)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    batch::LogRecord,
+    batch::{LogRecord, RoomRecord},
     id::{Hash, LogId, LogIx, RoomId, sha256},
     limits::{CLOCK_START_MAX, CLOCK_STEP_MAX, LOGS_PER_ROOM_MAX},
     message::Head,
@@ -36,6 +36,9 @@ pub(crate) enum Position {
 /// All logs of a room.
 #[derive(Debug, Default)]
 pub(crate) struct Logs {
+    /// Whether an author may have several: those of a room that is memory only. Anywhere else it would
+    /// be a way to say two things without a fork.
+    several: bool,
     list: Vec<Log>,
     by_id: BTreeMap<LogId, LogIx>,
     /// Over all heads. Equal at two nodes when their frontiers are.
@@ -43,8 +46,13 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    pub(crate) fn restore(records: Vec<LogRecord>) -> Logs {
-        let mut logs = Logs::default();
+    /// None yet, of a room like this.
+    pub(crate) fn of(room: &RoomRecord) -> Logs {
+        Logs { several: room.ephemeral, ..Logs::default() }
+    }
+
+    pub(crate) fn restore(room: &RoomRecord, records: Vec<LogRecord>) -> Logs {
+        let mut logs = Logs::of(room);
         for record in records {
             logs.push(record, false);
         }
@@ -63,10 +71,18 @@ impl Logs {
         self.by_id.get(&id).copied()
     }
 
-    /// The index of a log, new or not; `None` when the room has too many.
+    /// Whether the room can have this log.
+    pub(crate) fn can_have(&self, id: LogId) -> bool {
+        self.several || id.incarnation == 0
+    }
+
+    /// The index of a log, new or not; `None` when the room cannot have it, or has too many.
     pub(crate) fn ensure(&mut self, id: LogId) -> Option<LogIx> {
         if let Some(ix) = self.ix(id) {
             return Some(ix);
+        }
+        if !self.can_have(id) {
+            return None;
         }
         let new = LogRecord {
             id,
@@ -138,6 +154,9 @@ impl Logs {
     /// What `run` means here. `unsealed`: newest entries of this log that have no hash yet (own
     /// drafts of this turn): runs that reach into them wait for their seal.
     pub(crate) fn place(&self, room: RoomId, run: &Verified, unsealed: bool) -> Position {
+        if !self.can_have(run.run().log) {
+            return Position::Bad;
+        }
         let (head, hash, clock, seal) =
             self.ix(run.run().log).map_or((0, [0; 32], 0, [0; 64]), |ix| {
                 let log = self.get(ix);

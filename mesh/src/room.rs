@@ -78,13 +78,14 @@ impl Room {
         let numbering = Numbering::new(record.home);
         let sealed = record.seal.as_ref().is_some_and(|seal| seal.opener.is_some());
         let is_directory = sealed || is_directory(cx, id);
+        let logs = Logs::of(&record);
         cx.active.insert(id);
         Room {
             id,
             record,
             record_dirty: false,
             is_directory,
-            logs: Logs::default(),
+            logs,
             mine,
             drafts: Vec::new(),
             clock: 0,
@@ -137,7 +138,7 @@ impl Room {
         let numbering = Numbering::restore(it.eras, it.waiting, it.foretold);
         let mut room = Room::blank(cx, it.room, it.record, mine);
         room.numbering = numbering;
-        room.logs = Logs::restore(it.logs);
+        room.logs = Logs::restore(&room.record, it.logs);
         room.clock = room.logs.iter().map(|(_, log)| log.clock).max().unwrap_or(0);
         let (decisions, others): (Vec<Unsettled>, Vec<Unsettled>) =
             it.unsettled.into_iter().partition(|it| it.entry.facts.kind == DECISION);

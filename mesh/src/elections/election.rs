@@ -48,10 +48,17 @@ pub(crate) enum Outcome<'e> {
     Leader(&'e Candidate),
 }
 
+/// A commitment, or several of one node: the lowest counts.
+#[derive(Clone, Copy, Debug)]
+struct Commitment {
+    position: Position,
+    hash: Hash,
+}
+
 /// An opening that was accepted.
 #[derive(Clone, Copy, Debug)]
 struct Opening {
-    place: Place,
+    seq: u64,
     nonce: [u8; 32],
 }
 
@@ -69,9 +76,9 @@ pub(crate) struct Closing {
     /// The nodes whose commitments count.
     named: BTreeMap<NodeId, Hash>,
     declined: BTreeSet<AgentId>,
-    openings: BTreeMap<NodeId, Opening>,
-    /// The first of each author.
-    drops: BTreeMap<NodeId, Drops>,
+    openings: BTreeMap<LogId, Opening>,
+    /// The first in each log.
+    drops: BTreeMap<LogId, Drops>,
     /// When it came.
     pub(crate) seen: Duration,
 }
@@ -87,13 +94,22 @@ impl Closing {
 
     /// Nodes that are to open, and have not.
     pub(crate) fn missing(&self) -> Vec<NodeId> {
-        self.named.keys().filter(|node| !self.openings.contains_key(node)).copied().collect()
+        self.named.keys().filter(|node| !self.has_opened(**node)).copied().collect()
+    }
+
+    fn has_opened(&self, node: NodeId) -> bool {
+        self.opening(node).is_some()
+    }
+
+    /// What a node opened: the same nonce in whichever log, or it would not match its commitment.
+    fn opening(&self, node: NodeId) -> Option<&Opening> {
+        of(&self.openings, node).next().map(|(_, it)| it)
     }
 
     /// Whether this node is to open here, and nobody has said that it came too late.
     pub(crate) fn waits_for(&self, node: NodeId) -> bool {
         let dropped = self.drops.values().any(|it| it.nodes.contains(&node));
-        self.named.contains_key(&node) && !self.openings.contains_key(&node) && !dropped
+        self.named.contains_key(&node) && !self.has_opened(node) && !dropped
     }
 
     pub(crate) fn has_drops(&self) -> bool {
@@ -103,7 +119,8 @@ impl Closing {
     /// Who drops out: as its author says first of all; or else nobody, if all have opened; or else as
     /// the lowest by position says. `None`: it is not known yet.
     fn dropped(&self, expelled: &BTreeSet<NodeId>) -> Option<BTreeSet<NodeId>> {
-        if let Some(own) = self.drops.get(&self.author()) {
+        let own = of(&self.drops, self.author()).min_by_key(|(_, it)| it.position);
+        if let Some((_, own)) = own {
             return Some(own.nodes.clone());
         }
         if self.missing().iter().all(|node| expelled.contains(node)) {
@@ -120,11 +137,12 @@ pub(crate) struct Election {
     term: u64,
     candidates: Arc<[Candidate]>,
     started_by: AgentId,
-    /// The first of each node.
-    commitments: BTreeMap<NodeId, (Place, Hash)>,
-    declined: BTreeMap<AgentId, Place>,
-    /// The first of each node.
-    closings: BTreeMap<NodeId, Closing>,
+    /// The first in each log.
+    commitments: BTreeMap<LogId, Commitment>,
+    /// The first in each log.
+    declined: BTreeMap<(AgentId, LogId), u64>,
+    /// The first in each log.
+    closings: BTreeMap<LogId, Closing>,
     /// The first in each log.
     cleared: BTreeMap<LogId, u64>,
     /// When it came, if it was news then.
@@ -169,12 +187,12 @@ impl Election {
 
     // Taking in acts.
 
-    pub(super) fn fold_commitment(&mut self, place: Place, commitment: Hash) -> Folded {
-        let node = place.log.author;
-        if !self.hosts(node) {
+    pub(super) fn fold_commitment(&mut self, position: Position, hash: Hash) -> Folded {
+        let log = position.place.log;
+        if !self.hosts(log.author) {
             return Folded::Void;
         }
-        self.commitments.entry(node).or_insert((place, commitment));
+        self.commitments.entry(log).or_insert(Commitment { position, hash });
         Folded::Taken
     }
 
@@ -182,7 +200,7 @@ impl Election {
         if self.node_of(&agent) != Some(place.log.author) {
             return Folded::Void;
         }
-        self.declined.entry(agent).or_insert(place);
+        self.declined.entry((agent, place.log)).or_insert(place.seq);
         Folded::Taken
     }
 
@@ -192,17 +210,23 @@ impl Election {
         (commitments, declined): (&[Place], &[Place]),
         seen: Duration,
     ) {
-        let named = self.commitments.iter().filter(|(_, (at, _))| commitments.contains(at));
-        let declined = self.declined.iter().filter(|(_, at)| declined.contains(at));
+        let commitments: BTreeSet<&Place> = commitments.iter().collect();
+        let declined: BTreeSet<&Place> = declined.iter().collect();
+        let named = self.commitments.values().filter(|it| commitments.contains(&it.position.place));
+        let refused = self.declined().filter(|(_, at)| declined.contains(at));
         let closing = Closing {
             position,
-            named: named.map(|(node, (_, hash))| (*node, *hash)).collect(),
-            declined: declined.map(|(agent, _)| agent.clone()).collect(),
+            named: lowest(named).into_iter().map(|(node, it)| (node, it.hash)).collect(),
+            declined: refused.map(|(agent, _)| agent.clone()).collect(),
             openings: BTreeMap::new(),
             drops: BTreeMap::new(),
             seen,
         };
-        self.closings.entry(position.place.log.author).or_insert(closing);
+        self.closings.entry(position.place.log).or_insert(closing);
+    }
+
+    fn declined(&self) -> impl Iterator<Item = (&AgentId, Place)> {
+        self.declined.iter().map(|((agent, log), seq)| (agent, Place { log: *log, seq: *seq }))
     }
 
     pub(super) fn fold_shown(
@@ -217,7 +241,7 @@ impl Election {
         if closing.named.get(&node) != Some(&opens) {
             return Folded::Void;
         }
-        closing.openings.entry(node).or_insert(Opening { place, nonce });
+        closing.openings.entry(place.log).or_insert(Opening { seq: place.seq, nonce });
         Folded::Taken
     }
 
@@ -230,11 +254,11 @@ impl Election {
         let Some(closing) = self.closing_mut(closed) else { return Vec::new() };
         let nodes: BTreeSet<NodeId> =
             nodes.into_iter().filter(|node| closing.named.contains_key(node)).collect();
-        let opened = nodes.iter().filter(|node| closing.openings.contains_key(node));
-        let opened: Vec<NodeId> = opened.copied().collect();
+        let opened = nodes.iter().copied().filter(|node| closing.has_opened(*node));
+        let opened: Vec<NodeId> = opened.collect();
         if !nodes.is_empty() {
             let drops = Drops { position, nodes };
-            closing.drops.entry(position.place.log.author).or_insert(drops);
+            closing.drops.entry(position.place.log).or_insert(drops);
         }
         opened
     }
@@ -244,20 +268,20 @@ impl Election {
     }
 
     fn closing_mut(&mut self, closed: Place) -> Option<&mut Closing> {
-        self.closings.get_mut(&closed.log.author).filter(|it| it.place() == closed)
+        self.closings.get_mut(&closed.log).filter(|it| it.place() == closed)
     }
 
     /// Nothing of this log counts from `seq` on.
     pub(super) fn forget_log(&mut self, log: LogId, seq: u64) {
-        let counts = |it: &Place| it.log != log || it.seq < seq;
-        self.commitments.retain(|_, (place, _)| counts(place));
-        self.declined.retain(|_, place| counts(place));
-        self.closings.retain(|_, it| counts(&it.place()));
+        let counts = |of: &LogId, at: u64| *of != log || at < seq;
+        self.commitments.retain(|of, it| counts(of, it.position.place.seq));
+        self.declined.retain(|(_, of), at| counts(of, *at));
+        self.closings.retain(|of, it| counts(of, it.place().seq));
         for closing in self.closings.values_mut() {
-            closing.openings.retain(|_, it| counts(&it.place));
-            closing.drops.retain(|_, it| counts(&it.position.place));
+            closing.openings.retain(|of, it| counts(of, it.seq));
+            closing.drops.retain(|of, it| counts(of, it.position.place.seq));
         }
-        self.cleared.retain(|of, at| *of != log || *at < seq);
+        self.cleared.retain(|of, at| counts(of, *at));
     }
 
     // What it comes to.
@@ -305,7 +329,7 @@ impl Election {
         }
         let mut nonces = Vec::new();
         for node in closing.named.keys().filter(|node| stays(node)) {
-            nonces.push(closing.openings.get(node)?.nonce);
+            nonces.push(closing.opening(*node)?.nonce);
         }
         let drawn = sha256(&[
             b"clawmesh election draw",
@@ -322,7 +346,7 @@ impl Election {
     fn counts(&self, closing: &Closing, now: Duration) -> bool {
         let Some(age) = self.runs_for(now) else { return true };
         let late = age >= ELECTION_WINDOW + ELECTION_GRACE;
-        closing.author() == self.starter() || (late && !self.closings.contains_key(&self.starter()))
+        closing.author() == self.starter() || (late && !self.has_closed(self.starter()))
     }
 
     /// What it comes to: of the closings that elect somebody, or nobody, the one in which most nodes
@@ -359,7 +383,7 @@ impl Election {
 
     /// Whether one of these took part, so that others may know less of it, or more.
     pub(crate) fn is_clouded(&self, forked: &BTreeSet<NodeId>) -> bool {
-        let closers = self.closings.keys().copied();
+        let closers = self.closings.keys().map(|it| it.author);
         let mut nodes = self.candidates.iter().map(|it| it.node).chain(closers);
         forked.contains(&self.starter()) || nodes.any(|it| forked.contains(&it))
     }
@@ -404,15 +428,17 @@ impl Election {
     }
 
     pub(crate) fn has_closed(&self, node: NodeId) -> bool {
-        self.closings.contains_key(&node)
+        of(&self.closings, node).next().is_some()
     }
 
     pub(crate) fn has_committed(&self, node: NodeId) -> bool {
-        self.commitments.contains_key(&node)
+        of(&self.commitments, node).next().is_some()
     }
 
-    pub(crate) fn has_declined(&self, agent: &str) -> bool {
-        self.declined.contains_key(agent)
+    pub(crate) fn has_declined(&self, agent: &AgentId) -> bool {
+        let first = LogId { author: NodeId([0; 32]), incarnation: 0 };
+        let next = self.declined.range((agent.clone(), first)..).next();
+        next.is_some_and(|((it, _), _)| it == agent)
     }
 
     /// This node's candidates that have not declined.
@@ -423,8 +449,9 @@ impl Election {
 
     /// Commitments and refusals, as a `Closed` names them.
     pub(crate) fn close(&self) -> (Vec<Place>, Vec<Place>) {
-        let commitments = self.commitments.values().map(|(place, _)| *place);
-        (commitments.collect(), self.declined.values().copied().collect())
+        let commitments = lowest(self.commitments.values()).into_values();
+        let commitments = commitments.map(|it| it.position.place).collect();
+        (commitments, self.declined().map(|(_, place)| place).collect())
     }
 
     /// The closing that nodes open for now: nobody sees a nonce while there is time to commit.
@@ -435,11 +462,29 @@ impl Election {
 
     /// Whether this node has opened: it does so once.
     pub(crate) fn has_opened(&self, node: NodeId) -> bool {
-        self.closings.values().any(|it| it.openings.contains_key(&node))
+        self.closings.values().any(|it| it.has_opened(node))
     }
 
     /// What it counts for: the same on every machine.
     pub(crate) fn bytes(candidates: &[Candidate]) -> usize {
         256 + candidates.iter().map(|it| 64 + it.agent.len() + it.name.len()).sum::<usize>()
     }
+}
+
+/// What is known of an author's logs.
+fn of<T>(logs: &BTreeMap<LogId, T>, author: NodeId) -> impl Iterator<Item = (&LogId, &T)> {
+    let log = |incarnation| LogId { author, incarnation };
+    logs.range(log(0)..=log(u64::MAX))
+}
+
+/// Of each node the lowest by position.
+fn lowest<'c>(all: impl Iterator<Item = &'c Commitment>) -> BTreeMap<NodeId, &'c Commitment> {
+    let mut lowest: BTreeMap<NodeId, &Commitment> = BTreeMap::new();
+    for it in all {
+        let known = lowest.entry(it.position.place.log.author).or_insert(it);
+        if it.position < known.position {
+            *known = it;
+        }
+    }
+    lowest
 }

@@ -32,8 +32,13 @@ struct Replica {
 
 impl Replica {
     fn new(node: u8) -> Replica {
+        Replica::with_log(node, 0)
+    }
+
+    /// Another log of a node, in which it commits to another nonce.
+    fn with_log(node: u8, incarnation: u64) -> Replica {
         let identity = Identity::from_seed(&[node; 32]);
-        let log = LogId { author: identity.node_id(), incarnation: 0 };
+        let log = LogId { author: identity.node_id(), incarnation };
         let elections = Elections::new(BTreeSet::new());
         Replica { elections, identity, log, clock: 0, have: Vec::new() }
     }
@@ -72,8 +77,14 @@ impl Replica {
         }))
     }
 
+    fn nonce(&self, election: Place) -> [u8; 32] {
+        let mut nonce = nonce(&self.identity, ROOM, election);
+        nonce[0] ^= u8::try_from(self.log.incarnation).expect("small");
+        nonce
+    }
+
     fn commitment(&self, election: Place) -> ElectionAct {
-        let nonce = nonce(&self.identity, ROOM, election);
+        let nonce = self.nonce(election);
         let commitment = commitment(ROOM, election, (self.node(), &nonce));
         ElectionAct::Committed { election, commitment }
     }
@@ -89,7 +100,7 @@ impl Replica {
 
     fn shown(&self, closed: Place) -> ElectionAct {
         let election = self.elections.closed[&closed];
-        ElectionAct::Shown { closed, nonce: nonce(&self.identity, ROOM, election) }
+        ElectionAct::Shown { closed, nonce: self.nonce(election) }
     }
 
     fn show(&mut self, closed: Place) {
@@ -583,9 +594,11 @@ enum Step {
 }
 
 const NODES: usize = 3;
+/// The last node writes in two.
+const LOGS: usize = 4;
 
 fn step() -> impl Strategy<Value = Step> {
-    let node = 0..NODES;
+    let node = 0..LOGS;
     let some = || 0..8_usize;
     prop_oneof![
         2 => (node.clone(), 1..8_usize).prop_map(|(by, with)| Step::Start { by, with }),
@@ -593,7 +606,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (node.clone(), some()).prop_map(|(by, election)| Step::Decline { by, election }),
         4 => (node.clone(), some()).prop_map(|(by, election)| Step::Close { by, election }),
         8 => (node.clone(), some()).prop_map(|(by, closed)| Step::Show { by, closed }),
-        2 => (node.clone(), some(), node.clone())
+        2 => (node.clone(), some(), 0..NODES)
             .prop_map(|(by, closed, node)| Step::Drop { by, closed, node }),
         1 => (node.clone(), some()).prop_map(|(by, election)| Step::Clear { by, election }),
         6 => (node.clone(), node).prop_map(|(a, b)| Step::Meet(a, b)),
@@ -607,6 +620,7 @@ fn nth(places: impl Iterator<Item = Place>, n: usize) -> Option<Place> {
 
 fn play(steps: &[Step]) -> Vec<Replica> {
     let mut nodes: Vec<Replica> = (1..=3).map(Replica::new).collect();
+    nodes.push(Replica::with_log(3, 7));
     let candidates: Vec<Candidate> =
         nodes.iter().zip(["a", "b", "c"]).map(|(node, agent)| candidate(agent, node)).collect();
     for step in steps {
@@ -623,7 +637,7 @@ fn play(steps: &[Step]) -> Vec<Replica> {
                 .map(|it| (by, nodes[by].commitment(it))),
             Step::Decline { by, election } => {
                 nth(nodes[by].elections.all.keys().copied(), election).map(|election| {
-                    let agent = candidates[by].agent.clone();
+                    let agent = candidates[by.min(NODES - 1)].agent.clone();
                     (by, ElectionAct::Declined { election, agent })
                 })
             }

@@ -179,11 +179,20 @@ impl Node {
 
 /// A message of a foreign author, with a clock of its choice.
 fn said_at(node: &Node, seed: u8, clock: u64) -> Verified {
+    said_in(node, (node.lobby(), 0), (seed, clock, "x"))
+}
+
+/// The same in another room, or in another log of its author.
+fn said_in(
+    node: &Node,
+    (room, incarnation): (RoomId, u64),
+    (seed, clock, content): (u8, u64, &str),
+) -> Verified {
     let author = identity(seed);
     let said = Said {
         agent: "x".into(),
         name: "x".to_owned(),
-        content: "x".to_owned(),
+        content: content.to_owned(),
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,
@@ -193,10 +202,47 @@ fn said_at(node: &Node, seed: u8, clock: u64) -> Verified {
     let body = Body::Chat(said);
     let facts = Facts { clock, wall_ms: 0, kind: body.kind(), visible: true };
     let entries = vec![RunEntry { facts, body: Carried::Here(body.encode().into()) }];
-    let log = LogId { author: author.node_id(), incarnation: 0 };
-    let room = node.lobby();
+    let log = LogId { author: author.node_id(), incarnation };
     let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
     run.seal(node.secret.mesh_id(), &author)
+}
+
+#[test]
+fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let room = NewRoom {
+        name: "for now".to_owned(),
+        description: None,
+        parent: None,
+        ephemeral: true,
+        public: true,
+        encrypted: false,
+    };
+    let made = node.ask(Command::CreateRoom { caller, room });
+    let Ok(Outcome::Room(ephemeral)) = made else { panic!("{made:?}") };
+    let author = identity(5).node_id();
+    let heads = |node: &Node, room| {
+        [0, 7].map(|incarnation| {
+            let log = LogId { author, incarnation };
+            node.engine.rooms[&room].logs.head_of(log)
+        })
+    };
+    for (room, heads_after) in [(node.lobby(), [1, 0]), (ephemeral.room, [1, 1])] {
+        for incarnation in [7, 0] {
+            let run = said_in(&node, (room, incarnation), (5, 1, "x")).run().clone();
+            node.hear(&run);
+        }
+        assert_eq!(heads(&node, room), heads_after);
+    }
+    // Nor does a log that is none prove that its author forked one: others would say the same of it.
+    let place = (node.lobby(), 7);
+    let proof = said_in(&node, place, (5, 1, "y")).certificate();
+    let run = Box::new(said_in(&node, place, (5, 1, "x")));
+    node.give(Input::Message { from: author, message: Message::Fork(proof, run) });
+    assert!(node.engine.cx.forked.is_empty());
+    let mut logs = node.engine.rooms[&node.lobby()].logs.iter();
+    assert!(logs.all(|(_, log)| log.id.incarnation == 0), "none was made for it");
 }
 
 #[test]

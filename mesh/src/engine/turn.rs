@@ -156,7 +156,7 @@ impl Engine {
         if !proof.holds() || known.is_some_and(|known| known <= seq) {
             return;
         }
-        if !self.rooms.contains_key(&room) {
+        if !self.rooms.get(&room).is_some_and(|it| it.logs.can_have(log)) {
             self.cx.faults.stray += 1;
             return;
         }
