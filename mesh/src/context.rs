@@ -133,7 +133,8 @@ impl Context {
         self.my_lane
     }
 
-    /// Authors from whom nothing more is accepted in a room with this seal.
+    /// Authors from whom nothing more is accepted in a room with this seal. What a room's folds have
+    /// of it, they have from here: when it is made, and whenever one more is shut out of it.
     pub(crate) fn forked_in(&self, seal: Option<&Seal>) -> impl Iterator<Item = NodeId> + '_ {
         let here = seal.and_then(|seal| self.forked_for.get(&seal.owner));
         self.forked.iter().chain(here.into_iter().flatten()).copied()

@@ -200,6 +200,11 @@ impl Elections {
         self.changed = true;
     }
 
+    /// Whether others may know elections that this node will never hear of.
+    pub(crate) fn has_expelled(&self) -> bool {
+        !self.expelled.is_empty()
+    }
+
     // What it comes to.
 
     pub(crate) fn get(&self, election: Place) -> Option<&Election> {
@@ -260,21 +265,21 @@ impl Elections {
 
     /// Whether all is here that a decision of this log is judged by. Its author had it, so others get
     /// it, unless it was of a log that forked.
-    pub(crate) fn can_judge(&self, by: NodeId, it: &Decision, forked: &BTreeSet<NodeId>) -> bool {
+    pub(crate) fn can_judge(&self, by: NodeId, it: &Decision) -> bool {
         self.all.get(&it.election).is_none_or(|election| {
-            election.may_have_elected(&it.said.agent, by) || election.is_clouded(forked)
+            election.may_have_elected(&it.said.agent, by) || election.is_clouded(&self.expelled)
         })
     }
 
     /// Whether a decision at this place is a leader's. Where a node that forked took part, others may
     /// know more of the election, or less: its author's node is believed then, as far as its agent stood.
-    pub(crate) fn allows(&self, at: Place, it: &Decision, forked: &BTreeSet<NodeId>) -> bool {
+    pub(crate) fn allows(&self, at: Place, it: &Decision) -> bool {
         let by = at.log.author;
         let Some(election) = self.all.get(&it.election) else {
-            return forked.contains(&it.election.log.author);
+            return self.expelled.contains(&it.election.log.author);
         };
         let elected = election.may_have_elected(&it.said.agent, by)
-            || (election.is_clouded(forked) && election.is_candidate(&it.said.agent, by));
+            || (election.is_clouded(&self.expelled) && election.is_candidate(&it.said.agent, by));
         elected && !election.is_cleared_in(at.log, at.seq)
     }
 

@@ -79,6 +79,7 @@ impl Room {
         let sealed = record.seal.as_ref().is_some_and(|seal| seal.opener.is_some());
         let is_directory = sealed || is_directory(cx, id);
         let logs = Logs::of(&record);
+        let elections = Elections::new(cx.forked_in(record.seal.as_ref()).collect());
         cx.active.insert(id);
         Room {
             id,
@@ -96,7 +97,7 @@ impl Room {
             bytes: 0,
             holes: 0,
             votes: Votes::default(),
-            elections: Elections::new(cx.forked.clone()),
+            elections,
             tasks: Tasks::new(id),
             decisions: Vec::new(),
             keep_ms: None,
@@ -151,7 +152,7 @@ impl Room {
     pub(crate) fn hold_decisions(&mut self, cx: &mut Context) {
         for unsettled in std::mem::take(&mut self.decisions) {
             let body = self.body_of(unsettled.at, &unsettled.entry);
-            if self.is_leaders(cx, unsettled.at, &body) {
+            if self.is_leaders(unsettled.at, &body) {
                 self.hold_again(cx, unsettled);
             }
         }
@@ -172,13 +173,9 @@ impl Room {
     }
 
     /// Whether a decision counts as one: only a leader's does.
-    fn is_leaders(&self, cx: &Context, at: At, body: &Body) -> bool {
+    fn is_leaders(&self, at: At, body: &Body) -> bool {
         let place = place(&self.logs, at);
-        if let Body::Decision(it) = body {
-            self.elections.allows(place, it, &cx.forked)
-        } else {
-            false
-        }
+        if let Body::Decision(it) = body { self.elections.allows(place, it) } else { false }
     }
 
     /// Where an entry of this room stands.
@@ -353,7 +350,7 @@ impl Room {
             return;
         };
         let body = Body::decode(facts.kind, bytes);
-        if facts.kind == DECISION && !self.is_leaders(cx, at, &body) {
+        if facts.kind == DECISION && !self.is_leaders(at, &body) {
             cx.faults.void += 1;
             return;
         }

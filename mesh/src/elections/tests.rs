@@ -543,15 +543,14 @@ fn decision(election: Place, agent: &str) -> Decision {
 #[test]
 fn a_decision_counts_from_the_leaders_node_in_the_leaders_name_and_until_it_clears() {
     let (mut nodes, election) = three();
-    let none = BTreeSet::new();
     let closed = nodes[0].close(election);
     meet(&mut nodes);
     nodes.iter_mut().for_each(|it| it.show(closed));
     let by_first = |nodes: &[Replica], agent: &str, i: usize| {
         let log = nodes[i].log;
         let it = decision(election, agent);
-        let judged = nodes[0].elections.can_judge(log.author, &it, &BTreeSet::new());
-        (judged, nodes[0].elections.allows(Place { log, seq: 90 }, &it, &BTreeSet::new()))
+        let judged = nodes[0].elections.can_judge(log.author, &it);
+        (judged, nodes[0].elections.allows(Place { log, seq: 90 }, &it))
     };
     assert_eq!(by_first(&nodes, "a", 0), (false, false), "it waits for the openings");
     meet(&mut nodes);
@@ -565,19 +564,20 @@ fn a_decision_counts_from_the_leaders_node_in_the_leaders_name_and_until_it_clea
     meet(&mut nodes);
     let at = |seq| Place { log: nodes[host].log, seq };
     let it = decision(election, &leader);
-    assert!(nodes[0].elections.allows(at(cleared.seq - 1), &it, &none), "before that");
-    assert!(!nodes[0].elections.allows(at(cleared.seq + 1), &it, &none), "after that");
+    assert!(nodes[0].elections.allows(at(cleared.seq - 1), &it), "before that");
+    assert!(!nodes[0].elections.allows(at(cleared.seq + 1), &it), "after that");
     // What names no election, or one of a node that forked, keeps no log waiting.
     let nowhere = decision(cleared, &leader);
-    assert!(nodes[0].elections.can_judge(nodes[host].node(), &nowhere, &none));
-    assert!(!nodes[0].elections.allows(at(90), &nowhere, &none));
-    let forked = BTreeSet::from([nodes[host].node()]);
+    assert!(nodes[0].elections.can_judge(nodes[host].node(), &nowhere));
+    assert!(!nodes[0].elections.allows(at(90), &nowhere));
+    let forked = nodes[host].node();
+    nodes[0].elections.expel(forked);
     let other = decision(election, "b");
-    assert!(nodes[0].elections.can_judge(nodes[1].node(), &other, &forked));
+    assert!(nodes[0].elections.can_judge(nodes[1].node(), &other));
     let by_second = Place { log: nodes[1].log, seq: 90 };
-    assert!(nodes[0].elections.allows(by_second, &other, &forked), "it stood there");
+    assert!(nodes[0].elections.allows(by_second, &other), "it stood there");
     let by_first = Place { log: nodes[0].log, seq: 90 };
-    assert!(!nodes[0].elections.allows(by_first, &other, &forked), "it did not stand there");
+    assert!(!nodes[0].elections.allows(by_first, &other), "it did not stand there");
 }
 
 /// One thing that happens in a made-up history. Numbers choose among what there is.

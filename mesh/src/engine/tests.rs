@@ -177,6 +177,19 @@ impl Node {
     }
 }
 
+fn said(content: &str) -> Said {
+    Said {
+        agent: "x".into(),
+        name: "x".to_owned(),
+        content: content.to_owned(),
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+        dedup: None,
+        turn: None,
+    }
+}
+
 /// A message of a foreign author, with a clock of its choice.
 fn said_at(node: &Node, seed: u8, clock: u64) -> Verified {
     said_in(node, (node.lobby(), 0), (seed, clock, "x"))
@@ -189,17 +202,7 @@ fn said_in(
     (seed, clock, content): (u8, u64, &str),
 ) -> Verified {
     let author = identity(seed);
-    let said = Said {
-        agent: "x".into(),
-        name: "x".to_owned(),
-        content: content.to_owned(),
-        reply_to: None,
-        mentions: Vec::new(),
-        metadata: None,
-        dedup: None,
-        turn: None,
-    };
-    let body = Body::Chat(said);
+    let body = Body::Chat(said(content));
     let facts = Facts { clock, wall_ms: 0, kind: body.kind(), visible: true };
     let entries = vec![RunEntry { facts, body: Carried::Here(body.encode().into()) }];
     let log = LogId { author: author.node_id(), incarnation };

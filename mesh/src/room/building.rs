@@ -74,7 +74,7 @@ impl Looked<'_> {
             Body::Decision(it) => self.can_judge(&it),
             Body::Election(ElectionAct::Started(it)) => {
                 // Of a term before this one, a node that forked may have written it.
-                self.room.elections.follows(it.term) || !self.cx.forked.is_empty()
+                self.room.elections.follows(it.term) || self.room.elections.has_expelled()
             }
             Body::Task(TaskAct::Granted(it)) => self.may_issue(it.era),
             Body::Task(TaskAct::Claimed { era, .. }) => self.is_here(era),
@@ -103,8 +103,7 @@ impl Looked<'_> {
         let election = it.election;
         let is_here = self.room.logs.head_of(election.log) >= election.seq;
         let elsewhere = election.log != self.log;
-        (is_here || elsewhere)
-            && self.room.elections.can_judge(self.log.author, it, &self.cx.forked)
+        (is_here || elsewhere) && self.room.elections.can_judge(self.log.author, it)
     }
 
     /// Whether the author is the era's sequencer.

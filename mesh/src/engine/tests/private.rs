@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::{
-    acts::Tier,
+    acts::{Place, Tier},
     agenda::NewKey,
     engine::ephemeral_id,
-    entry::RoomCreated,
+    entry::{Decision, RoomCreated},
     id::RoomKey,
     message::{Beacon, Followed, Head, Signed, Span},
     roster::{EphemeralRoom, RoomFacts},
@@ -273,6 +273,32 @@ fn a_fork_in_a_private_room_is_not_held_against_its_author_where_nobody_can_know
     let run = written(&node, 8, (second, &[sealed]));
     node.hear(&run);
     assert_eq!(node.number(&me, second), Number(1), "not in the key's other rooms");
+}
+
+/// What a node may have elected that forked in a private room is judged alike in all rooms of the key,
+/// whether they were there before the fork was found or not.
+#[test]
+fn a_fork_in_a_private_room_clouds_elections_in_the_other_rooms_of_its_key() {
+    let (mut node, me) = follower();
+    let first = node.create_private(&me, false);
+    node.hear(&written(&node, 8, (first, &[vec![1; 40]])));
+    node.hear(&written(&node, 8, (first, &[vec![2; 40], vec![3; 40]])));
+    let second = node.create_second(&me);
+    for room in [first, second] {
+        let election =
+            Place { log: LogId { author: identity(8).node_id(), incarnation: 0 }, seq: 9 };
+        let said = said("so be it");
+        let body = Body::Decision(Decision { said, election });
+        let author = identity(7);
+        let log = LogId { author: author.node_id(), incarnation: 0 };
+        let spot = Spot { room, log, seq: 1, kind: body.kind() };
+        let sealed = Seal::of_room(key(), &RoomKey::of(API_KEY), room).seal(&spot, &body.encode());
+        let facts = Facts { clock: 1_000, wall_ms: 0, kind: body.kind(), visible: true };
+        let entries = vec![RunEntry { facts, body: Carried::Here(sealed.into()) }];
+        let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
+        node.hear(run.seal(node.secret.mesh_id(), &author).run());
+        assert_eq!(node.number(&me, room), Number(2), "it took the first number");
+    }
 }
 
 impl Node {
