@@ -10,12 +10,15 @@
 //!   the starter's, or else the lowest by position.
 //! - The leader is that of the concluded election with the highest term, and of one term the lowest
 //!   position, unless it was cleared.
+//! - Of a node that forked a log nothing counts but that it stood: others may hold more of what it
+//!   wrote, or less.
 
 mod election;
 
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -62,7 +65,7 @@ pub(crate) struct Elections {
     /// What elections take, by the log that started them.
     bytes: BTreeMap<LogId, usize>,
     /// Nodes that forked a log.
-    expelled: BTreeSet<NodeId>,
+    expelled: Arc<BTreeSet<NodeId>>,
     /// Elections that this node may have to do something in.
     running: BTreeSet<Place>,
     /// Something was folded since this was last asked.
@@ -101,7 +104,7 @@ impl Elections {
             ranked: BTreeMap::new(),
             closed: BTreeMap::new(),
             bytes: BTreeMap::new(),
-            expelled,
+            expelled: expelled.into(),
             running: BTreeSet::new(),
             changed: false,
             told: Told::default(),
@@ -164,7 +167,8 @@ impl Elections {
         it: ElectionStarted,
         seen: (Duration, Duration),
     ) -> Folded {
-        let Some(election) = Election::new(position, it, seen) else { return Folded::Void };
+        let Some(mut election) = Election::new(position, it, seen) else { return Folded::Void };
+        election.expelled = Arc::clone(&self.expelled);
         // By log, so that it is the same ones everywhere.
         let bytes = self.bytes.entry(position.place.log).or_default();
         *bytes += Election::bytes(election.candidates());
@@ -196,7 +200,8 @@ impl Elections {
 
     /// This node forked a log somewhere: it and its agents are out.
     pub(crate) fn expel(&mut self, node: NodeId) {
-        self.expelled.insert(node);
+        Arc::make_mut(&mut self.expelled).insert(node);
+        self.all.values_mut().for_each(|it| it.expelled = Arc::clone(&self.expelled));
         self.changed = true;
     }
 
@@ -218,7 +223,7 @@ impl Elections {
     /// The election that counts, and how it ended.
     pub(crate) fn concluded(&self, now: Duration) -> Option<(&Election, Option<&Candidate>)> {
         let ranked = self.ranked.values().rev().filter_map(|place| self.all.get(place));
-        let mut concluded = ranked.filter_map(|it| match it.outcome(&self.expelled, now) {
+        let mut concluded = ranked.filter_map(|it| match it.outcome(now) {
             Outcome::Open => None,
             Outcome::Nobody => Some((it, None)),
             Outcome::Leader(leader) => Some((it, Some(leader))),
@@ -267,7 +272,7 @@ impl Elections {
     /// it, unless it was of a log that forked.
     pub(crate) fn can_judge(&self, by: NodeId, it: &Decision) -> bool {
         self.all.get(&it.election).is_none_or(|election| {
-            election.may_have_elected(&it.said.agent, by) || election.is_clouded(&self.expelled)
+            election.may_have_elected(&it.said.agent, by) || election.is_clouded()
         })
     }
 
@@ -279,7 +284,7 @@ impl Elections {
             return self.expelled.contains(&it.election.log.author);
         };
         let elected = election.may_have_elected(&it.said.agent, by)
-            || (election.is_clouded(&self.expelled) && election.is_candidate(&it.said.agent, by));
+            || (election.is_clouded() && election.is_candidate(&it.said.agent, by));
         elected && !election.is_cleared_in(at.log, at.seq)
     }
 
@@ -290,13 +295,14 @@ impl Elections {
     pub(crate) fn running(&self, now: Duration) -> Option<&Election> {
         let running = self.running.iter().filter_map(|place| self.all.get(place));
         let alive = running.filter(|it| it.runs_for(now).is_some());
-        let open = alive.filter(|it| it.outcome(&self.expelled, now) == Outcome::Open);
+        let open = alive.filter(|it| !it.is_void() && it.outcome(now) == Outcome::Open);
         open.max_by_key(|it| it.rank())
     }
 
     /// All elections that this node may have to open its nonce in.
     pub(crate) fn all_running(&self) -> impl Iterator<Item = &Election> {
-        self.running.iter().filter_map(|place| self.all.get(place))
+        let running = self.running.iter().filter_map(|place| self.all.get(place));
+        running.filter(|it| !it.is_void())
     }
 
     /// Something may become due.
@@ -306,11 +312,10 @@ impl Elections {
 
     /// Forgets about carrying on what is over.
     pub(crate) fn rest(&mut self, now: Duration) {
-        let (all, expelled) = (&self.all, &self.expelled);
+        let all = &self.all;
         self.running.retain(|place| {
-            all.get(place).is_some_and(|it| {
-                it.runs_for(now).is_some() && it.outcome(expelled, now) == Outcome::Open
-            })
+            all.get(place)
+                .is_some_and(|it| it.runs_for(now).is_some() && it.outcome(now) == Outcome::Open)
         });
     }
 }

@@ -8,7 +8,10 @@ mod building;
 mod gone;
 mod writing;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::{
     acts::Place,
@@ -79,7 +82,7 @@ impl Room {
         let sealed = record.seal.as_ref().is_some_and(|seal| seal.opener.is_some());
         let is_directory = sealed || is_directory(cx, id);
         let logs = Logs::of(&record);
-        let elections = Elections::new(cx.forked_in(record.seal.as_ref()).collect());
+        let expelled: BTreeSet<NodeId> = cx.forked_in(record.seal.as_ref()).collect();
         cx.active.insert(id);
         Room {
             id,
@@ -96,8 +99,8 @@ impl Room {
             sync: Sync::default(),
             bytes: 0,
             holes: 0,
-            votes: Votes::default(),
-            elections,
+            votes: Votes::new(expelled.clone()),
+            elections: Elections::new(expelled),
             tasks: Tasks::new(id),
             decisions: Vec::new(),
             keep_ms: None,
@@ -651,6 +654,7 @@ impl Room {
     pub(crate) fn shut_out(&mut self, cx: &mut Context, author: NodeId) {
         self.pending.forget_author(cx, author);
         self.numbering.end_eras_of(author);
+        self.votes.expel(author);
         self.elections.expel(author);
         cx.active.insert(self.id);
     }

@@ -7,6 +7,7 @@
 //! - Of all closes the first of the vote's author counts, or else the lowest by position.
 //! - What it names counts as far as it is valid ballots of this vote, of each agent the lowest.
 //! - A ballot is opened by its own log, by a choice and a nonce that match its commitment.
+//! - Ballots and closes of a node that forked a log do not count: others may hold more of them, or less.
 
 mod vote;
 
@@ -19,7 +20,7 @@ use crate::{
     batch::VoteNote,
     context::Context,
     entry::Facts,
-    id::{At, LogId, RoomId},
+    id::{At, LogId, NodeId, RoomId},
     limits::{
         VOTES_BYTES_PER_LOG_MAX, VOTES_BYTES_PER_ROOM_MAX, VOTES_OPEN_PER_LOG_MAX,
         VOTES_PER_LOG_MAX,
@@ -31,6 +32,8 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Votes {
     all: BTreeMap<Place, Vote>,
+    /// Nodes that forked a log.
+    expelled: BTreeSet<NodeId>,
     /// What they take, as [`bytes`] counts it.
     bytes: usize,
     /// Votes in which something may be due, or possible.
@@ -54,6 +57,11 @@ impl Room {
 }
 
 impl Votes {
+    /// `expelled`: nodes that forked a log.
+    pub(crate) fn new(expelled: BTreeSet<NodeId>) -> Votes {
+        Votes { expelled, ..Votes::default() }
+    }
+
     /// Takes in the act at this place of the room.
     pub(crate) fn fold(
         &mut self,
@@ -63,6 +71,12 @@ impl Votes {
     ) -> Folded {
         let position = Position { clock: facts.clock, place };
         match act {
+            // As after a start: what came before it was known that its author forked.
+            VoteAct::Cast(_) | VoteAct::Closed(_) | VoteAct::Shown(_)
+                if self.expelled.contains(&place.log.author) =>
+            {
+                Folded::Taken
+            }
             VoteAct::Opened(it) => self.fold_opened((place, at), facts, it),
             VoteAct::Cast(it) => {
                 self.touch(it.vote).map_or(Folded::Taken, |vote| vote.fold_cast(position, it))
@@ -149,8 +163,18 @@ impl Votes {
         for place in void {
             self.forget(place);
         }
+        self.drop_from_all(|it| it.log == log && it.seq >= seq);
+    }
+
+    /// This node forked a log somewhere: nothing that it says counts in any vote.
+    pub(crate) fn expel(&mut self, node: NodeId) {
+        self.expelled.insert(node);
+        self.drop_from_all(|it| it.log.author == node);
+    }
+
+    fn drop_from_all(&mut self, void: impl Fn(&Place) -> bool) {
         for (place, vote) in &mut self.all {
-            vote.cut(from);
+            vote.cut(&void);
             self.waiting.insert(*place);
         }
     }

@@ -112,21 +112,23 @@ impl Closing {
         self.named.contains_key(&node) && !self.has_opened(node) && !dropped
     }
 
-    pub(crate) fn has_drops(&self) -> bool {
-        !self.drops.is_empty()
-    }
-
     /// Who drops out: as its author says first of all; or else nobody, if all have opened; or else as
     /// the lowest by position says. `None`: it is not known yet.
     fn dropped(&self, expelled: &BTreeSet<NodeId>) -> Option<BTreeSet<NodeId>> {
-        let own = of(&self.drops, self.author()).min_by_key(|(_, it)| it.position);
-        if let Some((_, own)) = own {
+        let own = of(&self.drops, self.author()).map(|(_, it)| it).min_by_key(|it| it.position);
+        if let Some(own) = own {
             return Some(own.nodes.clone());
         }
         if self.missing().iter().all(|node| expelled.contains(node)) {
             return Some(BTreeSet::new());
         }
-        self.drops.values().min_by_key(|it| it.position).map(|it| it.nodes.clone())
+        let lowest = self.drops_but_of(expelled).min_by_key(|it| it.position);
+        lowest.map(|it| it.nodes.clone())
+    }
+
+    fn drops_but_of(&self, expelled: &BTreeSet<NodeId>) -> impl Iterator<Item = &Drops> {
+        let drops = self.drops.iter().filter(|(log, _)| !expelled.contains(&log.author));
+        drops.map(|(_, it)| it)
     }
 }
 
@@ -145,6 +147,8 @@ pub(crate) struct Election {
     closings: BTreeMap<LogId, Closing>,
     /// The first in each log.
     cleared: BTreeMap<LogId, u64>,
+    /// Nodes that forked a log. Others may hold more of theirs, or less: so none of it counts.
+    pub(super) expelled: Arc<BTreeSet<NodeId>>,
     /// When it came, if it was news then.
     seen: Option<Duration>,
     /// It came in time for members to be told that it begins.
@@ -179,6 +183,7 @@ impl Election {
             declined: BTreeMap::new(),
             closings: BTreeMap::new(),
             cleared: BTreeMap::new(),
+            expelled: Arc::default(),
             seen: (age < ELECTION_FRESH_FOR).then_some(now),
             in_time: age < ELECTION_WINDOW + ELECTION_GRACE,
             announced: false,
@@ -341,6 +346,11 @@ impl Election {
         Some(standing.get(index).copied())
     }
 
+    /// Closings of nodes that forked no log.
+    fn closings(&self) -> impl Iterator<Item = &Closing> {
+        self.closings.values().filter(|it| !self.expelled.contains(&it.author()))
+    }
+
     /// Whether this closing counts. While the election runs the starter's own does, and others' only
     /// when that should have come: so nobody gains anything by closing early.
     fn counts(&self, closing: &Closing, now: Duration) -> bool {
@@ -352,8 +362,9 @@ impl Election {
     /// What it comes to: of the closings that elect somebody, or nobody, the one in which most nodes
     /// took part to the end, then the starter's own, then the lowest by position. Nodes that forked a
     /// log are out.
-    pub(crate) fn outcome(&self, expelled: &BTreeSet<NodeId>, now: Duration) -> Outcome<'_> {
-        let closings = self.closings.values().filter(|it| self.counts(it, now));
+    pub(crate) fn outcome(&self, now: Duration) -> Outcome<'_> {
+        let expelled = &self.expelled;
+        let closings = self.closings().filter(|it| !self.is_void() && self.counts(it, now));
         let results = closings.filter_map(|it| {
             // Where nobody stands there is nothing to wait for.
             let nobody = || (self.elect(it, expelled) == Some(None)).then(BTreeSet::new);
@@ -382,10 +393,15 @@ impl Election {
     }
 
     /// Whether one of these took part, so that others may know less of it, or more.
-    pub(crate) fn is_clouded(&self, forked: &BTreeSet<NodeId>) -> bool {
+    pub(crate) fn is_clouded(&self) -> bool {
         let closers = self.closings.keys().map(|it| it.author);
         let mut nodes = self.candidates.iter().map(|it| it.node).chain(closers);
-        forked.contains(&self.starter()) || nodes.any(|it| forked.contains(&it))
+        self.is_void() || nodes.any(|it| self.expelled.contains(&it))
+    }
+
+    /// Whether its starter forked a log, so that others may not know of it.
+    pub(crate) fn is_void(&self) -> bool {
+        self.expelled.contains(&self.starter())
     }
 
     pub(crate) fn is_candidate(&self, agent: &str, node: NodeId) -> bool {
@@ -393,7 +409,7 @@ impl Election {
     }
 
     pub(crate) fn is_cleared(&self) -> bool {
-        !self.cleared.is_empty()
+        self.cleared.keys().any(|log| !self.expelled.contains(&log.author))
     }
 
     /// Whether this log clears the election before `seq`.
@@ -411,12 +427,12 @@ impl Election {
 
     /// Whether candidates may still decline.
     pub(crate) fn is_open(&self, now: Duration) -> bool {
-        self.runs_for(now).is_some_and(|age| age < ELECTION_WINDOW) && self.closings.is_empty()
+        self.runs_for(now).is_some_and(|age| age < ELECTION_WINDOW) && !self.is_closed()
     }
 
     /// Whether members are to be told that it begins.
     pub(crate) fn is_to_be_announced(&self) -> bool {
-        self.in_time && !self.announced && self.closings.is_empty()
+        self.in_time && !self.announced && !self.is_closed()
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -424,7 +440,7 @@ impl Election {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        !self.closings.is_empty()
+        self.closings().next().is_some()
     }
 
     pub(crate) fn has_closed(&self, node: NodeId) -> bool {
@@ -456,8 +472,13 @@ impl Election {
 
     /// The closing that nodes open for now: nobody sees a nonce while there is time to commit.
     pub(crate) fn to_open(&self, now: Duration) -> Option<&Closing> {
-        let counting = self.closings.values().filter(|it| self.counts(it, now));
+        let counting = self.closings().filter(|it| self.counts(it, now));
         counting.min_by_key(|it| (it.author() != self.starter(), it.position))
+    }
+
+    /// Whether somebody has said who drops out of this closing.
+    pub(crate) fn has_drops(&self, closing: &Closing) -> bool {
+        closing.drops_but_of(&self.expelled).next().is_some()
     }
 
     /// Whether this node has opened: it does so once.

@@ -215,7 +215,7 @@ fn who_declines_or_does_not_commit_cannot_be_elected() {
         meet(&mut nodes);
         nodes[0].show(closed);
         meet(&mut nodes);
-        let outcome = nodes[2].elections.all[&election].outcome(&BTreeSet::new(), DUE);
+        let outcome = nodes[2].elections.all[&election].outcome(DUE);
         assert_eq!(outcome, Outcome::Open, "whoever has committed has to open");
         nodes[1].show(closed);
         meet(&mut nodes);
@@ -677,7 +677,7 @@ fn play(steps: &[Step]) -> Vec<Replica> {
 fn decided(of: &Elections, nodes: &[NodeId]) -> Vec<String> {
     let mut out = vec![format!("{:?}", of.to_tell(LATER))];
     for (place, election) in &of.all {
-        let outcome = format!("{place:?} {:?}", election.outcome(&BTreeSet::new(), LATER));
+        let outcome = format!("{place:?} {:?}", election.outcome(LATER));
         out.push(outcome);
         for it in election.candidates() {
             let by = nodes.iter().filter(|node| election.may_have_elected(&it.agent, **node));
@@ -706,7 +706,45 @@ fn read_in_another_order(acts: &[Act], mut draw: u64) -> Replica {
     reader
 }
 
+/// What is decided of elections that all know of, by those who take nothing more of one node.
+fn decided_without(of: &Elections) -> (String, Vec<String>) {
+    let open = of.all.values().filter(|it| !it.is_void());
+    let outcomes = open.map(|it| format!("{:?} {:?}", it.place(), it.outcome(LATER)));
+    (format!("{:?}", of.to_tell(LATER)), outcomes.collect())
+}
+
 proptest! {
+    #[test]
+    fn a_node_that_forked_is_out_alike_however_much_of_its_logs_was_here(
+        steps in prop::collection::vec(step(), 1..80),
+        forked in 0..NODES,
+        fork in 1u64..10,
+        held in prop::array::uniform2(0u64..10),
+    ) {
+        let mut nodes = play(&steps);
+        meet(&mut nodes);
+        let out = nodes[forked].node();
+        let mut all = read_in_another_order(&nodes[0].have, 1);
+        all.elections.forget_log(nodes[forked].log, fork);
+        all.elections.expel(out);
+        // Another node heard of the fork when it had less of its logs, and took nothing more of them.
+        let here = |it: &&Act| {
+            let log = it.0.log;
+            log.author != out || it.0.seq < held[usize::from(log.incarnation > 0)]
+        };
+        let here: Vec<Act> = nodes[0].have.iter().filter(here).cloned().collect();
+        let mut less = read_in_another_order(&here, 2);
+        less.elections.expel(out);
+        prop_assert_eq!(decided_without(&all.elections), decided_without(&less.elections));
+        // Nor does it matter whether that was known before.
+        let mut later = Replica::new(9);
+        later.elections.expel(out);
+        for act in &here {
+            let _ = later.take(act);
+        }
+        prop_assert_eq!(decided_without(&later.elections), decided_without(&less.elections));
+    }
+
     #[test]
     fn all_that_read_the_same_acts_know_the_same_leader(
         steps in prop::collection::vec(step(), 1..80),

@@ -130,7 +130,7 @@ impl Engine {
                 self.stand(room, it, &mut acts);
             }
             acts.extend(self.close(room, it));
-            acts.extend(it.to_open(now).and_then(|closing| self.drop_out(room, closing)));
+            acts.extend(it.to_open(now).and_then(|closing| self.drop_out(room, it, closing)));
         }
         acts.extend(room.elections.all_running().filter_map(|it| self.open_nonce(room, it)));
         acts
@@ -174,7 +174,7 @@ impl Engine {
     }
 
     /// Says who has not opened in time.
-    fn drop_out(&self, room: &Room, closing: &Closing) -> Option<ElectionAct> {
+    fn drop_out(&self, room: &Room, it: &Election, closing: &Closing) -> Option<ElectionAct> {
         let (by, age) = (closing.author(), self.cx.now.mono.saturating_sub(closing.seen));
         let wait = if by == self.cx.me {
             ELECTION_GRACE
@@ -182,7 +182,7 @@ impl Engine {
             ELECTION_GRACE * 2 + self.patience(room, by)
         };
         let nodes = closing.missing();
-        let due = age >= wait && !closing.has_drops() && !nodes.is_empty();
+        let due = age >= wait && !it.has_drops(closing) && !nodes.is_empty();
         due.then(|| ElectionAct::Dropped { closed: closing.place(), nodes })
     }
 

@@ -179,9 +179,8 @@ impl Vote {
         true
     }
 
-    /// Nothing from there on in that log counts.
-    pub(super) fn cut(&mut self, from: Place) {
-        let void = |it: &Place| it.log == from.log && it.seq >= from.seq;
+    /// What is written at these places does not count.
+    pub(super) fn cut(&mut self, void: impl Fn(&Place) -> bool) {
         self.ballots.retain(|place, _| !void(place));
         for (place, ballot) in &mut self.ballots {
             let by = ballot.open.map(|open| Place { log: place.log, seq: open.by });
