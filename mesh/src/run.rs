@@ -5,7 +5,7 @@ use minicbor::{Decode, Encode, bytes::ByteVec};
 use thiserror::Error;
 
 use crate::{
-    entry::{Facts, Gone, Header, VERSION, encode},
+    entry::{Facts, Gone, Header, VERSION, encode, takes_number},
     id::{Hash, LogId, MeshId, RoomId, sha256},
     identity::{self, Identity},
     limits::{BODY_BYTES_MAX, BODY_INLINE_BYTES_MAX, RUN_BYTES_MAX, RUN_ENTRIES_MAX},
@@ -81,6 +81,9 @@ pub enum BadRun {
     /// More than fits a seal.
     #[error("run has {0} bytes")]
     Bytes(usize),
+    /// Visible, or not, against its kind.
+    #[error("visibility is not that of kind {0}")]
+    Visible(u8),
     /// Clocks must rise.
     #[error("clocks of the run do not rise")]
     Clock,
@@ -112,6 +115,10 @@ impl Run {
         }
         let mut bytes = 0;
         for entry in &self.entries {
+            // Else its author could have numbers given to what means nothing as a message.
+            if takes_number(entry.facts.kind).is_some_and(|it| it != entry.facts.visible) {
+                return Err(BadRun::Visible(entry.facts.kind));
+            }
             match &entry.body {
                 Carried::Here(body) if body.len() > BODY_INLINE_BYTES_MAX => {
                     return Err(BadRun::Body(body.len() as u64));
@@ -308,7 +315,6 @@ mod tests {
         check(&|run| run.room = RoomId([3; 16]));
         check(&|run| run.backlink = [1; 32]);
         check(&|run| run.entries[0].facts.wall_ms = 9);
-        check(&|run| run.entries[0].facts.visible = false);
         check(&|run| run.entries[1].body = Carried::Here(b"c".to_vec().into()));
         check(&|run| run.log.incarnation = 1);
         check(&|run| {
@@ -334,8 +340,28 @@ mod tests {
         gone(&mut longer, Gone { hash: sha256(&[b"a"]), len: 2 });
         assert_eq!(longer.verify(MESH).unwrap_err(), BadRun::Seal);
         let mut control = without;
-        control.entries[1].facts.visible = false;
+        (control.entries[1].facts.kind, control.entries[1].facts.visible) = (16, false);
         assert_eq!(control.verify(MESH).unwrap_err(), BadRun::Body(1));
+    }
+
+    #[test]
+    fn a_known_kind_is_visible_or_not_and_of_others_their_author_knows() {
+        let sealed = |kind, visible| {
+            let (mut run, identity) = run(&[b"a"]);
+            (run.entries[0].facts.kind, run.entries[0].facts.visible) = (kind, visible);
+            run.seal(MESH, &identity).run().clone().verify(MESH).map(drop)
+        };
+        for kind in [1, 2, 3, 33, 34] {
+            assert_eq!(sealed(kind, true), Ok(()));
+            assert_eq!(sealed(kind, false), Err(BadRun::Visible(kind)));
+        }
+        for kind in [16, 17, 18, 32, 35, 48, 49, 50] {
+            assert_eq!(sealed(kind, false), Ok(()));
+            assert_eq!(sealed(kind, true), Err(BadRun::Visible(kind)));
+        }
+        for kind in [0, 4, 19, 36, 51, 63, 255] {
+            assert_eq!((sealed(kind, false), sealed(kind, true)), (Ok(()), Ok(())));
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use mesh::{
     batch::Fate,
-    entry::{Gone, Stored},
+    entry::{CHAT, DECISION, Gone, Stored, THINKING},
     id::RoomId,
     number::Number,
 };
@@ -77,7 +77,9 @@ fn find_in(
         if !is_old && gist.facts.wall_ms <= future_ms {
             break;
         }
-        found.push((number, (view.room, at.log, at.seq), gist.gone.is_some()));
+        // What a later version may fold keeps its body.
+        let is_said = [CHAT, THINKING, DECISION].contains(&gist.facts.kind);
+        found.push((number, (view.room, at.log, at.seq), is_said && gist.gone.is_none()));
         if is_old {
             old = found.len();
         }
@@ -89,7 +91,7 @@ fn find_in(
     if let Some((number, ..)) = found.last() {
         drops.floors.insert(view.room, number.0);
     }
-    drops.entries.extend(found.into_iter().filter(|(.., gone)| !gone).map(|(_, key, _)| key));
+    drops.entries.extend(found.into_iter().filter(|(.., goes)| *goes).map(|(_, key, _)| key));
     Ok(())
 }
 

@@ -188,7 +188,8 @@ impl Liar {
     /// Its next entry, and where it is.
     pub(super) fn write(&mut self, node: &Node, body: &Body) -> (Place, Run) {
         let first = self.run.as_ref().map_or(1, |run| run.last() + 1);
-        let facts = Facts { clock: 1_000 + first, wall_ms: 0, kind: body.kind(), visible: false };
+        let facts =
+            Facts { clock: 1_000 + first, wall_ms: 0, kind: body.kind(), visible: body.visible() };
         let backlink = self.run.as_ref().map_or([0; 32], |run| {
             let verified = run.clone().verify(node.secret.mesh_id()).expect("it is sealed");
             verified.hash_at(run.last()).expect("its last")

@@ -98,6 +98,26 @@ fn what_is_left_of_a_body_is_what_its_header_needs() {
 }
 
 #[test]
+fn nothing_but_what_was_said_loses_its_body() {
+    let (mut store, _) = written_each_second(3);
+    let mut later = stored(4, "of a later version");
+    (later.facts.wall_ms, later.facts.kind) = (4_000, 60);
+    let four = number(ROOM, Number(4), at(0, 4), Fate::Delivered);
+    store
+        .commit(&[
+            log_settled(ROOM, 0, 4, 4),
+            era(ROOM, Era::HOME, 4, 4, &[]),
+            entry(ROOM, at(0, 4), later),
+            four,
+            tip(ROOM, Number(4)),
+        ])
+        .unwrap();
+    store.commit(&[before(5_000)]).unwrap();
+    let bodies = store.reader().bodies(ROOM, &[head(3), head(4)], 1 << 20).unwrap();
+    assert!(bodies[0].body.is_empty() && !bodies[1].body.is_empty());
+}
+
+#[test]
 fn what_came_without_its_body_waits_for_nobody() {
     let (mut store, _) = written_each_second(1);
     let gone = Some(Gone { hash: [1; 32], len: 9 });
