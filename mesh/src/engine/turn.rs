@@ -192,20 +192,20 @@ impl Engine {
     /// `key`, if the log is of one), so nobody is to wait for them.
     fn refuse_all_waiters(&mut self, key: Option<KeyPrint>) {
         let waiters = std::mem::take(&mut self.waiters);
-        let (refused, wait) = waiters
-            .into_iter()
-            .partition(|((room, _), _)| key.is_none() || key == self.sealed_for(*room));
-        self.waiters = wait;
-        let refused: BTreeMap<(RoomId, At), Vec<Waiter>> = refused;
-        for waiters in refused.into_values() {
-            for waiter in waiters {
-                let (Waiter::Said { call, .. }
-                | Waiter::Created { call, .. }
-                | Waiter::Claimed { call, .. }) = waiter;
-                self.reply(call, Err(Refused::Full(super::rooms::NOT_WRITABLE.to_owned())));
-            }
-        }
-        for (_, call) in std::mem::take(&mut self.claiming) {
+        let claiming = std::mem::take(&mut self.claiming);
+        let here = |(room, _): &(RoomId, At)| key.is_none() || key == self.sealed_for(*room);
+        let (refused, wait): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            waiters.into_iter().partition(|(place, _)| here(place));
+        let (held, claims): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            claiming.into_iter().partition(|(place, _)| here(place));
+        (self.waiters, self.claiming) = (wait, claims);
+        let waited = refused.into_values().flatten().map(|waiter| {
+            let (Waiter::Said { call, .. }
+            | Waiter::Created { call, .. }
+            | Waiter::Claimed { call, .. }) = waiter;
+            call
+        });
+        for call in waited.chain(held.into_values()) {
             self.reply(call, Err(Refused::Full(super::rooms::NOT_WRITABLE.to_owned())));
         }
     }

@@ -275,6 +275,22 @@ fn a_fork_in_a_private_room_is_not_held_against_its_author_where_nobody_can_know
     assert_eq!(node.number(&me, second), Number(1), "not in the key's other rooms");
 }
 
+#[test]
+fn a_fork_of_ones_own_log_in_a_private_room_refuses_what_waits_in_rooms_of_its_key_alone() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    node.number(&me, room);
+    // Claims whose answers have not come.
+    let (held, waits) = (CallId(1_001), CallId(1_002));
+    let at = crate::id::At { log: 0, seq: 1_000 };
+    let lobby = node.lobby();
+    node.engine.claiming.extend([((room, at), held), ((lobby, at), waits)]);
+    node.hear(&written(&node, 1, (room, &[vec![1; 40], vec![2; 40], vec![3; 40]])));
+    assert!(matches!(node.reply(held), Some(Err(Refused::Full(_)))));
+    assert!(node.reply(waits).is_none());
+    assert_eq!(node.engine.claiming.get(&(lobby, at)), Some(&waits));
+}
+
 /// What a node may have elected that forked in a private room is judged alike in all rooms of the key,
 /// whether they were there before the fork was found or not.
 #[test]
