@@ -9,7 +9,7 @@ use crate::{
     acts::{BallotCast, BallotsShown, Named, Shown, VoteClosed},
     agenda::VoteView,
     id::{AgentId, NodeId},
-    limits::VOTE_CLOSES_MAX,
+    limits::{VOTE_BALLOTS_EACH_MAX, VOTE_CLOSES_MAX},
     time::Now,
 };
 
@@ -403,6 +403,29 @@ fn ballots_of_those_who_may_not_vote_and_second_ones_are_void() {
     assert_eq!(it.write(1, ballot(1)).1, Folded::Void, "again in one log");
     assert_eq!(it.write(2, ballot(1)).1, Folded::Taken, "elsewhere, in a split");
     assert_eq!(it.votes.get(vote).map(Vote::turnout), Some((1, AGENTS.into())));
+}
+
+#[test]
+fn of_more_ballots_of_one_agent_than_are_kept_the_lowest_are() {
+    let kept = |order: &[u8]| {
+        let mut votes = Votes::default();
+        let vote = Place { log: log(0), seq: 1 };
+        Written { place: vote, clock: 1, act: VoteAct::Opened(opened(AGENTS, 2)) }.fold(&mut votes);
+        for n in order {
+            let ballot = BallotCast { vote, agent: agent(1), commitment: [*n; 32] };
+            let place = Place { log: log(*n), seq: 1 };
+            let clock = 1_000 - u64::from(*n);
+            Written { place, clock, act: VoteAct::Cast(ballot) }.fold(&mut votes);
+        }
+        let vote = votes.get(vote).expect("known");
+        assert_eq!(vote.turnout().0, 1);
+        format!("{:?}", vote.close())
+    };
+    let all: Vec<u8> = (10..10 + u8::try_from(2 * VOTE_BALLOTS_EACH_MAX).expect("few")).collect();
+    let back: Vec<u8> = all.iter().rev().copied().collect();
+    assert_eq!(kept(&all), kept(&back));
+    let lowest = format!("{:?}", log(*all.last().expect("some")).author);
+    assert!(kept(&all).contains(&lowest), "the lowest came last");
 }
 
 #[test]

@@ -127,13 +127,17 @@ impl Vote {
         if voter.ballots.iter().any(|other| other.place.log == place.log) {
             return Folded::Void;
         }
-        if voter.ballots.len() >= VOTE_BALLOTS_EACH_MAX {
-            return Folded::Overflow;
-        }
         self.cast += usize::from(voter.ballots.is_empty());
         voter.ballots.insert(position);
         let BallotCast { agent, commitment, .. } = it;
+        // The lowest by position, so that it is the same ones everywhere.
+        let over = voter.ballots.len() > VOTE_BALLOTS_EACH_MAX;
+        let over = over.then(|| voter.ballots.pop_last()).flatten();
         self.ballots.insert(place, Ballot { clock, agent, commitment, open: None });
+        if let Some(last) = over {
+            self.ballots.remove(&last.place);
+            return Folded::Overflow;
+        }
         Folded::Taken
     }
 
