@@ -134,8 +134,9 @@ impl Elections {
             }
             ElectionAct::Closed { election, commitments, declined } => {
                 let named = (&commitments[..], &declined[..]);
-                self.touch(election)?.fold_closed(position, named, now.mono);
-                self.closed.insert(place, election);
+                if self.touch(election)?.fold_closed(position, named, now.mono) {
+                    self.closed.insert(place, election);
+                }
                 Folded::Taken
             }
             ElectionAct::Shown { closed, nonce } => {

@@ -209,6 +209,7 @@ impl Election {
         Folded::Taken
     }
 
+    /// Whether it is the first in its log, which is the one that is known.
     pub(super) fn fold_closed(
         &mut self,
         position: Position,
@@ -227,7 +228,8 @@ impl Election {
             drops: BTreeMap::new(),
             seen,
         };
-        self.closings.entry(position.place.log).or_insert(closing);
+        self.closings.insert(position.place.log, closing);
+        true
     }
 
     fn declined(&self) -> impl Iterator<Item = (&AgentId, Place)> {
@@ -347,7 +349,7 @@ impl Election {
     }
 
     /// Closings of nodes that forked no log.
-    fn closings(&self) -> impl Iterator<Item = &Closing> {
+    pub(super) fn closings(&self) -> impl Iterator<Item = &Closing> {
         self.closings.values().filter(|it| !self.expelled.contains(&it.author()))
     }
 

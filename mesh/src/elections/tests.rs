@@ -405,6 +405,19 @@ fn terms_do_not_leap() {
 }
 
 #[test]
+fn of_a_log_that_closes_again_and_again_the_first_is_known() {
+    let (mut nodes, election) = three();
+    let first = nodes[2].close(election);
+    let second = nodes[2].close(election);
+    assert_eq!(nodes[2].elections.closed, BTreeMap::from([(first, election)]));
+    let nonce = nodes[2].nonce(election);
+    let shown = nodes[2].next(ElectionAct::Shown { closed: second, nonce });
+    assert_eq!(nodes[2].take(&shown), Err(Folded::Taken), "of nothing that is known");
+    let closing = nodes[2].elections.all[&election].closings().next().expect("closed");
+    assert_eq!(closing.missing().len(), 3, "nothing is opened by a close that does not count");
+}
+
+#[test]
 fn an_election_that_nobody_ends_ends_by_itself() {
     let (mut nodes, election) = three();
     assert!(nodes[0].elections.running(START).is_some_and(|it| it.is_open(START)));
