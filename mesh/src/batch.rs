@@ -122,9 +122,9 @@ pub struct EraRecord {
     /// What has to be done in other eras before this one is entered.
     #[n(3)]
     pub cut: Vec<crate::entry::Reached>,
-    /// Whether the present sequencer took over from another one (`HandedOver`).
-    #[n(4)]
-    pub handed: bool,
+    /// Of each log that gave it away (`HandedOver`), the last time: what it answered before that counts.
+    #[cbor(n(5), default)]
+    pub former: Vec<Place>,
 }
 
 /// A number whose entry is not held: known before its content.

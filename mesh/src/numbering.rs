@@ -94,7 +94,7 @@ pub(crate) struct Numbering {
 impl Numbering {
     pub(crate) fn new(home: LogId) -> Numbering {
         let record =
-            EraRecord { sequencer: home, known: 0, done: 0, cut: Vec::new(), handed: false };
+            EraRecord { sequencer: home, known: 0, done: 0, cut: Vec::new(), former: Vec::new() };
         let mut numbering = Numbering::empty();
         numbering.eras.insert(Era::HOME, EraState::new(record, true));
         numbering
@@ -199,7 +199,7 @@ impl Numbering {
             return false;
         }
         let record =
-            EraRecord { sequencer, known: 0, done: 0, cut: claim.cut.clone(), handed: false };
+            EraRecord { sequencer, known: 0, done: 0, cut: claim.cut.clone(), former: Vec::new() };
         self.eras.insert(claim.era, EraState::new(record, true));
         self.note_cut(&claim.cut);
         self.issued.clear();

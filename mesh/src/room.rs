@@ -501,7 +501,8 @@ impl Room {
         }
         if let Some(era) = self.numbering.edit(it.era) {
             era.record.sequencer = it.to;
-            era.record.handed = true;
+            era.record.former.retain(|other| other.log != author);
+            era.record.former.push(Place { log: author, seq: at.seq });
         }
         if it.to == self.mine {
             cx.handed_to_me.push((self.id, it.era, author));

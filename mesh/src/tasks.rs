@@ -298,10 +298,13 @@ impl Room {
     }
 
     /// Takes in an act that was accepted before this start. Whoever was a sequencer then need not be
-    /// one any more; but nobody else's answer was accepted.
+    /// one any more.
     pub(crate) fn refold_task(&mut self, now: Duration, (at, facts): (At, Facts), act: TaskAct) {
         let place = Place { log: self.logs.id(at.log), seq: at.seq };
-        let by_sequencer = self.sequencer_is(&act, |era| era.sequencer == place.log || era.handed);
+        let by_sequencer = self.sequencer_is(&act, |era| {
+            let former = era.former.iter().any(|it| it.log == place.log && place.seq < it.seq);
+            former || era.sequencer == place.log
+        });
         let _ = self.tasks.fold(Written { place, at, facts, now }, act, by_sequencer);
     }
 

@@ -1,15 +1,19 @@
 //! Tasks and claims, as clients see them.
 
+use std::time::Duration;
+
 use super::{
     KEY, Node,
     world::{STEP, World},
 };
 use crate::{
-    acts::TaskStatus,
+    acts::{Grant, Place, TaskAct, TaskStatus, TaskUpdated},
     agenda::{NewTask, TaskUpdate, TaskView},
     command::{Caller, Command, NewRoom, Outcome, Refused},
+    entry::Facts,
     event::RoomEvent,
-    id::{KeyPrint, MessageId, RoomId},
+    id::{AgentId, At, KeyPrint, LogId, MessageId, RoomId},
+    limits::TASKS_PER_LOG_MAX,
     number::Era,
 };
 
@@ -250,6 +254,48 @@ fn a_claim_whose_sequencer_died_is_answered_by_who_takes_over() {
         let room = &mesh.nodes[i].engine.rooms[&room];
         assert!(room.numbering.current() > Era::HOME && !room.is_busy(), "node {i}");
     }
+}
+
+/// After a start an answer counts from whoever was the sequencer when it was written, and from nobody
+/// else, though the era has another one by now.
+#[test]
+fn an_answer_of_a_former_sequencer_counts_after_a_start_and_a_strangers_does_not() {
+    let (mut node, ann, _) = alone();
+    let room = node.lobby();
+    let made = task(node.ask(assign(&ann, new(room))));
+    let engine = &mut node.engine;
+    let state = engine.rooms.get_mut(&room).expect("the lobby");
+    let log = |seed| LogId { author: super::identity(seed).node_id(), incarnation: 0 };
+    let over = state.hand_over(&mut engine.cx, Era::HOME, log(2)).expect("it was this node's");
+    let former = Place { log: state.mine, seq: over };
+    assert_eq!(state.numbering.eras[&Era::HOME].record.former, [former]);
+    let task = engine.tasks[&made.task].1;
+    let logs = [3, 2].map(|seed| state.logs.ensure(log(seed)).expect("a few"));
+    let [stranger, successor] = logs;
+    let mine = state.logs.ix(state.mine).expect("it has written");
+    let mut clock = 100;
+    let mut holder_after = |log, seq| {
+        clock += 1;
+        let holder: AgentId = format!("agent{clock}").into();
+        let update = TaskUpdated {
+            task,
+            over: Vec::new(),
+            status: None,
+            assignee: Some(holder.clone()),
+            note: None,
+            by: "ann".into(),
+        };
+        let claim = Place { seq: 900, ..task };
+        let grant = Grant { era: Era::HOME, claim, update: Some(update), holder: None };
+        let facts = Facts { clock, wall_ms: 0, kind: 50, visible: false };
+        let at = At { log, seq };
+        state.refold_task(Duration::ZERO, (at, facts), TaskAct::Granted(grant));
+        state.tasks.view(task).expect("it is there").assignee == Some(holder)
+    };
+    assert!(!holder_after(stranger, 1));
+    assert!(holder_after(successor, 1));
+    assert!(holder_after(mine, over - 1), "before it gave the era away");
+    assert!(!holder_after(mine, over + 1), "after that");
 }
 
 #[test]

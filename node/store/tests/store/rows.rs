@@ -113,7 +113,7 @@ pub(crate) fn number(room: RoomId, number: Number, at: At, fate: Fate) -> Change
 
 pub(crate) fn era(room: RoomId, era: Era, known: u64, done: u64, cut: &[(Era, u64)]) -> Change {
     let cut = cut.iter().map(|&(era, n)| Reached { era, n }).collect();
-    let record = EraRecord { sequencer: log_id(3), known, done, cut, handed: false };
+    let record = EraRecord { sequencer: log_id(3), known, done, cut, former: Vec::new() };
     Change::Era { room, era, record }
 }
 
