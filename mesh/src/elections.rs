@@ -27,10 +27,11 @@ pub(crate) use election::{Closing, Election, Outcome, commitment, nonce};
 use crate::{
     acts::{Candidate, ElectionAct, ElectionStarted, Folded, Place, Position},
     boundary::Alarm,
+    command::Refused,
     context::Context,
     entry::{Decision, Facts},
     id::{AgentId, LogId, NodeId, RoomId},
-    limits::ELECTIONS_BYTES_PER_LOG_MAX,
+    limits::{ELECTIONS_BYTES_PER_LOG_MAX, ELECTIONS_COUNTED_FOR, ELECTIONS_PER_AGENT_MAX},
     room::Room,
     time::Now,
 };
@@ -171,8 +172,13 @@ impl Elections {
         let Some(mut election) = Election::new(position, it, seen) else { return Folded::Void };
         election.expelled = Arc::clone(&self.expelled);
         // By log, so that it is the same ones everywhere.
-        let bytes = self.bytes.entry(position.place.log).or_default();
-        *bytes += Election::bytes(election.candidates());
+        let log = position.place.log;
+        let cost = self.cost(log, election.candidates());
+        if let Some(again) = self.same_again(log, election.candidates()) {
+            election.candidates = again;
+        }
+        let bytes = self.bytes.entry(log).or_default();
+        *bytes += cost;
         if *bytes > ELECTIONS_BYTES_PER_LOG_MAX {
             return Folded::Void;
         }
@@ -262,9 +268,46 @@ impl Elections {
         term <= self.next_term()
     }
 
-    /// Whether one more election of this log would count.
-    pub(crate) fn has_space(&self, log: LogId, bytes: usize) -> bool {
-        self.bytes.get(&log).copied().unwrap_or(0) + bytes <= ELECTIONS_BYTES_PER_LOG_MAX
+    /// Whether the author of this log may write this: one more election if it would count, and if its
+    /// agent does not use up what is there for all.
+    pub(crate) fn fits(&self, log: LogId, act: &ElectionAct, now: Duration) -> Result<(), Refused> {
+        let ElectionAct::Started(it) = act else { return Ok(()) };
+        let recent = self.of(log).rev().take_while(|it| it.is_younger(now, ELECTIONS_COUNTED_FOR));
+        let own = recent.filter(|other| *other.started_by() == it.started_by);
+        if own.count() >= ELECTIONS_PER_AGENT_MAX {
+            return Err(Refused::Full("you began too many elections: wait an hour".to_owned()));
+        }
+        let bytes = self.bytes.get(&log).copied().unwrap_or(0);
+        if bytes + self.cost(log, &it.candidates) > ELECTIONS_BYTES_PER_LOG_MAX {
+            let full = "too many elections of this node in this room: use another room or node";
+            return Err(Refused::Full(full.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The elections of one log, the oldest first.
+    fn of(&self, log: LogId) -> impl DoubleEndedIterator<Item = &Election> {
+        let all = Place { log, seq: 0 }..=Place { log, seq: u64::MAX };
+        self.all.range(all).map(|(_, election)| election)
+    }
+
+    /// The candidates of this log's last election, if they are these.
+    fn same_again(&self, log: LogId, candidates: &[Candidate]) -> Option<Arc<[Candidate]>> {
+        let last = self.of(log).next_back().map(|it| &it.candidates);
+        last.filter(|it| it[..] == *candidates).cloned()
+    }
+
+    /// What one more election of this log counts for: the same on every machine.
+    fn cost(&self, log: LogId, candidates: &[Candidate]) -> usize {
+        let again = self.same_again(log, candidates).is_some();
+        let list = if again { 0 } else { candidates.iter().map(list_bytes).sum::<usize>() };
+        let nodes: BTreeSet<NodeId> = candidates.iter().map(|it| it.node).collect();
+        256 + 128 * nodes.len() + list
+    }
+
+    /// What they take, near enough.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.values().sum()
     }
 
     // Decisions.
@@ -319,6 +362,11 @@ impl Elections {
                 .is_some_and(|it| it.runs_for(now).is_some() && it.outcome(now) == Outcome::Open)
         });
     }
+}
+
+/// What a candidate takes in a list.
+fn list_bytes(it: &Candidate) -> usize {
+    64 + it.agent.len() + it.name.len()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod keys;
 mod open;
 mod peers;
 mod private;
+mod refold;
 mod retention;
 mod rooms;
 mod tasks;

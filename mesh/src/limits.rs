@@ -95,6 +95,15 @@ pub const TASK_WRITES_KEPT: usize = 16;
 pub const TASKS_PER_LOG_MAX: usize = 4_096;
 /// Memory of one room's tasks: those of some nodes that all use up what they may.
 pub const TASKS_BYTES_PER_ROOM_MAX: usize = 128 * 1024 * 1024;
+/// And of what replaced updates of one task take that are remembered: of long notes the newest few.
+pub const TASK_REPLACED_BYTES_MAX: usize = 8 * 1024;
+/// Tasks in one answer, the newest; and their bytes, so that a client can read it as one frame.
+pub const TASKS_LISTED_MAX: usize = 1_000;
+/// See [`TASKS_LISTED_MAX`].
+pub const TASKS_LISTED_BYTES_MAX: usize = 1024 * 1024;
+/// Memory of all rooms' votes, elections and tasks at which agents of this node write no more of them.
+/// What other nodes' agents write is taken all the same: each node asks this of its own.
+pub const ACTS_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// Claims of one room that wait for its sequencer.
 pub const CLAIMS_OPEN_MAX: usize = 4_096;
 /// Capabilities of one agent, and bytes of each.
@@ -115,15 +124,22 @@ pub const WANT_REPLY_BYTES: usize = 512 * 1024;
 pub const ASK_ENTRIES_MAX: usize = 4_096;
 /// Candidates of one election. A room with more members holds none.
 pub const ELECTION_CANDIDATES_MAX: usize = 1_000;
-/// Elections of one room that one node started, as [`crate::acts::ElectionStarted`]s count: some
-/// 10,000 of ten candidates. All of them are kept, because decisions are judged by them.
+/// Elections of one room that one node started: some 10,000 of ten candidates, or 25,000 of whatever
+/// number if they are always the same. All of them are kept, because decisions are judged by them.
 pub const ELECTIONS_BYTES_PER_LOG_MAX: usize = 16 * 1024 * 1024;
+/// Elections of one room that one agent starts within [`ELECTIONS_COUNTED_FOR`]: so that it does not
+/// use up what is there for all.
+pub const ELECTIONS_PER_AGENT_MAX: usize = 100;
+/// See [`ELECTIONS_PER_AGENT_MAX`].
+pub const ELECTIONS_COUNTED_FOR: Duration = Duration::from_secs(3_600);
 /// A vote's title.
 pub const VOTE_TITLE_BYTES_MAX: usize = 1_024;
 /// Options of a vote: what a reader can still compare.
 pub const VOTE_OPTIONS_MAX: usize = 64;
 /// Each of them.
 pub const VOTE_OPTION_BYTES_MAX: usize = 256;
+/// Of these, opened by one agent: so that it cannot leave none for the others.
+pub const VOTES_OPEN_PER_AGENT_MAX: usize = 16;
 /// Votes that agents of one node may have open in a room at once. Generous: those that somebody never
 /// casts in stay open for [`VOTE_FOR_MAX`].
 pub const VOTES_OPEN_PER_LOG_MAX: usize = 256;

@@ -9,21 +9,22 @@
 
 mod task;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 
 use task::Task;
 pub(crate) use task::{check_new, check_update, is_agent_id};
 
 use crate::{
-    acts::{Folded, Grant, Place, TaskAct, TaskAssigned, TaskUpdated},
+    acts::{Folded, Grant, Place, TaskAct, TaskAssigned, TaskStatus, TaskUpdated},
     agenda::TaskView,
     batch::EraRecord,
+    command::Refused,
     context::Context,
     entry::{Body, Facts},
     id::{AgentId, At, LogId, LogIx, MessageId, RoomId},
     limits::{
         ASK_AFTER, ASK_EVERY_MAX, CLAIM_SETTLE, CLAIMS_OPEN_MAX, NUMBER_WITHIN, TASK_OVER_MAX,
-        TASKS_BYTES_PER_ROOM_MAX, TASKS_PER_LOG_MAX,
+        TASKS_BYTES_PER_ROOM_MAX, TASKS_LISTED_BYTES_MAX, TASKS_LISTED_MAX, TASKS_PER_LOG_MAX,
     },
     number::Era,
     room::Room,
@@ -176,6 +177,39 @@ impl Tasks {
         folded
     }
 
+    /// Whether the author of this log may write this. One more task may be made unless one that is not
+    /// completed would be forgotten for it.
+    pub(crate) fn fits(&self, log: LogId, act: &TaskAct) -> Result<(), Refused> {
+        let full = |why: &str| Err(Refused::Full(why.to_owned()));
+        let more = match act {
+            TaskAct::Assigned(new) => {
+                let full_log = self.of(log).count() >= TASKS_PER_LOG_MAX;
+                let oldest = self.of(log).next().filter(|_| full_log);
+                let oldest = oldest.and_then(|place| self.all.get(&place));
+                if oldest.is_some_and(|it| it.status() != TaskStatus::Completed) {
+                    return full("too many tasks of this node in this room: complete the oldest");
+                }
+                Task::new_bytes(new).saturating_sub(oldest.map_or(0, Task::bytes))
+            }
+            TaskAct::Claimed { .. } if self.claims.len() >= CLAIMS_OPEN_MAX => {
+                return full("too many claims wait in this room: try again when they are answered");
+            }
+            TaskAct::Updated(update) | TaskAct::Claimed { update, .. } => {
+                task::update_bytes(update)
+            }
+            TaskAct::Granted(_) => 0,
+        };
+        if more > 0 && self.bytes + more > TASKS_BYTES_PER_ROOM_MAX {
+            return full("the tasks of this room take all the memory there is for them");
+        }
+        Ok(())
+    }
+
+    /// What they take, near enough.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The tasks of one log, the oldest first.
     fn of(&self, log: LogId) -> impl Iterator<Item = Place> + '_ {
         let all = Place { log, seq: 0 }..=Place { log, seq: u64::MAX };
@@ -217,11 +251,19 @@ impl Tasks {
         self.all.get(&task).map(Task::view)
     }
 
-    /// All tasks, the oldest first.
-    pub(crate) fn views(&self) -> Vec<TaskView> {
-        let mut tasks: Vec<&Task> = self.all.values().collect();
-        tasks.sort_by_key(|it| it.position());
-        tasks.into_iter().map(Task::view).collect()
+    /// The newest tasks of this status, or of any, the oldest of them first: as many as one answer holds.
+    pub(crate) fn newest(&self, status: Option<TaskStatus>) -> Vec<TaskView> {
+        let asked = |it: &&Task| status.is_none_or(|status| it.status() == status);
+        let mut tasks: Vec<&Task> = self.all.values().filter(asked).collect();
+        tasks.sort_by_key(|it| Reverse(it.position()));
+        let mut bytes = 0;
+        let fits = tasks.into_iter().take(TASKS_LISTED_MAX).map(Task::view).take_while(|it| {
+            bytes += view_bytes(it);
+            bytes <= TASKS_LISTED_BYTES_MAX
+        });
+        let mut newest: Vec<TaskView> = fits.collect();
+        newest.reverse();
+        newest
     }
 
     /// All tasks by id.
@@ -240,10 +282,6 @@ impl Tasks {
     /// Something waits for the sequencer.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.claims.is_empty()
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.claims.len() >= CLAIMS_OPEN_MAX
     }
 
     /// Claims that the sequencer of `era` answers now, in the order of their positions as far as that
@@ -326,6 +364,15 @@ impl Room {
             }
         }
     }
+}
+
+/// What a task takes in an answer, near enough.
+fn view_bytes(it: &TaskView) -> usize {
+    /// Ids, times, names of fields.
+    const FRAME: usize = 400;
+    let text = |it: &Option<Arc<str>>| it.as_ref().map_or(0, |it| it.len());
+    let agents = it.created_by.len() + text(&it.assignee);
+    FRAME + it.title.len() + text(&it.description) + text(&it.note) + agents
 }
 
 #[cfg(test)]

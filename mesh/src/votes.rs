@@ -18,12 +18,13 @@ pub(crate) use vote::{Vote, bytes, check, commitment, nonce};
 use crate::{
     acts::{Folded, Place, Position, VoteAct, VoteOpened},
     batch::VoteNote,
+    command::Refused,
     context::Context,
     entry::Facts,
     id::{At, LogId, NodeId, RoomId},
     limits::{
-        VOTES_BYTES_PER_LOG_MAX, VOTES_BYTES_PER_ROOM_MAX, VOTES_OPEN_PER_LOG_MAX,
-        VOTES_PER_LOG_MAX,
+        VOTES_BYTES_PER_LOG_MAX, VOTES_BYTES_PER_ROOM_MAX, VOTES_OPEN_PER_AGENT_MAX,
+        VOTES_OPEN_PER_LOG_MAX, VOTES_PER_LOG_MAX,
     },
     room::Room,
 };
@@ -145,14 +146,31 @@ impl Votes {
         }
     }
 
-    /// Whether one more may be opened in this log: not if one that is not over would be forgotten.
-    pub(crate) fn has_space(&self, log: LogId, it: &VoteOpened) -> bool {
+    /// Whether the author of this log may write this. One more vote may be opened unless one that is not
+    /// over would be forgotten for it.
+    pub(crate) fn fits(&self, log: LogId, act: &VoteAct) -> Result<(), Refused> {
+        let VoteAct::Opened(it) = act else { return Ok(()) };
+        let full = |why: &str| Err(Refused::Full(format!("{why}: wait until one has ended")));
         let bytes = bytes(it);
-        let open = self.of(log).filter(|vote| !vote.is_closed()).count();
+        let open = || self.of(log).filter(|vote| !vote.is_closed());
         let over = |place: &Place| self.all.get(place).is_none_or(Vote::is_told);
-        open < VOTES_OPEN_PER_LOG_MAX
-            && self.bytes + bytes <= VOTES_BYTES_PER_ROOM_MAX
-            && self.in_the_way(log, bytes).iter().all(over)
+        if open().filter(|vote| *vote.created_by() == it.created_by).count()
+            >= VOTES_OPEN_PER_AGENT_MAX
+        {
+            return full("too many of your votes are open in this room");
+        }
+        if open().count() >= VOTES_OPEN_PER_LOG_MAX
+            || self.bytes + bytes > VOTES_BYTES_PER_ROOM_MAX
+            || !self.in_the_way(log, bytes).iter().all(over)
+        {
+            return full("too many votes are open in this room");
+        }
+        Ok(())
+    }
+
+    /// What they take, near enough.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Nothing of this log counts from `seq` on: it forked.

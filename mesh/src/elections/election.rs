@@ -137,7 +137,7 @@ impl Closing {
 pub(crate) struct Election {
     position: Position,
     term: u64,
-    candidates: Arc<[Candidate]>,
+    pub(super) candidates: Arc<[Candidate]>,
     started_by: AgentId,
     /// The first in each log.
     commitments: BTreeMap<LogId, Commitment>,
@@ -215,7 +215,10 @@ impl Election {
         position: Position,
         (commitments, declined): (&[Place], &[Place]),
         seen: Duration,
-    ) {
+    ) -> bool {
+        if self.closings.contains_key(&position.place.log) {
+            return false;
+        }
         let commitments: BTreeSet<&Place> = commitments.iter().collect();
         let declined: BTreeSet<&Place> = declined.iter().collect();
         let named = self.commitments.values().filter(|it| commitments.contains(&it.position.place));
@@ -437,6 +440,11 @@ impl Election {
         self.in_time && !self.announced && !self.is_closed()
     }
 
+    /// Whether it came as news, and within this time.
+    pub(super) fn is_younger(&self, now: Duration, time: Duration) -> bool {
+        self.seen.is_some_and(|at| now.saturating_sub(at) < time)
+    }
+
     pub(crate) fn is_running(&self) -> bool {
         self.seen.is_some()
     }
@@ -486,11 +494,6 @@ impl Election {
     /// Whether this node has opened: it does so once.
     pub(crate) fn has_opened(&self, node: NodeId) -> bool {
         self.closings.values().any(|it| it.has_opened(node))
-    }
-
-    /// What it counts for: the same on every machine.
-    pub(crate) fn bytes(candidates: &[Candidate]) -> usize {
-        256 + candidates.iter().map(|it| 64 + it.agent.len() + it.name.len()).sum::<usize>()
     }
 }
 

@@ -36,10 +36,6 @@ impl Engine {
             let full = format!("a room of more than {ELECTION_CANDIDATES_MAX} cannot elect");
             return Err(Refused::Full(full));
         }
-        if !room.elections.has_space(room.mine, Election::bytes(&candidates)) {
-            let full = "too many elections of this node in this room: use another room or node";
-            return Err(Refused::Full(full.to_owned()));
-        }
         let agents = candidates.iter().map(|it| Arc::clone(&it.agent)).collect();
         let (term, started_by) = (room.elections.next_term(), caller.agent.clone());
         let started = ElectionStarted { term, candidates, started_by };

@@ -63,10 +63,6 @@ impl Engine {
         };
         let state = self.rooms.get(&room).ok_or(Refused::NoTask)?;
         if let Some(if_assignee) = it.if_assignee {
-            if state.tasks.is_full() {
-                let full = "too many claims wait in this room: try again when they are answered";
-                return Err(Refused::Full(full.to_owned()));
-            }
             let era = state.numbering.current();
             let claim = TaskAct::Claimed { update, if_assignee, era };
             let at = self.write_act(room, &Body::Task(claim))?;
@@ -91,19 +87,8 @@ impl Engine {
         status: Option<TaskStatus>,
     ) -> Result<Outcome, Refused> {
         self.may_read(key, room)?;
-        let tasks = self.rooms.get(&room).map(|it| it.tasks.views()).unwrap_or_default();
-        let asked = |it: &TaskView| status.is_none_or(|status| it.status == status);
-        Ok(Outcome::Tasks(tasks.into_iter().filter(asked).collect()))
-    }
-
-    // Acts.
-
-    /// Whether the caller may do something in a room that is for its members alone.
-    pub(super) fn may_act(&self, caller: &Caller, room: RoomId) -> Result<(), Refused> {
-        let record = self.caller(caller)?;
-        self.may_read(caller.key, room)?;
-        self.may_write(room)?;
-        if record.rooms.contains_key(&room) { Ok(()) } else { Err(Refused::NotMember) }
+        let tasks = self.rooms.get(&room).map(|it| it.tasks.newest(status)).unwrap_or_default();
+        Ok(Outcome::Tasks(tasks))
     }
 
     // What acts came to.

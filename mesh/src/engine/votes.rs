@@ -29,20 +29,10 @@ impl Engine {
         caller: &Caller,
         vote: NewVote,
     ) -> Result<Outcome, Refused> {
-        let record = self.caller(caller)?;
         let id = vote.room;
-        self.may_read(caller.key, id)?;
-        self.may_write(id)?;
-        if !record.rooms.contains_key(&id) {
-            return Err(Refused::NotMember);
-        }
+        self.may_act(caller, id)?;
         let it = self.to_open(caller, vote);
         check(&it, self.cx.now.wall_ms).map_err(Refused::Invalid)?;
-        let space = self.rooms.get(&id).is_some_and(|room| room.votes.has_space(room.mine, &it));
-        if !space {
-            let full = "too many votes are open in this room: wait until one has ended";
-            return Err(Refused::Full(full.to_owned()));
-        }
         let at = self.write_act(id, &Body::Vote(VoteAct::Opened(it)))?;
         self.vote_at(id, at).map(Outcome::Vote).ok_or(Refused::NoVote)
     }

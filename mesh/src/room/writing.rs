@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Room;
 use crate::{
     batch::Change,
+    command::Refused,
     context::{Context, sent, stored},
     entry::{Body, DECISION, Facts},
     id::{At, LogIx},
@@ -28,6 +29,35 @@ impl Room {
     /// Whether this node may write here: not where another history of its own was found.
     pub(crate) fn is_writable(&self, cx: &Context) -> bool {
         !self.is_forked(cx, cx.me) && self.numbering.current().c() < C_MAX
+    }
+
+    /// Whether this node would fold this act of its own: so that nothing half done stays behind.
+    ///
+    /// # Errors
+    ///
+    /// What there is too much of.
+    pub(crate) fn fits(&self, cx: &Context, body: &Body) -> Result<(), Refused> {
+        match body {
+            Body::Vote(act) => self.votes.fits(self.mine, act),
+            Body::Election(act) => self.elections.fits(self.mine, act, cx.now.mono),
+            Body::Task(act) => self.tasks.fits(self.mine, act),
+            Body::Chat(_)
+            | Body::Thinking(_)
+            | Body::Decision(_)
+            | Body::Ordered(_)
+            | Body::EraClaimed(_)
+            | Body::HandedOver(_)
+            | Body::NodeAdmitted(_)
+            | Body::RoomCreated(_)
+            | Body::AgentClaimed(_)
+            | Body::Key(_)
+            | Body::Unknown => Ok(()),
+        }
+    }
+
+    /// Memory that its acts take, near enough.
+    pub(crate) fn acts_bytes(&self) -> usize {
+        self.votes.bytes() + self.elections.bytes() + self.tasks.bytes()
     }
 
     /// Adds an entry to this node's own log; it is signed when the turn ends. `None`: the room has too

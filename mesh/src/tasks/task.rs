@@ -9,7 +9,7 @@ use crate::{
     id::{AgentId, LogId, MessageId, RoomId},
     limits::{
         AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_OVER_MAX,
-        TASK_TITLE_BYTES_MAX, TASK_WRITES_KEPT,
+        TASK_REPLACED_BYTES_MAX, TASK_TITLE_BYTES_MAX, TASK_WRITES_KEPT,
     },
 };
 
@@ -173,13 +173,19 @@ impl Task {
         self.forget_covered();
     }
 
-    /// What is covered is kept for a while: what covers it may turn out to be of a forked log.
+    /// What is covered is kept for a while: what covers it may turn out to be of a forked log. The newest
+    /// by position, so that it is the same ones everywhere.
     fn forget_covered(&mut self) {
-        let covered = self.writes.iter().filter(|it| it.is_covered());
-        if covered.clone().count() > TASK_WRITES_KEPT
-            && let Some(oldest) = covered.map(Write::position).min()
-        {
-            self.writes.retain(|it| it.position() != oldest);
+        let mut covered: Vec<&Write> = self.writes.iter().filter(|it| it.is_covered()).collect();
+        covered.sort_by_key(|it| std::cmp::Reverse(it.position()));
+        let mut bytes = 0;
+        let kept = covered.iter().take(TASK_WRITES_KEPT).take_while(|it| {
+            bytes += it.bytes();
+            bytes <= TASK_REPLACED_BYTES_MAX
+        });
+        let gone: Vec<Place> = covered.iter().skip(kept.count()).map(|it| it.place).collect();
+        if !gone.is_empty() {
+            self.writes.retain(|it| !gone.contains(&it.place));
         }
     }
 
@@ -231,8 +237,13 @@ impl Task {
         heads.into_iter().take(TASK_OVER_MAX).map(|it| it.place).collect()
     }
 
+    /// How far it is.
+    pub(super) fn status(&self) -> TaskStatus {
+        let shown = self.shown(Field::Status).and_then(|it| it.status);
+        shown.unwrap_or(TaskStatus::Pending)
+    }
+
     pub(super) fn view(&self) -> TaskView {
-        let status = self.shown(Field::Status).and_then(|it| it.status);
         let note = self.shown(Field::Note).and_then(|it| it.note.clone().flatten());
         let shown = self.writes.iter().filter(|it| it.place != self.place && !it.is_covered());
         TaskView {
@@ -240,7 +251,7 @@ impl Task {
             room: self.room,
             title: Arc::clone(&self.title),
             description: self.description.clone(),
-            status: status.unwrap_or(TaskStatus::Pending),
+            status: self.status(),
             assignee: self.assignee(),
             created_by: Arc::clone(&self.created_by),
             created_ms: self.created_ms,
@@ -259,6 +270,18 @@ impl Task {
         let texts = self.title.len() + self.description.as_ref().map_or(0, |it| it.len());
         texts + size_of::<Task>() + self.writes.iter().map(Write::bytes).sum::<usize>()
     }
+
+    /// What one more takes.
+    pub(super) fn new_bytes(it: &TaskAssigned) -> usize {
+        let texts = it.title.len() + it.description.as_ref().map_or(0, String::len);
+        texts + size_of::<Task>() + size_of::<Write>()
+    }
+}
+
+/// What an update takes, at most: what it replaces may go, or not.
+pub(super) fn update_bytes(it: &TaskUpdated) -> usize {
+    let note = it.note.as_ref().map_or(0, String::len);
+    note + size_of::<Write>() + it.over.len() * size_of::<Place>()
 }
 
 /// Whether a task may be like this.

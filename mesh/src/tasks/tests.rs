@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{acts::TaskStatus, id::NodeId};
+use crate::{id::NodeId, limits::TASK_NOTE_BYTES_MAX};
 
 const ROOM: RoomId = RoomId([1; 16]);
 
@@ -269,7 +269,7 @@ fn what_no_honest_node_writes_has_no_effect() {
         let act = (Place { log: a.log, seq }, facts, act);
         assert_eq!(a.take(&act), Folded::Void, "{act:?}");
     }
-    assert_eq!((a.shows(task), a.tasks.views().len()), (before, 1));
+    assert_eq!((a.shows(task), a.tasks.newest(None).len()), (before, 1));
     assert!(!a.tasks.is_waiting());
     // And an answer of somebody who is not the sequencer.
     let claim = a.claim(task, "eve", None);
@@ -312,11 +312,84 @@ fn a_log_keeps_its_newest_tasks_and_only_its_own() {
     }
     assert_eq!(a.tasks.view(first), None);
     assert!(a.tasks.view(other).is_some());
-    assert_eq!(a.tasks.views().len(), TASKS_PER_LOG_MAX + 1);
+    assert_eq!(a.tasks.all.len(), TASKS_PER_LOG_MAX + 1);
     let news = a.tasks.take_news();
     assert!(news.contains(&News::Forgotten(MessageId::new(ROOM, a.log, first.seq))));
     assert_eq!(a.tasks.claims.len(), 0, "nobody waits for it any more");
     assert_eq!(a.tasks.bytes, a.tasks.all.values().map(Task::bytes).sum::<usize>());
+}
+
+#[test]
+fn a_node_makes_no_task_for_which_one_that_is_not_done_would_be_forgotten() {
+    let mut a = Replica::new(1);
+    let new = TaskAct::Assigned(assigned("one more"));
+    let first = a.assign("first");
+    for _ in 1..TASKS_PER_LOG_MAX {
+        assert!(a.tasks.fits(a.log, &new).is_ok());
+        a.assign("more");
+    }
+    assert!(a.tasks.fits(a.log, &new).is_err(), "the first would go");
+    assert!(a.tasks.fits(Replica::new(2).log, &new).is_ok(), "another node's would not");
+    a.update(in_status(first, TaskStatus::Completed));
+    assert!(a.tasks.fits(a.log, &new).is_ok());
+}
+
+#[test]
+fn what_is_written_is_only_what_there_is_memory_for() {
+    let mut a = Replica::new(1);
+    let task = a.assign("first");
+    let large = TaskAssigned { description: Some("x".repeat(4_096)), ..assigned("large") };
+    let small = TaskAct::Updated(in_status(task, TaskStatus::Completed));
+    let mut log = 2;
+    while a.tasks.fits(a.log, &TaskAct::Assigned(large.clone())).is_ok() {
+        // Those of many nodes: each has its own few.
+        let mut of = Replica::new(log);
+        std::mem::swap(&mut a.tasks, &mut of.tasks);
+        for seq in 1..=4_000 {
+            let place = Place { log: of.log, seq };
+            let facts = Facts { clock: seq, wall_ms: 0, kind: 50, visible: false };
+            let act = (place, facts, TaskAct::Assigned(large.clone()));
+            if of.take(&act) == Folded::Overflow {
+                break;
+            }
+        }
+        std::mem::swap(&mut a.tasks, &mut of.tasks);
+        log += 1;
+    }
+    assert!(a.tasks.bytes <= TASKS_BYTES_PER_ROOM_MAX);
+    let noted = TaskAct::Updated(noted(task, &"x".repeat(4_096)));
+    assert!(a.tasks.fits(a.log, &noted).is_err());
+    assert!(a.tasks.fits(a.log, &small).is_ok(), "what is large is too large");
+}
+
+#[test]
+fn what_long_notes_replace_is_not_kept_for_long() {
+    let mut a = Replica::new(1);
+    let task = a.assign("do it");
+    for n in 0..100 {
+        a.update(noted(task, &format!("{n:04096}")));
+    }
+    let kept = a.tasks.bytes - TASK_NOTE_BYTES_MAX;
+    assert!(kept <= crate::limits::TASK_REPLACED_BYTES_MAX + 2_048, "{kept}");
+}
+
+#[test]
+fn the_newest_tasks_are_listed_as_far_as_they_fit() {
+    let mut a = Replica::new(1);
+    let places: Vec<Place> = (0..TASKS_LISTED_MAX + 5).map(|_| a.assign("do it")).collect();
+    let listed = |a: &Replica, status| -> Vec<MessageId> {
+        a.tasks.newest(status).iter().map(|it| it.task).collect()
+    };
+    let id = |place: &Place| MessageId::new(ROOM, place.log, place.seq);
+    assert_eq!(listed(&a, None), places[5..].iter().map(id).collect::<Vec<_>>());
+    a.update(in_status(places[0], TaskStatus::Blocked));
+    assert_eq!(listed(&a, Some(TaskStatus::Blocked)), [id(&places[0])], "of those asked for");
+    for place in &places {
+        a.update(noted(*place, &"x".repeat(TASK_NOTE_BYTES_MAX)));
+    }
+    let some = listed(&a, None);
+    assert!(some.len() < TASKS_LISTED_BYTES_MAX / TASK_NOTE_BYTES_MAX && some.len() > 200);
+    assert_eq!(some.last(), places.last().map(id).as_ref());
 }
 
 #[test]
@@ -436,13 +509,13 @@ proptest! {
                 meet(a, b);
             }
         }
-        let views = nodes[0].tasks.views();
+        let views = nodes[0].tasks.newest(None);
         for node in &nodes {
-            prop_assert_eq!(&node.tasks.views(), &views);
+            prop_assert_eq!(&node.tasks.newest(None), &views);
         }
         for draw in draws {
             let reader = read_in_another_order(&nodes[0].have, draw);
-            prop_assert_eq!(&reader.tasks.views(), &views);
+            prop_assert_eq!(&reader.tasks.newest(None), &views);
             prop_assert_eq!(reader.tasks.is_waiting(), nodes[0].tasks.is_waiting());
         }
     }

@@ -463,8 +463,10 @@ fn an_author_s_oldest_votes_are_forgotten_and_nobody_else_s() {
     assert_eq!(it.votes.bytes, (VOTES_PER_LOG_MAX + 1) * one);
     // Acts of a vote that is forgotten are nobody's fault.
     assert_eq!(it.close(2, first, &[]), Folded::Taken);
-    assert!(!it.votes.has_space(log(0), &opened(AGENTS, 2)), "one that is open is in the way");
-    assert!(it.votes.has_space(log(1), &opened(AGENTS, 2)));
+    let another = VoteOpened { created_by: agent(1), ..opened(AGENTS, 2) };
+    let another = VoteAct::Opened(another);
+    assert!(it.votes.fits(log(0), &another).is_err(), "one that is open is in the way");
+    assert!(it.votes.fits(log(1), &another).is_ok());
 }
 
 #[test]

@@ -238,6 +238,11 @@ impl Vote {
         self.bytes
     }
 
+    /// Who wanted it.
+    pub(crate) fn created_by(&self) -> &AgentId {
+        &self.created_by
+    }
+
     /// The node that opened it, and closes it.
     pub(crate) fn opener(&self) -> NodeId {
         self.place.log.author

@@ -110,6 +110,25 @@ fn tasks_are_made_updated_and_listed_at_all_nodes_alike() {
 }
 
 #[test]
+fn a_task_that_is_refused_leaves_nothing_behind() {
+    let (mut node, ann, _) = alone();
+    let room = node.lobby();
+    let first = task(node.ask(assign(&ann, new(room))));
+    for _ in 1..TASKS_PER_LOG_MAX {
+        task(node.ask(assign(&ann, new(room))));
+    }
+    let heads = node.engine.rooms[&room].logs.heads();
+    let refused = node.ask(assign(&ann, new(room))).expect_err("the first is not done");
+    assert!(matches!(refused, Refused::Full(_)), "{refused}");
+    assert_eq!(node.engine.rooms[&room].logs.heads(), heads, "nothing was written");
+    let done = TaskUpdate { status: Some(TaskStatus::Completed), ..nothing(first.task) };
+    task(node.ask(update(&ann, done)));
+    task(node.ask(assign(&ann, new(room))));
+    let gone = node.ask(update(&ann, nothing(first.task))).expect_err("it went");
+    assert_eq!(gone, Refused::NoTask);
+}
+
+#[test]
 fn an_update_that_sets_nothing_gives_the_task_and_writes_nothing() {
     let (mut node, ann, _) = alone();
     let room = node.lobby();
@@ -238,24 +257,6 @@ fn at_the_sequencers_own_node_a_claim_is_answered_at_once() {
     assert_eq!(task(node.ask(update(&ann, back))).assignee, Some(ann.agent));
 }
 
-#[test]
-fn a_claim_whose_sequencer_died_is_answered_by_who_takes_over() {
-    let mut mesh = World::new(3);
-    let (room, agents) = (mesh.lobby(), mesh.callers.clone());
-    let made = task(mesh.ask(1, assign(&agents[1], new(room))));
-    mesh.down.insert(0);
-    let call = mesh.begin(1, update(&agents[1], claim(made.task, &agents[1], None)));
-    mesh.pass(STEP * 10);
-    assert!(mesh.reply(1, call).is_none(), "nobody may take over yet");
-    mesh.pass(STEP * 40);
-    let won = task(mesh.reply(1, call).expect("answered by now"));
-    assert_eq!(won.assignee, Some(agents[1].agent.clone()));
-    for i in 1..3 {
-        let room = &mesh.nodes[i].engine.rooms[&room];
-        assert!(room.numbering.current() > Era::HOME && !room.is_busy(), "node {i}");
-    }
-}
-
 /// After a start an answer counts from whoever was the sequencer when it was written, and from nobody
 /// else, though the era has another one by now.
 #[test]
@@ -296,6 +297,24 @@ fn an_answer_of_a_former_sequencer_counts_after_a_start_and_a_strangers_does_not
     assert!(holder_after(successor, 1));
     assert!(holder_after(mine, over - 1), "before it gave the era away");
     assert!(!holder_after(mine, over + 1), "after that");
+}
+
+#[test]
+fn a_claim_whose_sequencer_died_is_answered_by_who_takes_over() {
+    let mut mesh = World::new(3);
+    let (room, agents) = (mesh.lobby(), mesh.callers.clone());
+    let made = task(mesh.ask(1, assign(&agents[1], new(room))));
+    mesh.down.insert(0);
+    let call = mesh.begin(1, update(&agents[1], claim(made.task, &agents[1], None)));
+    mesh.pass(STEP * 10);
+    assert!(mesh.reply(1, call).is_none(), "nobody may take over yet");
+    mesh.pass(STEP * 40);
+    let won = task(mesh.reply(1, call).expect("answered by now"));
+    assert_eq!(won.assignee, Some(agents[1].agent.clone()));
+    for i in 1..3 {
+        let room = &mesh.nodes[i].engine.rooms[&room];
+        assert!(room.numbering.current() > Era::HOME && !room.is_busy(), "node {i}");
+    }
 }
 
 #[test]

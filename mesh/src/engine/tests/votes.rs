@@ -13,7 +13,7 @@ use crate::{
     id::MessageId,
     limits::{
         RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_COLLECT, VOTE_FOR_MAX, VOTE_NEWS_FOR,
-        VOTE_SHOW_WITHIN, VOTES_OPEN_PER_LOG_MAX, VOTES_PER_LOG_MAX,
+        VOTE_SHOW_WITHIN, VOTES_OPEN_PER_AGENT_MAX, VOTES_OPEN_PER_LOG_MAX, VOTES_PER_LOG_MAX,
     },
     votes::commitment,
 };
@@ -153,11 +153,28 @@ fn create_vote_is_refused_with_the_field_that_is_wrong() {
 fn so_many_votes_may_be_open_and_no_more() {
     let mut world = World::new(2);
     let first = world.create(0, None);
-    for _ in 1..VOTES_OPEN_PER_LOG_MAX {
-        world.create(0, None);
+    let own = world.callers[0].clone();
+    let others = VOTES_OPEN_PER_LOG_MAX / VOTES_OPEN_PER_AGENT_MAX;
+    for n in 0..others {
+        if n > 0 {
+            let caller = world.nodes[0].attach(&format!("more{n}"), false, KEY).expect("free");
+            let room = world.lobby();
+            world.ask(0, Command::Join { caller: caller.clone(), room }).expect("public");
+            world.callers[0] = caller;
+        }
+        for _ in usize::from(n == 0)..VOTES_OPEN_PER_AGENT_MAX {
+            world.create(0, None);
+        }
+        let refused = world.try_create(0, |_| {}).expect_err("too many of one agent");
+        assert_eq!(refused.to_string().contains("your votes"), true, "{refused}");
     }
+    let caller = world.nodes[0].attach("one more", false, KEY).expect("free");
+    let room = world.lobby();
+    world.ask(0, Command::Join { caller: caller.clone(), room }).expect("public");
+    world.callers[0] = caller;
     let refused = world.try_create(0, |_| {}).expect_err("too many");
-    assert!(matches!(refused, Refused::Full(_)), "{refused}");
+    assert!(refused.to_string().contains("too many votes are open"), "{refused}");
+    world.callers[0] = own;
     world.create(1, None);
     world.cast(0, first, 0).expect("eligible");
     world.cast(1, first, 0).expect("eligible");
