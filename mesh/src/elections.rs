@@ -246,6 +246,14 @@ impl Elections {
         (!election.is_cleared()).then_some(Leader { election: place, term, candidate })
     }
 
+    /// Who leads the room, as members were told: what is known without working it out.
+    pub(crate) fn told_leader(&self) -> Option<Leader<'_>> {
+        let (election, agent) = (self.told.concluded?, self.told.leader.as_ref()?);
+        let known = self.all.get(&election)?;
+        let candidate = known.candidates().iter().find(|it| it.agent == *agent)?;
+        Some(Leader { election, term: known.rank().0, candidate })
+    }
+
     /// What members should have been told.
     pub(crate) fn to_tell(&self, now: Duration) -> Told {
         let concluded = self.concluded(now).map(|(election, _)| election.place());

@@ -277,7 +277,7 @@ impl Engine {
     /// that is silent, another one does.
     pub(super) fn clear_leader_if_gone(&mut self, id: RoomId) {
         let Some(room) = self.rooms.get(&id) else { return };
-        let Some(leader) = room.elections.leader(self.cx.now.mono) else { return };
+        let Some(leader) = room.elections.told_leader() else { return };
         let (election, it) = (leader.election, leader.candidate);
         let gone = if it.node == self.cx.me {
             // It may have declined when that could no longer count.
@@ -316,8 +316,10 @@ impl Engine {
     }
 
     fn clear_leader(&mut self, id: RoomId, election: Place) {
+        let now = self.cx.now.mono;
         let Some(room) = self.rooms.get_mut(&id) else { return };
-        if room.is_writable(&self.cx) {
+        let leads = room.elections.leader(now).is_some_and(|it| it.election == election);
+        if leads && room.is_writable(&self.cx) {
             room.append(&mut self.cx, &Body::Election(ElectionAct::Cleared { election }));
         }
     }

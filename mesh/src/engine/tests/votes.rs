@@ -166,7 +166,7 @@ fn so_many_votes_may_be_open_and_no_more() {
             world.create(0, None);
         }
         let refused = world.try_create(0, |_| {}).expect_err("too many of one agent");
-        assert_eq!(refused.to_string().contains("your votes"), true, "{refused}");
+        assert!(refused.to_string().contains("your votes"), "{refused}");
     }
     let caller = world.nodes[0].attach("one more", false, KEY).expect("free");
     let room = world.lobby();
