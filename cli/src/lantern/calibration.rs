@@ -61,11 +61,12 @@ pub(crate) fn scores(
     scores
 }
 
-/// Fused, and first resolved by something that is not just an opinion.
+/// First resolved by something that is not just an opinion. That it is fused needs no asking: outcomes
+/// are said by FUSEs alone.
 fn is_scored(messages: &[(u64, &Record)]) -> bool {
     let mut resolutions = messages.iter().filter(|(_, it)| it.verb == Verb::Resolve);
     let basis = resolutions.next().and_then(|(_, it)| it.basis);
-    messages.iter().any(|(_, it)| it.verb == Verb::Fuse) && basis.is_some_and(|it| it.is_scored())
+    basis.is_some_and(|it| it.is_scored())
 }
 
 /// Which messages held, by their lowest numbers. What was said later counts.
