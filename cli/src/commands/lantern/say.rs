@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use protocol::request::SendMessage;
 use protocol::value::Metadata;
 use serde_json::Value;
@@ -103,9 +104,8 @@ pub struct Resolve {
     /// What was observed (required)
     #[arg(long, value_name = "TEXT")]
     pub observation: Option<String>,
-    /// What it rests on: tool, artifact, human, consensus or stale (required). Claims are scored by the
-    /// first three
-    #[arg(long, value_name = "BASIS", value_parser = basis)]
+    /// What it rests on (required). Claims are scored by the first three
+    #[arg(long, value_name = "BASIS", value_parser = bases())]
     pub basis: Option<Basis>,
 }
 
@@ -238,8 +238,9 @@ fn confidence(text: &str) -> Result<f64, &'static str> {
     number.ok_or("give a number from 0 to 1")
 }
 
-fn basis(text: &str) -> Result<Basis, &'static str> {
-    Basis::of_word(text).ok_or("give tool, artifact, human, consensus or stale")
+fn bases() -> impl TypedValueParser<Value = Basis> {
+    let words = PossibleValuesParser::new(Basis::ALL.iter().map(|it| it.word()));
+    words.try_map(|word| Basis::of_word(&word).ok_or("there is no such basis"))
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "clap wants a parser that can fail")]
