@@ -23,7 +23,12 @@ struct Replica {
 
 impl Replica {
     fn new(node: u8) -> Replica {
-        let log = LogId { author: NodeId([node; 32]), incarnation: 0 };
+        Replica::with_log(node, 0)
+    }
+
+    /// Another log of a node, as there are in rooms that are memory only.
+    fn with_log(node: u8, incarnation: u64) -> Replica {
+        let log = LogId { author: NodeId([node; 32]), incarnation };
         Replica { tasks: Tasks::new(ROOM), log, clock: 0, have: Vec::new() }
     }
 
@@ -417,7 +422,8 @@ enum Step {
     Meet(usize, usize),
 }
 
-const NODES: usize = 3;
+/// The last is another log of the one before it.
+const NODES: usize = 4;
 
 fn step() -> impl Strategy<Value = Step> {
     let node = 0..NODES;
@@ -437,8 +443,8 @@ fn agent(n: u8) -> String {
 }
 
 fn play(steps: &[Step]) -> Vec<Replica> {
-    let mut nodes: Vec<Replica> =
-        (1..=NODES).map(|i| Replica::new(u8::try_from(i).expect("few"))).collect();
+    let mut nodes: Vec<Replica> = (1..=3).map(Replica::new).collect();
+    nodes.push(Replica::with_log(3, 7));
     let nth = |node: &Replica, n: usize| {
         let known: Vec<Place> = node.tasks.ids().map(|(_, place)| place).collect();
         known.get(n % known.len().max(1)).copied()
@@ -518,6 +524,32 @@ proptest! {
             prop_assert_eq!(&reader.tasks.newest(None), &views);
             prop_assert_eq!(reader.tasks.is_waiting(), nodes[0].tasks.is_waiting());
         }
+    }
+
+    /// Of a log that forked all nodes have what is below the fork, or get it; and take back the rest.
+    #[test]
+    fn what_a_fork_took_with_it_does_not_depend_on_how_much_of_it_was_here(
+        steps in prop::collection::vec(step(), 1..60),
+        forked in 0..NODES,
+        fork in 1u64..10,
+        more in 0u64..10,
+    ) {
+        let mut nodes = play(&steps);
+        for _ in 0..2 {
+            for i in 0..NODES {
+                let [a, b] = nodes.get_disjoint_mut([i, (i + 1) % NODES]).expect("two");
+                meet(a, b);
+            }
+        }
+        let log = nodes[forked].log;
+        let mut all = read_in_another_order(&nodes[0].have, 1);
+        all.tasks.forget_log(log, fork);
+        let here = |it: &&Act| it.0.log != log || it.0.seq < fork + more;
+        let here: Vec<Act> = nodes[0].have.iter().filter(here).cloned().collect();
+        let mut less = read_in_another_order(&here, 2);
+        less.tasks.forget_log(log, fork);
+        prop_assert_eq!(all.tasks.newest(None), less.tasks.newest(None));
+        prop_assert_eq!(all.tasks.bytes, all.tasks.all.values().map(Task::bytes).sum::<usize>());
     }
 
     /// What was granted is shown or contested, unless somebody wrote who knew of it.
