@@ -269,17 +269,17 @@ impl World {
         (clock, wall_ms): (u64, u64),
         act: TaskAct,
     ) -> Result<(), Broken> {
-        if self.index(place.log.author).is_some_and(|it| self.is_exempt(it)) {
-            return Ok(());
-        }
         let acts = self.tasks.acts.entry(room).or_default();
         if acts.contains_key(&place) {
             return Ok(());
         }
         acts.insert(place, Act { clock, wall_ms, act: act.clone() });
         match act {
-            TaskAct::Granted(grant) => self.claim_answered(room, place, &grant),
-            TaskAct::Assigned(_) | TaskAct::Updated(_) | TaskAct::Claimed { .. } => Ok(()),
+            TaskAct::Granted(grant) if self.is_honest() => self.claim_answered(room, place, &grant),
+            TaskAct::Granted(_)
+            | TaskAct::Assigned(_)
+            | TaskAct::Updated(_)
+            | TaskAct::Claimed { .. } => Ok(()),
         }
     }
 
@@ -296,6 +296,12 @@ impl World {
         }
         if self.plan.calm && grant.era != Era::HOME {
             return broken("one claim", format!("in calm weather {:?} answers", grant.era));
+        }
+        let asked = acts.get(&grant.claim).map(|it| &it.act);
+        if let Some(TaskAct::Claimed { if_assignee, .. }) = asked
+            && (*if_assignee == grant.holder) != grant.update.is_some()
+        {
+            return broken("one claim", format!("of {if_assignee:?} one was answered {grant:?}"));
         }
         let Some(task) = grant.update.as_ref().map(|it| it.task) else { return Ok(()) };
         let given = acts.iter().filter(|(at, it)| gives(at, it, task) == Some(&grant.holder));

@@ -658,6 +658,11 @@ impl World {
         CallId(self.next_call)
     }
 
+    /// Whether all disks are as their nodes left them: no log is forked.
+    pub(super) fn is_honest(&self) -> bool {
+        self.exempt.is_empty()
+    }
+
     pub(super) fn is_exempt(&self, node: usize) -> bool {
         self.exempt.contains(&self.nodes[node].id)
     }
