@@ -138,6 +138,10 @@ impl World {
 
     /// Some agent does something.
     pub(super) fn act(&mut self) -> Result<(), Broken> {
+        if self.plan.keys && self.dice.chance(12) {
+            self.hold_some();
+            return Ok(());
+        }
         let i = self.dice.index(self.agents.agents.len());
         let node = self.agents.agents[i].home;
         let Some(caller) = self.agents.agents[i].caller.clone() else { return self.roam_some() };
@@ -274,6 +278,7 @@ impl World {
             || self.vote_replied(node, call, &result)?
             || self.election_replied(node, call, &result)?
             || self.task_replied(node, call, &result)?
+            || self.holder_replied(node, call, &result)?
         {
             return Ok(());
         }

@@ -500,7 +500,8 @@ impl World {
             return broken("leaders decide", text);
         }
         let nodes: Vec<_> = self.nodes.iter().map(|node| node.id).collect();
-        self.promises.complete(&nodes, it.room)?;
+        self.promises
+            .complete(&nodes, it.room, |node, entry| self.is_gone(node, it.room, entry))?;
         self.leader_goes(it, &leader)
     }
 

@@ -23,6 +23,8 @@ fn plan() -> Plan {
         weather: Weather::CALM,
         act_every: Duration::from_millis(20),
         voting: false,
+        keys: false,
+        retention: false,
     }
 }
 

@@ -2,13 +2,16 @@
 //!
 //! [`run`] plays the world of a seed and judges it. In reading order: [`plan`] (what will happen),
 //! [`world`] (how it happens), `node`, [`network`], `agents`, `roamer`, `votes`, `elections`,
-//! `tasks`, [`promises`] (what must hold).
+//! `tasks`, `holders`, `keyed`, `kept`, [`promises`] (what must hold).
 
 mod agents;
 pub mod dice;
 mod elections;
 #[cfg(test)]
 mod forks;
+mod holders;
+mod kept;
+mod keyed;
 pub mod network;
 mod node;
 pub mod plan;
@@ -117,7 +120,11 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
     world.run_until(end)?;
     world.quiet = true;
     world.calm_down()?;
-    let complete_at = end + world::COMPLETE_WITHIN;
+    let mut complete_at = end + world::COMPLETE_WITHIN;
+    if world.plan.retention {
+        // What was dropped is only taken for gone when nobody has it for so long.
+        complete_at += mesh::limits::HOLE_AFTER + Duration::from_secs(2);
+    }
     world.run_until(complete_at)?;
     let nodes: Vec<NodeId> = world.nodes.iter().map(|node| node.id).collect();
     let rooms: Vec<RoomId> = world
@@ -127,16 +134,22 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
         .filter(|room| !world.promises.ephemeral.contains(room))
         .collect();
     for room in &rooms {
-        world.promises.complete(&nodes, *room)?;
+        let nodes = world.nodes_with(*room);
+        let is_gone = |node, entry| world.is_gone(node, *room, entry);
+        world.promises.complete(&nodes, *room, is_gone)?;
         if world.plan.calm {
             world.promises.agree(&nodes, *room, |_| true)?;
-            world.promises.calm(&nodes, *room)?;
+            // The home era of a sealed directory is nobody's.
+            if !world.holders.directories.contains(room) {
+                world.promises.calm(&nodes, *room)?;
+            }
         }
     }
     world.numbers_resolve_everywhere(&rooms)?;
     world.nobody_waits()?;
     world.views_converge()?;
     numbers_agree_again(world, &nodes)?;
+    world.bodies_are_kept(&rooms)?;
     roam_to_the_end(world)?;
     world.votes_converge()?;
     world.leaders_converge()?;
@@ -146,6 +159,10 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
     world.everybody_claims()?;
     world.nobody_waits()?;
     world.elected_leads(&electing)?;
+    world.keyed_converge()?;
+    world.old_bodies_are_dropped(&rooms)?;
+    world.it_is_still()?;
+    world.nobody_waits()?;
     Ok(world.report())
 }
 
@@ -159,7 +176,8 @@ fn numbers_agree_again(world: &mut World, nodes: &[NodeId]) -> Result<(), Broken
     world.everybody_speaks();
     let until = world.now + Duration::from_secs(3);
     world.run_until(until)?;
-    world.promises.complete(nodes, lobby)?;
+    let is_gone = |node, entry| world.is_gone(node, lobby, entry);
+    world.promises.complete(nodes, lobby, is_gone)?;
     if world.promises.seen(nodes[0], lobby).len() < before.len() + nodes.len() {
         return promises::broken("complete", "nobody could speak after the heal".to_owned());
     }
@@ -188,8 +206,12 @@ impl World {
         self.run_until(until)?;
         for (room, names) in names {
             let names: Vec<(mesh::number::Number, promises::Entry)> = names;
+            let with = self.nodes_with(*room);
             for (number, entry) in names {
                 for (i, node) in self.nodes.iter().enumerate() {
+                    if !with.contains(&node.id) {
+                        continue;
+                    }
                     let Some(running) = &node.running else { continue };
                     let row = running.reader.by_number(*room, number).ok().flatten();
                     if row.as_ref().map(|it| (it.log, it.at.seq)) != Some(entry) {
@@ -204,7 +226,7 @@ impl World {
     }
 
     fn nobody_waits(&self) -> Result<(), Broken> {
-        let open = self.agents.open() + self.votes.open();
+        let open = self.agents.open() + self.votes.open() + self.holders.open();
         match open + self.elections.open() + self.tasks.open() {
             0 => Ok(()),
             open => promises::broken("replies", format!("{open} calls were never answered")),

@@ -8,6 +8,7 @@ use std::{
 use super::promises::Entry;
 use mesh::{
     Config, Effect, Engine, Identity, Input, Pulse, Turn,
+    agenda::Retention,
     batch::Change,
     id::{LogId, LogIx, NodeId, RoomId},
     number::Number,
@@ -208,8 +209,17 @@ impl Node {
         Ok(turn)
     }
 
+    /// What its disk holds now.
+    pub(super) fn image(&self) -> Vec<u8> {
+        self.disk.image()
+    }
+
     pub(super) fn log(&self, room: RoomId, log: LogIx) -> Option<LogId> {
         self.running.as_ref()?.logs.get(&(room, log)).copied()
+    }
+
+    pub(super) fn keeps(&self) -> Retention {
+        self.config.retention
     }
 
     pub(super) fn identity(&self) -> &Identity {
@@ -223,11 +233,6 @@ impl Node {
 
 #[cfg(test)]
 impl Node {
-    /// What its disk holds now.
-    pub(super) fn image(&self) -> Vec<u8> {
-        self.disk.image()
-    }
-
     /// Its disk is replaced by an old copy, as from a backup.
     pub(super) fn restore(&mut self, image: Vec<u8>) {
         self.exit();

@@ -57,6 +57,10 @@ pub struct Plan {
     pub act_every: Duration,
     /// Half of what they do is voting.
     pub voting: bool,
+    /// Nodes drop bodies, each after a time of its own.
+    pub retention: bool,
+    /// Some agents have minted keys.
+    pub keys: bool,
 }
 
 /// Which kinds of faults a world has.
@@ -106,6 +110,8 @@ impl Plan {
             weather,
             act_every: Duration::from_millis(dice.within(10, 60) * if lasting { 4 } else { 1 }),
             voting: lasting,
+            retention: dice.chance(25),
+            keys: dice.chance(60),
         }
     }
 }

@@ -139,9 +139,14 @@ impl Promises {
         self.acknowledged.push((room, entry, number, node));
     }
 
-    /// *complete*: every node has delivered every visible entry that any of them has; and
-    /// *acknowledged survives*: what was answered `ok` is among these.
-    pub(super) fn complete(&self, nodes: &[NodeId], room: RoomId) -> Result<(), Broken> {
+    /// *complete*: every node has delivered every visible entry that any of them has, but for what it
+    /// `may_lack`; and *acknowledged survives*: what was answered `ok` is among these.
+    pub(super) fn complete(
+        &self,
+        nodes: &[NodeId],
+        room: RoomId,
+        may_lack: impl Fn(NodeId, Entry) -> bool,
+    ) -> Result<(), Broken> {
         let none = BTreeMap::new();
         let held = self.held.get(&room).unwrap_or(&none);
         for node in nodes {
@@ -151,6 +156,7 @@ impl Promises {
                 .filter(|(_, holders)| !holders.is_empty())
                 .map(|(entry, _)| entry)
                 .filter(|entry| !seen.is_some_and(|it| it.numbers.contains_key(entry)))
+                .filter(|entry| !may_lack(*node, **entry))
                 .collect();
             if !lacks.is_empty() {
                 let first = lacks.first();
@@ -214,6 +220,21 @@ impl Promises {
     pub(super) fn seen(&self, node: NodeId, room: RoomId) -> BTreeSet<Entry> {
         let seen = self.deliveries.get(&(node, room));
         seen.map(|it| it.numbers.keys().copied().collect()).unwrap_or_default()
+    }
+
+    /// Under which number a node has delivered an entry.
+    pub(super) fn number_at(&self, node: NodeId, room: RoomId, entry: Entry) -> Option<Number> {
+        self.deliveries.get(&(node, room))?.numbers.get(&entry).copied()
+    }
+
+    /// The numbers of all entries that a node has delivered of a room.
+    pub(super) fn numbers_at(
+        &self,
+        node: NodeId,
+        room: RoomId,
+    ) -> impl Iterator<Item = Number> + '_ {
+        let seen = self.deliveries.get(&(node, room)).into_iter();
+        seen.flat_map(|it| it.numbers.values().copied())
     }
 
     pub(super) fn rooms(&self) -> BTreeSet<RoomId> {

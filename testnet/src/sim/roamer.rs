@@ -168,7 +168,9 @@ impl World {
         for i in 0..self.roamers.len() {
             let (node, room) = (self.roamers[i].node, self.roamers[i].room);
             let all = self.promises.seen(self.nodes[node].id, room);
-            let missed: Vec<&Entry> = all.difference(&self.roamers[i].seen).collect();
+            let missed = all.difference(&self.roamers[i].seen);
+            let missed = missed.filter(|it| !self.is_dropped(node, room, **it));
+            let missed: Vec<&Entry> = missed.collect();
             if !missed.is_empty() {
                 let (what, cursor) = (missed.first(), self.roamers[i].cursor);
                 let text = format!(

@@ -294,7 +294,9 @@ impl World {
         if let Some(again) = of_era.iter().find(same) {
             return broken("one claim", format!("{again:?} and {place:?} answer one claim"));
         }
-        if self.plan.calm && grant.era != Era::HOME {
+        // An ephemeral room may have ended where its home era was, and gone on elsewhere.
+        let ephemeral = self.promises.ephemeral.contains(&room);
+        if self.plan.calm && grant.era != Era::HOME && !ephemeral {
             return broken("one claim", format!("in calm weather {:?} answers", grant.era));
         }
         let asked = acts.get(&grant.claim).map(|it| &it.act);

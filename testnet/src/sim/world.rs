@@ -23,6 +23,8 @@ use super::{
     agents::Agents,
     dice::Dice,
     elections::Elections,
+    holders::Holders,
+    kept::{self, some_retention},
     network::Network,
     node::Node,
     plan::{Fault, Plan, some_weather},
@@ -80,6 +82,7 @@ pub struct World {
     pub(super) votes: Votes,
     pub(super) elections: Elections,
     pub(super) tasks: Tasks,
+    pub(super) holders: Holders,
     pub(super) promises: Promises,
     restarting: BTreeSet<usize>,
     /// When each node next looks at its inbox by itself.
@@ -87,6 +90,8 @@ pub struct World {
     pub(super) quiet: bool,
     pub(super) next_call: u64,
     pub(super) messages: u64,
+    /// What was said besides signs of life, by whom to whom.
+    pub(super) sent: BTreeMap<(usize, usize), usize>,
     trace: bool,
     /// Nodes whose promises are not judged: their disks were tampered with.
     exempt: BTreeSet<NodeId>,
@@ -114,11 +119,16 @@ impl World {
                 config.name = format!("node{i}");
                 config.seed = dice.draw();
                 config.era_capacity = plan.era_capacity;
+                if plan.retention {
+                    config.retention = some_retention(&mut dice);
+                    config.retention_min = kept::MIN;
+                }
                 Node::new(*key, config, dice.draw())
             })
             .collect::<Vec<Node>>();
         let network = Network::new(plan.nodes, plan.gossip);
         let agents = Agents::new(plan.nodes);
+        let holders = Holders::new(plan.nodes, &mut dice);
         let lobby = RoomId::lobby(secret.mesh_id());
         let roamers = (0..2).map(|i| Roamer::new(i % plan.nodes, lobby, i == 1)).collect();
         let mut world = World {
@@ -139,11 +149,13 @@ impl World {
             votes: Votes::default(),
             elections: Elections::default(),
             tasks: Tasks::default(),
+            holders,
             promises: Promises::default(),
             restarting: BTreeSet::new(),
             quiet: false,
             next_call: 0,
             messages: 0,
+            sent: BTreeMap::new(),
             trace,
             exempt: BTreeSet::new(),
             #[cfg(test)]
@@ -199,6 +211,9 @@ impl World {
             self.now = self.now.max(when);
             if let Some(event) = self.events.remove(&order) {
                 self.happen(event)?;
+                if let Some(leaked) = self.holders.leaked.take() {
+                    return Err(leaked);
+                }
             }
         }
         self.now = until;
@@ -305,6 +320,7 @@ impl World {
             .filter_map(|it| if let Change::Drop { room } = it { Some(*room) } else { None })
             .collect();
         for change in batch {
+            self.holder_stored(node, change)?;
             match change {
                 Change::Entry { room, at, entry } if entry::is_act(entry.facts.kind) => {
                     self.act_stored((node, *room, *at), entry)?;
@@ -421,7 +437,7 @@ impl World {
                     self.stopped(node);
                     return Ok(());
                 }
-                Effect::Tell(_) => {}
+                Effect::Tell(event) => self.holder_told(node, &event),
             }
         }
         Ok(())
@@ -451,7 +467,10 @@ impl World {
         if to.is_empty() {
             return;
         }
-        let decoded = Message::decode(&message.encode()).expect("what nodes send can be read");
+        let bytes = message.encode();
+        self.look_into(from, &bytes);
+        self.count_sent(from, to, message);
+        let decoded = Message::decode(&bytes).expect("what nodes send can be read");
         let verified = decoded.verify(self.secret.mesh_id()).expect("what nodes send is sealed");
         for to in to {
             for wait in self.network.fate(&mut self.dice, direct) {
@@ -532,14 +551,15 @@ impl World {
 
     // Lives.
 
-    fn start(&mut self, node: usize) -> Result<(), Broken> {
+    pub(super) fn start(&mut self, node: usize) -> Result<(), Broken> {
         if self.nodes[node].running.is_some() {
             return Ok(());
         }
         self.say(|| format!("node{node}: starts"));
         self.nodes[node].start(self.now);
         let judged = !self.exempt.contains(&self.nodes[node].id);
-        for (room, stored) in self.nodes[node].deliveries().into_iter().filter(|_| judged) {
+        for (room, mut stored) in self.nodes[node].deliveries().into_iter().filter(|_| judged) {
+            stored.extend(self.deliveries_dropped(node, room));
             self.promises.restarted(self.nodes[node].id, room, &stored)?;
         }
         self.wakes[node] = None;
@@ -562,6 +582,7 @@ impl World {
         self.votes.node_down(node);
         self.elections.node_down(node);
         self.tasks.node_down(node);
+        self.holders.node_down(node);
         self.promises.node_down(self.nodes[node].id);
         self.roamers.iter_mut().for_each(|it| it.node_down(node));
         for other in 0..self.nodes.len() {
@@ -694,6 +715,12 @@ impl World {
         self.notice_all();
     }
 
+    /// Where a call says something, if it does.
+    fn said_in(&self, call: CallId) -> Option<RoomId> {
+        let said = self.agents.said_in(call).or_else(|| self.elections.said_in(call));
+        said.or_else(|| self.holders.said_in(call))
+    }
+
     fn replied(
         &mut self,
         node: usize,
@@ -705,7 +732,7 @@ impl World {
             return Ok(());
         }
         if let Ok(Outcome::Said(said)) = &result
-            && let Some(room) = self.agents.said_in(call).or(self.elections.said_in(call))
+            && let Some(room) = self.said_in(call)
         {
             let running = self.nodes[node].running.as_ref();
             let row =

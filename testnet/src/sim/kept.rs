@@ -1,0 +1,190 @@
+//! Nodes that keep bodies for different times, and what nodes still say when nothing is left to say.
+//!
+//! *kept*: what no node is due to drop is at all of them, and without faults a node that keeps for ever
+//! has everything; what two nodes keep is the same. *dropped*: what is due goes. *still*: once
+//! everybody has everything, nodes say little more than that they live.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use mesh::{
+    agenda::Retention,
+    batch::Fate,
+    id::{NodeId, RoomId},
+    message::Message,
+    number::Number,
+};
+use store::Row;
+
+use super::{
+    dice::Dice,
+    promises::{Broken, Entry, broken},
+    world::World,
+};
+
+/// Younger bodies stay everywhere.
+pub(super) const MIN: Duration = Duration::from_secs(2);
+/// For how long nodes keep bodies.
+const TIMES: [Option<Duration>; 4] = [
+    None,
+    Some(Duration::from_secs(6)),
+    Some(Duration::from_secs(12)),
+    Some(Duration::from_secs(20)),
+];
+/// How much later than due a body may go: clocks were off by 10 s, and rooms take turns.
+const SLACK: Duration = Duration::from_secs(16);
+/// Messages that one node sends another within [`STILL_FOR`] though there is nothing to say.
+const STILL_MESSAGES_MAX: usize = 8;
+const STILL_FOR: Duration = Duration::from_secs(4);
+
+/// What a node keeps.
+pub(super) fn some_retention(dice: &mut Dice) -> Retention {
+    let keep = *dice.pick(&TIMES);
+    Retention { own: keep, free: keep, pro: keep }
+}
+
+impl World {
+    /// Counts what is no sign of life.
+    pub(super) fn count_sent(&mut self, from: usize, to: &[usize], message: &Message) {
+        if !matches!(message, Message::Beacon(_)) {
+            for to in to {
+                *self.sent.entry((from, *to)).or_default() += 1;
+            }
+        }
+    }
+
+    /// *still*.
+    pub(super) fn it_is_still(&mut self) -> Result<(), Broken> {
+        self.sent.clear();
+        let until = self.now + STILL_FOR;
+        self.run_until(until)?;
+        match self.sent.iter().max_by_key(|(_, count)| **count) {
+            Some(((from, to), count)) if *count > STILL_MESSAGES_MAX => {
+                let what = format!("node{from} still sends {count} messages to node{to}");
+                broken("still", what)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn keeps(&self, node: usize) -> Option<Duration> {
+        self.nodes[node].keeps().own
+    }
+
+    /// When that was, by clocks that are right.
+    fn wall_ms(&self, ago: Duration) -> u64 {
+        self.nodes[0].now(self.now).wall_ms.saturating_sub(in_ms(ago))
+    }
+
+    /// What a node has delivered of a room.
+    fn rows(&self, node: NodeId, room: RoomId) -> BTreeMap<Entry, Row> {
+        let i = self.index(node).expect("it is one of them");
+        let Some(running) = &self.nodes[i].running else { return BTreeMap::new() };
+        let mut rows = BTreeMap::new();
+        for number in self.promises.numbers_at(node, room) {
+            let row = running.reader.by_number(room, number).ok().flatten();
+            rows.extend(row.map(|row| ((row.log, row.at.seq), row)));
+        }
+        rows
+    }
+
+    /// *kept*, of all rooms that nodes may drop bodies of.
+    pub(super) fn bodies_are_kept(&self, rooms: &[RoomId]) -> Result<(), Broken> {
+        let times = (0..self.nodes.len()).filter_map(|node| self.keeps(node));
+        let young_ms = self.wall_ms(times.min().unwrap_or(self.now).min(self.calm_for()));
+        for room in rooms.iter().filter(|it| self.is_prunable(**it)) {
+            let nodes = self.nodes_with(*room);
+            let Some(first) = nodes.first().map(|it| self.rows(*it, *room)) else { continue };
+            for node in &nodes {
+                let i = self.index(*node).expect("it is one of them");
+                let rows = self.rows(*node, *room);
+                let all = self.plan.calm && self.keeps(i).is_none();
+                for row in rows.values() {
+                    let is_young = row.facts.wall_ms > young_ms;
+                    if row.said.is_none() && (is_young || all) {
+                        let what = format!("node{i} has dropped {row:?}, young: {is_young}");
+                        return broken("kept", what);
+                    }
+                }
+                let both = first.iter().filter_map(|(entry, a)| Some((a, rows.get(entry)?)));
+                let mut both = both.filter(|(a, b)| a.said.is_some() && b.said.is_some());
+                if let Some((a, b)) = both.find(|(a, b)| a.said != b.said) {
+                    return broken("kept", format!("node0 has {a:?}, node{i} {b:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Since the last fault.
+    fn calm_for(&self) -> Duration {
+        self.now.saturating_sub(self.plan.faults_end)
+    }
+
+    /// *dropped*.
+    pub(super) fn old_bodies_are_dropped(&self, rooms: &[RoomId]) -> Result<(), Broken> {
+        for room in rooms.iter().filter(|it| self.is_prunable(**it)) {
+            for node in self.nodes_with(*room) {
+                let i = self.index(node).expect("it is one of them");
+                let Some(keep) = self.keeps(i) else { continue };
+                let due_ms = self.wall_ms(keep + SLACK);
+                let rows = self.rows(node, *room);
+                let old = rows.values().find(|it| it.facts.wall_ms < due_ms && it.said.is_some());
+                if let Some(row) = old {
+                    return broken("dropped", format!("node{i} keeps {row:?} for too long"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a node has no more of an entry than that there was one: nobody asks for a number for it
+    /// that is above the node's tip.
+    pub(super) fn is_gone(&self, node: NodeId, room: RoomId, entry: Entry) -> bool {
+        let running = self.index(node).and_then(|i| self.nodes[i].running.as_ref());
+        let mut names = self.promises.all_names(room).filter(|(_, it)| *it == entry);
+        let number = names.next().map(|(number, _)| number);
+        let Some((number, running)) = number.zip(running).filter(|_| self.plan.retention) else {
+            return false;
+        };
+        let row = running.reader.by_number(room, number).ok().flatten();
+        row.is_some_and(|row| row.said.is_none()) && self.is_prunable(room)
+    }
+
+    /// What a node that starts has delivered before it dropped the bodies: that is on no page.
+    pub(super) fn deliveries_dropped(&self, node: usize, room: RoomId) -> Vec<(Number, Entry)> {
+        let Some(running) = self.nodes[node].running.as_ref().filter(|_| self.plan.retention)
+        else {
+            return Vec::new();
+        };
+        let mut dropped = Vec::new();
+        for number in self.promises.numbers_at(self.nodes[node].id, room) {
+            let row = running.reader.by_number(room, number).ok().flatten();
+            let Some(row) = row.filter(|it| it.said.is_none()) else { continue };
+            let numbers = running.reader.numbers_of(room, row.at).unwrap_or_default();
+            if numbers.contains(&(number, Fate::Delivered)) {
+                dropped.push((number, (row.log, row.at.seq)));
+            }
+        }
+        dropped
+    }
+
+    /// Whether a message's body was dropped at a node.
+    pub(super) fn is_dropped(&self, node: usize, room: RoomId, entry: Entry) -> bool {
+        let number = self.promises.number_at(self.nodes[node].id, room, entry);
+        let Some((number, running)) = number.zip(self.nodes[node].running.as_ref()) else {
+            return false;
+        };
+        let row = running.reader.by_number(room, number).ok().flatten();
+        row.is_some_and(|row| row.said.is_none())
+    }
+
+    /// Directories are never pruned.
+    fn is_prunable(&self, room: RoomId) -> bool {
+        room != RoomId::directory(self.secret.mesh_id())
+            && !self.holders.directories.contains(&room)
+    }
+}
+
+fn in_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
