@@ -39,14 +39,17 @@ impl Remembered {
                     }
                     _ = &mut stopped => return,
                 }
-                tokio::select! {
-                    () = sleep(REMEMBER_EVERY) => {}
-                    _ = &mut stopped => {}
-                }
+                let last = tokio::select! {
+                    () = sleep(REMEMBER_EVERY) => false,
+                    _ = &mut stopped => true,
+                };
                 while let Ok(address) = learned.try_recv() {
                     note(&mut known, address);
                 }
                 known = write(dir.clone(), known).await;
+                if last {
+                    return;
+                }
             }
         });
         Remembered { stop, task }
@@ -79,4 +82,25 @@ async fn write(dir: DataDir, known: Vec<PeerAddress>) -> Vec<PeerAddress> {
     });
     // A panic there: what was known is lost with it, what is learned from now on is not.
     writing.await.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn stopped_while_it_waits_it_writes_and_ends() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = DataDir::prepare(temp.path()).unwrap();
+        let (learned, addresses) = mpsc::channel(1);
+        let remembered = Remembered::start(dir.clone(), Vec::new(), addresses);
+        let all = ["10.0.0.1:1", "10.0.0.2:2"].map(|it| it.parse::<PeerAddress>().unwrap());
+        // There is room for the second one when the first has been taken: from then on it waits.
+        for address in &all {
+            learned.send(address.clone()).await.unwrap();
+        }
+        drop(remembered.stop);
+        remembered.task.await.expect("it ends, and does not panic");
+        assert_eq!(dir.peers(), all);
+    }
 }
