@@ -56,10 +56,6 @@ pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Rooms shown by `clawmeshd status` without `--json`.
 pub const STATUS_ROOMS_SHOWN: usize = 40;
 
-/// Messages are kept at least this long (`--retention`): shorter ones would be gone before a node that
-/// was away for a moment has them.
-pub const RETENTION_MIN: Duration = Duration::from_secs(60);
-
 /// How long the handover may take when the node is stopped: two steps of
 /// [`mesh::limits::HANDOVER_STEP`], and what their turns take. With [`LEAVE_WITHIN`] under 3 s.
 pub const HAND_OVER_WITHIN: Duration = Duration::from_millis(2_200);

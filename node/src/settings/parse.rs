@@ -6,8 +6,10 @@ use std::{
     time::Duration,
 };
 
+use mesh::limits::RETENTION_MIN;
+
 use super::{Result, SettingsError};
-use crate::limits::{NODE_NAME_BYTES_MAX, RETENTION_MIN, TAKEOVER_AFTER_MAX, TAKEOVER_AFTER_MIN};
+use crate::limits::{NODE_NAME_BYTES_MAX, TAKEOVER_AFTER_MAX, TAKEOVER_AFTER_MIN};
 
 pub(super) fn home(flag: &'static str) -> Result<PathBuf> {
     etcetera::home_dir().map_err(|_| SettingsError::NoHome(flag))
@@ -60,8 +62,9 @@ pub(super) fn retention(flag: &'static str, shown: &str, value: &str) -> Result<
     if value == "forever" {
         return Ok(None);
     }
+    // The engine keeps everything for as long, whatever it is told.
     let parsed = duration(value).filter(|it| *it >= RETENTION_MIN);
-    let why = "write a time such as 30d or 12h, at least 1m; or forever";
+    let why = "write a time such as 30d or 12h, at least 1h; or forever";
     parsed.map(Some).ok_or_else(|| bad(flag, shown, why))
 }
 

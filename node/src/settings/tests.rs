@@ -102,7 +102,13 @@ fn refusals_name_what_to_change() {
     check(&["--http-host", "a.org:80"], "--http-host a.org:80: write a name without port");
     check(&["--trusted-proxy", "a.org"], "--trusted-proxy a.org: write an address");
     check(&["--retention", "2 weeks"], "--retention 2 weeks: write a time such as 30d");
-    check(&["--retention", "0"], "--retention 0");
+    for short in ["0", "59m", "3599s"] {
+        check(&["--retention", short], &format!("--retention {short}: write a time"));
+        check(&["--limit", &format!("pro.retention={short}")], "at least 1h");
+    }
+    let hour = Some(Duration::from_secs(3_600));
+    assert_eq!(Some(mesh::limits::RETENTION_MIN), hour, "as that says");
+    assert_eq!(settings(&["--retention", "1h"], &[], None).limits.retention.own, hour);
     check(&["--limit", "gold.agents=5"], "--limit gold.agents=5: write KEY.WHAT=VALUE");
     let error = refused(&[], &[], Some("name = 'x'\nport = 7"));
     assert!(error.contains("line 2") && error.contains("`port`"), "{error}");
