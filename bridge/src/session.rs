@@ -246,7 +246,11 @@ impl Session {
                 let steps = self.request(request, id.clone());
                 (id, steps)
             }
-            Err(RequestError { reply_to, message }) => (reply_to, Err(Refusal::invalid(message))),
+            Err(RequestError { reply_to, message, of_agents }) => {
+                let refusal =
+                    if of_agents { self.unsound(message) } else { Refusal::invalid(message) };
+                (reply_to, Err(refusal))
+            }
         };
         steps.unwrap_or_else(|refusal| self.refuse(refusal, reply_to.as_deref()))
     }
@@ -291,9 +295,15 @@ impl Session {
                 let me = me.clone();
                 self.command(&me, request, reply_to)
             }
-            (State::Fresh | State::Attaching | State::Resuming(_), _) => {
-                Err(Refusal::new(Code::NotRegistered, "register first"))
-            }
+            (State::Fresh | State::Attaching | State::Resuming(_), _) => Err(not_registered()),
+        }
+    }
+
+    /// A command of agents whose payload is unsound. Who is none is not told of payloads (spec §2).
+    fn unsound(&self, message: String) -> Refusal {
+        match &self.state {
+            State::Registered(_) => Refusal::invalid(message),
+            State::Fresh | State::Attaching | State::Resuming(_) => not_registered(),
         }
     }
 
@@ -350,6 +360,10 @@ impl Session {
     fn room_name(&self, room: RoomId) -> String {
         crate::convert::room_text(self.config.lobby, room)
     }
+}
+
+fn not_registered() -> Refusal {
+    Refusal::new(Code::NotRegistered, "register first")
 }
 
 impl Pending {

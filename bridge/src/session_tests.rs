@@ -33,6 +33,9 @@ fn before_it_registers_a_client_may_only_ping() {
         assert_eq!(it.code(kind, json!({})), "not_registered");
     }
     assert_eq!(it.code("join_room", json!({"room_id": "lobby"})), "not_registered");
+    for bad in [json!({}), json!({"room_id": 1, "content": []})] {
+        assert_eq!(it.code("send_message", bad), "not_registered", "whatever the payload");
+    }
     it.line("junk");
     assert_eq!(it.event("error").unwrap()["code"], "invalid_payload");
     assert_eq!(it.code("no_such_command", json!({})), "invalid_payload");

@@ -29,6 +29,9 @@ pub struct RequestError {
     pub reply_to: Option<String>,
     /// Names what is wrong or missing; holds nothing of the payload.
     pub message: String,
+    /// Only its payload is unsound, and it is a command of agents: who has not registered gets
+    /// `not_registered`, whatever the payload.
+    pub of_agents: bool,
 }
 
 impl fmt::Display for RequestError {
@@ -44,17 +47,15 @@ impl std::error::Error for RequestError {}
 /// # Errors
 /// [`RequestError`] for whatever is not a known request with a sound payload.
 pub fn parse_request(line: &str) -> Result<Incoming, RequestError> {
-    let refuse = |message: String| RequestError { reply_to: None, message };
+    let refuse = |message: String| RequestError { reply_to: None, message, of_agents: false };
     let envelope = Fields::read(line, &["id", "type", "payload"])
         .map_err(|error| refuse(format!("line is not a JSON object: {error}")))?;
     let id = envelope.get::<Option<String>>("id", None).map_err(refuse)?;
-    let request = envelope
-        .get::<String>("type", None)
-        .and_then(|kind| Request::read(&kind, envelope.raw("payload")));
-    match request {
-        Ok(request) => Ok(Incoming { id, request }),
-        Err(message) => Err(RequestError { reply_to: id, message }),
-    }
+    let refuse = |message, of_agents| RequestError { reply_to: id.clone(), message, of_agents };
+    let kind = envelope.get::<String>("type", None).map_err(|message| refuse(message, false))?;
+    let request = Request::read(&kind, envelope.raw("payload"));
+    let request = request.map_err(|message| refuse(message, Request::is_of_agents(&kind)))?;
+    Ok(Incoming { id, request })
 }
 
 #[derive(Serialize)]

@@ -54,6 +54,11 @@ macro_rules! requests {
                 match self { $( Self::$name(_) => $type, )* }
             }
 
+            /// Whether it is the `type` of a command that only agents may give: all but a few.
+            pub(crate) fn is_of_agents(kind: &str) -> bool {
+                matches!(kind, $( $type )|*) && !matches!(kind, "register" | "ping" | "pong")
+            }
+
             /// Reads a payload by the request's type; the error is the message of the refusal.
             pub(crate) fn read(kind: &str, payload: Option<&RawValue>) -> Result<Self, String> {
                 match kind {

@@ -45,7 +45,7 @@ impl Source for Texts {
                 }
                 Message::Binary(_) => {
                     let message = String::from("frames are text messages, not binary ones");
-                    return Ok(Err(RequestError { reply_to: None, message }));
+                    return Ok(Err(RequestError { reply_to: None, message, of_agents: false }));
                 }
                 // The library answers pings.
                 Message::Ping(_) | Message::Pong(_) => {}
