@@ -248,7 +248,7 @@ async fn message(
 
 fn public(web: &Web, room: &str) -> Result<RoomId, Refusal> {
     let (room, facts) = web.shared.hub.readable(room, KeyPrint::OPEN)?;
-    if facts.public { Ok(room) } else { Err(Refusal::not_yours()) }
+    if facts.is_public() { Ok(room) } else { Err(Refusal::not_yours()) }
 }
 
 fn shown(web: &Web, room: RoomId, row: &Row) -> Option<Message> {

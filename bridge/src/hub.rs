@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use mesh::{
-    command::{AgentView, Attached, Outcome, Registration},
+    command::{Access, AgentView, Attached, Outcome, Registration},
     entry::Said,
     event::AgentEvent,
     id::{AgentId, KeyPrint, RoomId},
@@ -90,15 +90,18 @@ struct Place {
 /// What routing and access need of a room.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoomFacts {
-    pub(crate) public: bool,
+    access: Access,
     pub(crate) encrypted: bool,
     pub(crate) ephemeral: bool,
-    owner: Option<KeyPrint>,
 }
 
 impl RoomFacts {
     pub(crate) fn readable_by(&self, key: KeyPrint) -> bool {
-        self.public || key == KeyPrint::OPEN || self.owner == Some(key)
+        self.access.includes(key)
+    }
+
+    pub(crate) fn is_public(&self) -> bool {
+        self.access.public
     }
 }
 

@@ -161,3 +161,33 @@ fn a_key_that_is_not_the_nodes_own_is_for_the_mesh_to_judge() {
     assert_eq!(it.code("register", nameless("nope")), "unauthorized");
     assert!(!it.is_open());
 }
+
+#[test]
+fn who_shows_no_key_at_a_node_that_asks_for_none_does_not_see_what_is_sealed() {
+    let (fake, _) = Fake::new();
+    let key = KeyPrint::of("minted");
+    let mint = NewKey { key, tier: Tier::Pro, label: None, local: false };
+    fake.does(Command::MintKey(mint)).unwrap();
+    let mut owner = Local::fresh(&fake, keyed());
+    owner.call("register", json!({"key": "minted", "name": "owner"}));
+    let mut open = Local::fresh(&fake, Config::new(lobby(), Auth::Open));
+    open.call("register", json!({"key": "", "name": "open", "agent_id": "open"}));
+
+    for (name, ephemeral) in [("plan", false), ("talk", true)] {
+        let made = owner.call("create_room", json!({"name": name, "ephemeral": ephemeral}));
+        let room = json!({"room_id": made["room_id"]});
+        owner.call("join_room", room.clone());
+        let said = json!({"room_id": made["room_id"], "content": "hush", "mentions": ["open"]});
+        owner.call("send_message", said);
+        for kind in ["get_history", "room_tip", "join_room", "list_votes", "list_tasks"] {
+            assert_eq!(open.code(kind, room.clone()), "access_denied", "{kind}");
+        }
+        owner.call("leave_room", room);
+    }
+    assert!(open.kinds().is_empty(), "no room_created, mention or room_destroyed");
+    // What a key of the node itself has is nobody's secret there.
+    let mut own = Local::agent(&fake, "own");
+    let made = own.call("create_room", json!({"name": "desk"}));
+    open.call("room_tip", json!({"room_id": made["room_id"]}));
+    assert_eq!(open.event("room_created").unwrap()["name"], "desk");
+}

@@ -87,16 +87,22 @@ pub const DETACH_RETRY: Duration = Duration::from_millis(100);
 pub const DETACH_TRIES_MAX: usize = 100;
 /// A listener that cannot accept (no file descriptors left) tries again after this.
 pub const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// An HTTP connection that sends nothing for this long is closed. WebSockets have a shorter limit
+/// Connections over HTTP that are no WebSockets, or none yet: strangers'. So many of them leave room for
+/// agents, over other transports too.
+pub const HTTP_CONNECTIONS_MAX: usize = 4_096;
+/// The head of a request, and what is read or written of a connection at once.
+pub const HTTP_HEAD_BYTES_MAX: usize = 64 * 1024;
+/// An HTTP connection that sends nothing for this long is closed, whatever it waits for; between two
+/// requests, [`REGISTER_WITHIN`] is the limit. WebSockets have a shorter limit
 /// of their own, which knows when the silence is ours.
 pub const HTTP_SILENT_FOR_MAX: Duration = Duration::from_secs(600);
 /// The body of an HTTP request: a label and what JSON needs around it.
 pub const HTTP_BODY_BYTES_MAX: usize = 4 * 1_024;
 /// Keys made for one address in any hour, where everybody may (spec §8).
 pub const SIGNUPS_PER_HOUR_MAX: usize = 10;
-/// Addresses whose keys are counted, some 300 bytes each; as many in one hour, and nobody else gets
-/// a key.
-pub const SIGNUP_ADDRESSES_MAX: usize = 10_000;
+/// And for all addresses together, in any day: keys are kept for ever, by all nodes. Whoever has many
+/// addresses needs two months to use up those that [`mesh::limits::KEYS_MAX`] leaves to visitors.
+pub const SIGNUPS_PER_DAY_MAX: usize = 1_000;
 /// What a WebSocket reads at once.
 pub const WEBSOCKET_READ_BYTES: usize = 4 * 1_024;
 
@@ -142,8 +148,13 @@ pub const WEBHOOK_SECRET_BYTES_MAX: usize = 1_024;
 pub const WEBHOOK_KINDS_MAX: usize = 64;
 /// See [`WEBHOOK_KINDS_MAX`].
 pub const WEBHOOK_KIND_BYTES_MAX: usize = 128;
-/// Look-ups of host names at once: each holds a thread, for as long as the system likes.
+/// Look-ups of host names for deliveries at once: each holds a thread, for as long as the system likes,
+/// whoever still waits for it.
 pub const WEBHOOK_LOOKUPS_AT_ONCE: usize = 32;
+/// Of these, for subscriptions of one key.
+pub const WEBHOOK_LOOKUPS_PER_KEY: usize = 4;
+/// Look-ups for those who subscribe: one of each key at once, and none takes a delivery's turn.
+pub const WEBHOOK_CHECKS_AT_ONCE: usize = 8;
 /// Addresses of one host that are tried.
 pub const WEBHOOK_ADDRESSES_MAX: usize = 4;
 /// Looking a host up for a subscriber, and connecting to one address.

@@ -3,12 +3,13 @@
 //! A store keeps these rows and nothing of its own invention: whatever the core needs to go on
 //! after a restart is in here.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
     acts::Place,
+    command::Opaque,
     entry::{DedupId, Stored},
     id::{At, Hash, LogId, LogIx, MeshId, NodeId, RoomId},
     number::{Era, Number},
@@ -161,7 +162,7 @@ pub enum Change {
     /// What only this node knows of a vote (with `None`: nothing any more).
     Note { room: RoomId, vote: At, note: Option<VoteNote> },
     /// Something of the node's own (with `None`: forget it). See [`crate::command::Command::Keep`].
-    Keep { name: Vec<u8>, value: Option<Vec<u8>> },
+    Keep { name: Vec<u8>, value: Option<Opaque> },
     /// Drop the bodies of some of the oldest delivered entries of a permanent room, in the order in which
     /// they were delivered, as far as they were written before `before_ms`: headers and numbers stay.
     /// How many, the store decides.
@@ -173,7 +174,7 @@ pub enum Change {
 }
 
 /// What only this node knows of a vote.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Encode, Decode)]
+#[derive(Clone, PartialEq, Eq, Default, Encode, Decode)]
 pub struct VoteNote {
     /// Ballots of this node's agents, until they are opened: log seq of the ballot in the node's own
     /// log, and what was chosen.
@@ -182,6 +183,14 @@ pub struct VoteNote {
     /// Set once local members have been told the result.
     #[n(1)]
     pub told: Option<Told>,
+}
+
+impl fmt::Debug for VoteNote {
+    /// What somebody chose is nobody's business.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { choices, told } = self;
+        f.debug_struct("VoteNote").field("choices", &choices.len()).field("told", told).finish()
+    }
 }
 
 /// The result of a vote, as local members were told it.
@@ -269,4 +278,18 @@ pub struct Summary {
     pub acts: Vec<(RoomId, At, Stored)>,
     /// What only this node knows of votes.
     pub notes: Vec<(RoomId, At, VoteNote)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_choices_nor_secrets_are_shown() {
+        let note = VoteNote { choices: vec![(4, 77)], told: None };
+        let kept = Change::Keep { name: b"a".to_vec(), value: Some(Opaque(b"MM".to_vec())) };
+        for shown in [format!("{note:?}"), format!("{kept:?}")] {
+            assert!(!shown.contains("77"), "as a number, or as the bytes of MM: {shown}");
+        }
+    }
 }

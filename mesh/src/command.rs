@@ -1,6 +1,6 @@
 //! What local clients ask of a node, what they get, and why they may not.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use thiserror::Error;
 
@@ -81,6 +81,8 @@ pub enum Command {
     ListTasks { key: KeyPrint, room: RoomId, status: Option<TaskStatus> },
     /// An operator makes a key valid. → [`Outcome::Done`], when it is durable.
     MintKey(NewKey),
+    /// The same for a stranger: while there are places that are not kept for operators.
+    SignUp(NewKey),
     /// It is no longer valid, for ever; connections of its agents are closed. → [`Outcome::Done`]
     RevokeKey { key: KeyPrint },
     /// Minted keys. → [`Outcome::Keys`]
@@ -89,7 +91,7 @@ pub enum Command {
     CheckKey { key: KeyPrint, own: bool },
     /// Something of the node's own that the core does not look into (webhook subscriptions): kept, or
     /// with `None` forgotten. → [`Outcome::Done`], when it is durable.
-    Keep { name: Vec<u8>, value: Option<Vec<u8>> },
+    Keep { name: Vec<u8>, value: Option<Opaque> },
     /// A client came from another node with a cursor that this node cannot serve from as it is
     /// (numbering.md, Roaming): open an era above it and number `entries` there.
     /// → [`Outcome::Roamed`], when there is nothing left to wait for.
@@ -294,6 +296,8 @@ pub struct RoomView {
     pub encrypted: bool,
     /// The key that made it; `None` for the lobby.
     pub owner: Option<KeyPrint>,
+    /// Its bodies are sealed for that key.
+    pub sealed: bool,
     /// The agent that made it.
     pub created_by: Option<AgentId>,
     /// Unix milliseconds.
@@ -304,6 +308,44 @@ pub struct RoomView {
     pub members: usize,
     /// Highest number delivered here.
     pub tip: Number,
+}
+
+/// What the daemon keeps for itself. There are secrets in it: it is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Opaque(pub Vec<u8>);
+
+impl fmt::Debug for Opaque {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opaque({} bytes)", self.0.len())
+    }
+}
+
+/// Who may know of a room and read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Every key.
+    pub public: bool,
+    /// The key that made it.
+    pub owner: Option<KeyPrint>,
+    /// See [`RoomView::sealed`].
+    pub sealed: bool,
+}
+
+impl Access {
+    /// Whether agents of this key may. Whoever checks no keys has those of others neither: what is
+    /// sealed for one is not for [`KeyPrint::OPEN`].
+    #[must_use]
+    pub fn includes(self, key: KeyPrint) -> bool {
+        self.public || self.owner == Some(key) || (key == KeyPrint::OPEN && !self.sealed)
+    }
+}
+
+impl RoomView {
+    /// Who may know of it.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        Access { public: self.public, owner: self.owner, sealed: self.sealed }
+    }
 }
 
 /// An agent as clients see it.

@@ -8,10 +8,13 @@ use std::{
 
 use crate::{
     context::Fact,
-    entry::{Body, RoomCreated},
+    entry::{AgentClaimed, Body, RoomCreated},
     id::{AgentId, At, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
     keys::Keys,
-    limits::{AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, LANES_PER_NODE_MAX, NAME_BYTES_MAX},
+    limits::{
+        AGENT_ID_BYTES_MAX, AGENT_IDS_MAX, DESCRIPTION_BYTES_MAX, LANES_PER_NODE_MAX,
+        NAME_BYTES_MAX,
+    },
     number::Number,
 };
 
@@ -84,6 +87,8 @@ pub(crate) struct Directory {
     by_name: BTreeMap<String, BTreeSet<RoomId>>,
     by_maker: BTreeMap<(NodeId, KeyPrint), BTreeSet<RoomId>>,
     claims: BTreeMap<AgentId, Vec<Claim>>,
+    /// How many claims there are of each key, by the node that wrote them.
+    claimed: BTreeMap<(NodeId, KeyPrint), usize>,
     pub(crate) lanes: BTreeMap<NodeId, Vec<(Standing, u32)>>,
     pub(crate) node_names: BTreeMap<NodeId, String>,
     pub(crate) keys: Keys,
@@ -147,6 +152,7 @@ impl Directory {
                 self.by_source.insert(source, Key::Agent(agent.clone()));
                 let known = self.claims.entry(claim.agent).or_default();
                 if known.iter().all(|it| it.source != source) {
+                    *self.claimed.entry((fact.log.author, claim.key)).or_default() += 1;
                     known.push(Claim { key: claim.key, standing, source });
                     known.sort_by_key(|it| it.standing);
                 }
@@ -285,8 +291,14 @@ impl Directory {
         Some((claim.key, claim.standing.is_numbered()))
     }
 
-    pub(crate) fn agent_ids(&self) -> usize {
-        self.claims.len()
+    /// Whether there is room for what a claim says: more of an id that is known takes none.
+    pub(crate) fn has_room_for(&self, claim: &AgentClaimed) -> bool {
+        self.claims.len() < AGENT_IDS_MAX || self.claims.contains_key(&claim.agent)
+    }
+
+    /// Stable ids that agents of this key claimed at this node.
+    pub(crate) fn claimed_by(&self, node: NodeId, key: KeyPrint) -> usize {
+        self.claimed.get(&(node, key)).copied().unwrap_or_default()
     }
 
     /// Whether `node` has to draw another lane: an earlier entry has its newest one too.
@@ -307,7 +319,11 @@ impl Directory {
         };
         self.rooms.retain(|_, room| !void(&room.source, &room.standing));
         for claims in self.claims.values_mut() {
-            claims.retain(|claim| !void(&claim.source, &claim.standing));
+            for claim in claims.extract_if(.., |claim| void(&claim.source, &claim.standing)) {
+                if let Some(count) = self.claimed.get_mut(&(log.author, claim.key)) {
+                    *count -= 1;
+                }
+            }
         }
         let rooms = &self.rooms;
         for ids in self.by_name.values_mut().chain(self.by_maker.values_mut()) {
@@ -325,7 +341,7 @@ fn collide(a: &RoomCreated, b: &RoomCreated) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        entry::{AgentClaimed, Facts, NodeAdmitted},
+        entry::{Facts, NodeAdmitted},
         number::Era,
     };
 
@@ -420,7 +436,9 @@ mod tests {
         assert_eq!(directory.owner("me"), Some((KeyPrint([2; 16]), true)));
         directory.renumber((DIRECTORY, At { log: 1, seq: 1 }), Number(6));
         assert_eq!(directory.owner("me"), Some((KeyPrint([1; 16]), true)));
+        assert_eq!(directory.claimed_by(NodeId([1; 32]), KeyPrint([1; 16])), 1);
         directory.forget(MESH, DIRECTORY, (log(1), 1));
+        assert_eq!(directory.claimed_by(NodeId([1; 32]), KeyPrint([1; 16])), 0);
         assert_eq!(directory.owner("me"), Some((KeyPrint([2; 16]), true)));
     }
 

@@ -161,8 +161,7 @@ pub struct Engine {
     proofs: Vec<crate::message::Message>,
     /// Messages for the lobby that wait until it is above this node's old one.
     held: Vec<(CallId, Caller, Say)>,
-    /// When the roster was last written to the store, and which version.
-    roster_kept: (Duration, u64),
+    roster_kept: agents::RosterKept,
     private: private::Private,
     /// Rooms that peers spoke of before they were known here.
     unknown: BTreeMap<RoomId, NodeId>,
@@ -236,7 +235,8 @@ impl Engine {
                 return self.update_task(call, &caller, update);
             }
             Command::ListTasks { key, room, status } => self.list_tasks(key, room, status),
-            Command::MintKey(key) => self.mint_key(key),
+            Command::MintKey(key) => self.mint_key(key, 0),
+            Command::SignUp(key) => self.mint_key(key, crate::limits::KEYS_FOR_OPERATORS),
             Command::RevokeKey { key } => self.revoke_key(key),
             Command::ListKeys => Ok(self.list_keys()),
             Command::CheckKey { key, own } => self.standing(key, own).map(Outcome::Key),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     agenda::{LeaderGone, TaskView, VoteResult, VoteView},
-    command::{AgentView, Registration, RoomView},
+    command::{Access, AgentView, Registration, RoomView},
     entry::{Facts, Said},
     id::{AgentId, At, KeyPrint, LogId, MessageId, RoomId},
     number::Number,
@@ -76,7 +76,7 @@ pub enum RoomEvent {
     /// To all members.
     TaskUpdated(Arc<TaskView>),
     /// An ephemeral room ended. To every connected agent that could see it.
-    Destroyed { public: bool, owner: Option<KeyPrint> },
+    Destroyed { access: Access },
 }
 
 /// For one agent attached here, or all of one key.

@@ -103,15 +103,15 @@ impl Keys {
         self.known.get(&key).is_some_and(|it| it.is_minted(local))
     }
 
-    /// No more keys are taken in, by this node or from others.
-    pub(crate) fn is_full(&self) -> bool {
-        self.known.len() >= KEYS_MAX
+    /// How many more are taken in, by this node or from others.
+    pub(crate) fn places(&self) -> usize {
+        KEYS_MAX.saturating_sub(self.known.len())
     }
 
     /// Whether there is room for what an act says: more of a key that is known takes none.
     pub(crate) fn has_room_for(&self, act: &KeyAct) -> bool {
         let (KeyAct::Minted(KeyMinted { key, .. }) | KeyAct::Revoked(key)) = act;
-        !self.is_full() || self.knows(*key)
+        self.places() > 0 || self.knows(*key)
     }
 
     /// Minted keys, the oldest first.

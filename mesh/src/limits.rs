@@ -47,6 +47,9 @@ pub const PROOFS_MAX: usize = 64;
 pub const ROSTER_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
 /// A roster that is kept over a restart; a larger one is not worth writing every second.
 pub const ROSTER_KEPT_BYTES_MAX: usize = 256 * 1024;
+/// A roster up to this is written with what it changed by, when agents come and go or take seats: those of
+/// a hundred agents. A larger one, and what agents say of themselves, only every so often.
+pub const ROSTER_KEPT_AT_ONCE_BYTES_MAX: usize = 16 * 1024;
 /// How often a changed roster is written to the store.
 pub const ROSTER_KEPT_EVERY: Duration = Duration::from_secs(1);
 /// A run that has waited for so long is dropped: what it waits for may never come.
@@ -61,8 +64,15 @@ pub const EPHEMERAL_ROOMS_MAX: usize = 1_024;
 pub const EPHEMERAL_ROOMS_PER_NODE_MAX: usize = 256;
 /// Content bytes of all ephemeral rooms together at one node.
 pub const EPHEMERAL_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// Stable agent ids that are owned by keys: for ever, so some 200 bytes each.
+pub const AGENT_IDS_MAX: usize = 100_000;
+/// Of these, those that a key with a limit may claim at one node, for each agent that it may have
+/// connected there. Ids are never given back: one key must not use up those of all.
+pub const AGENT_IDS_PER_AGENT: usize = 10;
 /// API keys that the directory names, revoked ones included: each costs some 200 bytes, for ever.
 pub const KEYS_MAX: usize = 65_536;
+/// The last of these, which operators alone may mint: strangers who sign up leave them.
+pub const KEYS_FOR_OPERATORS: usize = 4_096;
 /// What its operator calls a key.
 pub const KEY_LABEL_BYTES_MAX: usize = 128;
 /// Members of one room, over all nodes.

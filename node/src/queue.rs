@@ -219,7 +219,9 @@ fn command_bytes(command: &Command) -> usize {
             task.title.len() + task.description.as_ref().map_or(0, String::len)
         }
         Command::UpdateTask { update, .. } => update.note.as_ref().map_or(0, String::len),
-        Command::Keep { name, value } => name.len() + value.as_ref().map_or(0, Vec::len),
+        Command::Keep { name, value } => {
+            name.len() + value.as_ref().map_or(0, |value| value.0.len())
+        }
         Command::CastVote { .. }
         | Command::GetVote { .. }
         | Command::ListVotes { .. }
@@ -227,6 +229,7 @@ fn command_bytes(command: &Command) -> usize {
         | Command::Decline { .. }
         | Command::ListTasks { .. }
         | Command::MintKey(_)
+        | Command::SignUp(_)
         | Command::RevokeKey { .. }
         | Command::ListKeys
         | Command::CheckKey { .. }

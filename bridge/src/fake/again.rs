@@ -28,7 +28,7 @@ impl Fake {
         for change in batch {
             if let Change::Keep { name, value } = change {
                 match value {
-                    Some(value) => drop(kept.insert(name.clone(), value.clone())),
+                    Some(value) => drop(kept.insert(name.clone(), value.0.clone())),
                     None => drop(kept.remove(name)),
                 }
             }

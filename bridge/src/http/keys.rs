@@ -1,7 +1,7 @@
 //! `POST /api/keys`: a key of the free tier, shown once.
 
 use std::{
-    collections::HashMap,
+    collections::VecDeque,
     net::IpAddr,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
@@ -22,6 +22,7 @@ use mesh::{
 };
 use protocol::code::Code;
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 
 use super::{Problem, Web, guard, listener::Peer, not_now};
 use crate::{config::Signup, ids, limits, refusal::Refusal};
@@ -30,6 +31,8 @@ use crate::{config::Signup, ids, limits, refusal::Refusal};
 const ADMIN_HEADER: &str = "x-clawchat-admin";
 /// What the allowance of an address is counted over.
 const HOUR: Duration = Duration::from_secs(3_600);
+/// And that of all together.
+const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 #[derive(Default, Deserialize)]
 struct Wanted {
@@ -65,7 +68,12 @@ pub(super) async fn make(
         }
         Signup::Open => Some(guard::neighbourhood(client)),
     };
-    let wanted = wanted(request).await?;
+    let within = web.shared.config.timeouts.register;
+    let wanted = timeout(within, wanted(request)).await.unwrap_or_else(|_| {
+        let text = "the body did not come in time";
+        Err(Problem::new(StatusCode::REQUEST_TIMEOUT, Code::InvalidPayload, text))
+    })?;
+    let invited = allowance.is_none();
     if let Some(address) = allowance {
         web.shared.signups.take(address, Instant::now()).map_err(|wait| Problem {
             retry_after_secs: Some(wait.as_secs() + 1),
@@ -75,7 +83,9 @@ pub(super) async fn make(
     let api_key = ids::key();
     let key = KeyPrint::of(&api_key);
     let new = NewKey { key, tier: Tier::Free, label: wanted.label, local: false };
-    let Outcome::Done = web.ask(Command::MintKey(new)).await? else {
+    let Outcome::Done =
+        web.ask(if invited { Command::MintKey(new) } else { Command::SignUp(new) }).await?
+    else {
         return Err(not_now().into());
     };
     tracing::info!(%key, "a key was made over HTTP");
@@ -84,7 +94,7 @@ pub(super) async fn make(
     Ok((StatusCode::CREATED, no_store, made).into_response())
 }
 
-const TOO_MANY: &str = "this address has had its keys for the hour; try again later";
+const TOO_MANY: &str = "this address has had its keys for the hour, or all together theirs for the day; try again later";
 
 fn admin(headers: &HeaderMap) -> Option<&str> {
     headers.get(ADMIN_HEADER).and_then(|secret| secret.to_str().ok())
@@ -113,32 +123,30 @@ async fn wanted(request: Request) -> Result<Wanted, Problem> {
     Ok(wanted)
 }
 
-/// Keys made for each address within an hour: checked and counted in one step.
+/// Keys made for strangers, and for whom, within a day: checked and counted in one step.
 #[derive(Debug, Default)]
-pub(crate) struct Signups(Mutex<HashMap<IpAddr, Vec<Instant>>>);
+pub(crate) struct Signups(Mutex<VecDeque<(Instant, IpAddr)>>);
 
 impl Signups {
     /// Takes one, or says how long to wait.
     fn take(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_recent = |at: &Instant| now.saturating_duration_since(*at) < HOUR;
-        if made.len() >= limits::SIGNUP_ADDRESSES_MAX && !made.contains_key(&address) {
-            made.retain(|_, times| times.iter().any(is_recent));
-            if made.len() >= limits::SIGNUP_ADDRESSES_MAX {
-                return Err(HOUR);
-            }
+        let age = |at: Instant| now.saturating_duration_since(at);
+        while made.front().is_some_and(|(at, _)| age(*at) >= DAY) {
+            made.pop_front();
         }
-        let times = made.entry(address).or_default();
-        times.retain(is_recent);
-        match times.first() {
-            Some(first) if times.len() >= limits::SIGNUPS_PER_HOUR_MAX => {
-                Err(HOUR.saturating_sub(now.saturating_duration_since(*first)))
-            }
-            Some(_) | None => {
-                times.push(now);
-                Ok(())
-            }
+        if let Some((first, _)) = made.front().filter(|_| made.len() >= limits::SIGNUPS_PER_DAY_MAX)
+        {
+            return Err(DAY.saturating_sub(age(*first)));
         }
+        let recent = || made.iter().filter(|(at, of)| *of == address && age(*at) < HOUR);
+        if let Some((first, _)) =
+            recent().next().filter(|_| recent().count() >= limits::SIGNUPS_PER_HOUR_MAX)
+        {
+            return Err(HOUR.saturating_sub(age(*first)));
+        }
+        made.push_back((now, address));
+        Ok(())
     }
 }
 
@@ -148,10 +156,13 @@ mod tests {
 
     use super::*;
 
+    fn address(nth: usize) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(nth).unwrap()))
+    }
+
     #[test]
     fn an_address_has_ten_keys_in_any_hour() {
         let signups = Signups::default();
-        let address = |nth: u32| IpAddr::V4(Ipv4Addr::from_bits(nth));
         let start = Instant::now();
         let at = |minutes: u64| start + Duration::from_secs(60 * minutes);
         for minute in 0..10 {
@@ -164,17 +175,15 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_forgotten_and_no_more_are_remembered_than_may_be() {
+    fn all_addresses_together_have_so_many_in_any_day_and_no_more_are_remembered() {
         let signups = Signups::default();
         let start = Instant::now();
-        let max = u32::try_from(limits::SIGNUP_ADDRESSES_MAX).unwrap();
+        let max = limits::SIGNUPS_PER_DAY_MAX;
         for nth in 0..max {
-            assert!(signups.take(IpAddr::V4(Ipv4Addr::from_bits(nth)), start).is_ok());
+            assert_eq!(signups.take(address(nth), start), Ok(()));
         }
-        let late = IpAddr::V4(Ipv4Addr::from_bits(max));
-        assert!(signups.take(late, start).is_err());
-        assert!(signups.take(IpAddr::V4(Ipv4Addr::from_bits(0)), start).is_ok());
-        assert!(signups.take(late, start + HOUR).is_ok());
+        assert_eq!(signups.take(address(max), start + HOUR), Err(DAY - HOUR));
+        assert_eq!(signups.take(address(max), start + DAY), Ok(()));
         assert_eq!(signups.0.lock().unwrap().len(), 1);
     }
 }

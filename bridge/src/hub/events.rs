@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use mesh::{
-    command::{AgentView, RoomView, Speech},
+    command::{Access, AgentView, RoomView, Speech},
     entry::Said,
     event::{Delivered, RoomEvent},
     id::{AgentId, RoomId},
@@ -59,9 +59,8 @@ impl Hub {
                 self.opened(&view, announce);
                 self.book.ring(room);
             }
-            RoomEvent::Destroyed { public, owner } => {
-                let facts = RoomFacts { public, encrypted: false, ephemeral: true, owner };
-                self.destroyed(room, facts);
+            RoomEvent::Destroyed { access } => {
+                self.destroyed(room, access);
                 self.book.destroyed(room);
             }
             RoomEvent::VoteOpened(view) => {
@@ -222,10 +221,9 @@ impl Hub {
 
     fn opened(&self, view: &RoomView, announce: bool) {
         let facts = RoomFacts {
-            public: view.public,
+            access: view.access(),
             encrypted: view.encrypted,
             ephemeral: view.ephemeral,
-            owner: view.owner,
         };
         let mut state = self.write();
         let room = state.rooms.entry(view.room);
@@ -242,13 +240,13 @@ impl Hub {
         }
     }
 
-    fn destroyed(&self, room: RoomId, facts: RoomFacts) {
+    fn destroyed(&self, room: RoomId, access: Access) {
         let mut state = self.write();
         if let Some(known) = state.rooms.remove(&room) {
             known.seats.values().for_each(|link| link.unseat(room));
         }
         let frame = self.encode(&Event::RoomDestroyed(RoomDestroyed { room_id: self.name(room) }));
-        for (_, link) in state.registered().filter(|(me, _)| facts.readable_by(me.key)) {
+        for (_, link) in state.registered().filter(|(me, _)| access.includes(me.key)) {
             link.event(frame.clone());
         }
     }

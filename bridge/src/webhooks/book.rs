@@ -6,7 +6,7 @@ use std::{
 };
 
 use mesh::{
-    command::Command,
+    command::{Command, Opaque},
     id::{KeyPrint, RoomId},
     number::Number,
 };
@@ -38,6 +38,17 @@ struct Shelves {
     by_room: HashMap<RoomId, Vec<Arc<Subscription>>>,
 }
 
+impl Shelves {
+    fn may_add(&self, owner: KeyPrint) -> Result<(), Full> {
+        if self.by_id.len() >= WEBHOOKS_MAX {
+            return Err(Full::Node);
+        }
+        let same = |other: &&Arc<Subscription>| other.owner == owner;
+        let count = self.by_id.values().filter(same).count();
+        if count >= WEBHOOKS_PER_KEY_MAX { Err(Full::Key) } else { Ok(()) }
+    }
+}
+
 /// Which bound is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
@@ -67,16 +78,15 @@ impl Book {
         shelves.by_id.values().filter(|it| which(it)).for_each(|it| it.end());
     }
 
+    /// Whether a key may have one more now.
+    pub(super) fn may_add(&self, owner: KeyPrint) -> Result<(), Full> {
+        self.shelves.read().unwrap_or_else(PoisonError::into_inner).may_add(owner)
+    }
+
     /// Checks the bounds and adds it, in one step.
     pub(super) fn add(&self, it: Arc<Subscription>) -> Result<(), Full> {
         let mut shelves = self.shelves.write().unwrap_or_else(PoisonError::into_inner);
-        if shelves.by_id.len() >= WEBHOOKS_MAX {
-            return Err(Full::Node);
-        }
-        let same = |other: &&Arc<Subscription>| other.owner == it.owner;
-        if shelves.by_id.values().filter(same).count() >= WEBHOOKS_PER_KEY_MAX {
-            return Err(Full::Key);
-        }
+        shelves.may_add(it.owner)?;
         shelves.by_room.entry(it.room).or_default().push(it.clone());
         shelves.by_id.insert(it.id.clone(), it);
         Ok(())
@@ -344,6 +354,7 @@ impl State {
 
 fn keep(mesh: &dyn Mesh, record: &Record, value: Option<Vec<u8>>) -> Kept {
     let (reply, kept) = Reply::once();
+    let value = value.map(Opaque);
     mesh.call(Command::Keep { name: record.name(), value }, reply);
     kept
 }

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::atomic::Ordering};
 
 use mesh::{
-    command::{NewRoom, Say, Speech},
+    command::{Access, NewRoom, Say, Speech},
     event::{AgentEvent, RoomEvent},
     id::RoomId,
 };
@@ -546,7 +546,8 @@ async fn they_end_with_their_ephemeral_room() {
     assert_eq!(node.kept(), 0, "of what is memory only nothing is written");
     node.fake.tell(quick, "ann", chat(quick, "one"));
     assert_eq!(node.receivers.take().await.1, "one");
-    node.hub.notify(quick, RoomEvent::Destroyed { public: true, owner: Some(mine()) });
+    let access = Access { public: true, owner: Some(mine()), sealed: false };
+    node.hub.notify(quick, RoomEvent::Destroyed { access });
     assert_eq!(
         node.refused(mine(), "enable_subscription", id(&made)).await.code,
         Code::AccessDenied

@@ -1,6 +1,6 @@
 //! Agents: registering, reconnecting, joining, leaving; and telling members what rosters came to.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{Engine, Waiter};
 use crate::{
@@ -12,13 +12,30 @@ use crate::{
     id::{AgentId, RoomId},
     limits::{
         AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
-        MEMBERS_PER_ROOM_MAX, NAME_BYTES_MAX, ROOMS_MAX, ROOMS_PER_AGENT_MAX,
+        MEMBERS_PER_ROOM_MAX, NAME_BYTES_MAX, ROOMS_PER_AGENT_MAX, ROSTER_KEPT_AT_ONCE_BYTES_MAX,
         ROSTER_KEPT_BYTES_MAX, ROSTER_KEPT_EVERY,
     },
     number::Number,
     roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
     rosters::Happened,
 };
+
+/// The roster as it was last written down.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RosterKept {
+    at: Duration,
+    version: u64,
+    bytes: usize,
+    /// Agents have come, or have taken or left seats, since.
+    moved: bool,
+}
+
+impl RosterKept {
+    /// Nothing was, since the start.
+    pub(super) fn none(started: Duration) -> RosterKept {
+        RosterKept { at: started, ..RosterKept::default() }
+    }
+}
 
 impl Engine {
     // Registering.
@@ -76,22 +93,27 @@ impl Engine {
     /// A stable id that nobody claimed: it is claimed for its key first, and the registration goes
     /// on when the claim has its number.
     fn claim_id(&mut self, call: CallId, attach: Attach) {
-        if self.directory.agent_ids() >= ROOMS_MAX {
+        let claim = AgentClaimed { agent: attach.agent.clone(), key: attach.key };
+        if !self.directory.has_room_for(&claim) {
             let full = "the mesh has no room for more stable agent ids".to_owned();
             return self.reply(call, Err(Refused::Full(full)));
+        }
+        if let Err(refused) = self.may_claim(attach.key) {
+            return self.reply(call, Err(refused));
         }
         let directory = RoomId::directory(self.cx.mesh);
         if !self.rooms.get(&directory).is_some_and(|it| it.is_writable(&self.cx)) {
             let full = super::rooms::NOT_WRITABLE.to_owned();
             return self.reply(call, Err(Refused::Full(full)));
         }
-        let claim = AgentClaimed { agent: attach.agent.clone(), key: attach.key };
         let body = Body::AgentClaimed(claim);
         let room = self.rooms.get_mut(&directory);
         match room.and_then(|room| room.append(&mut self.cx, &body)) {
             Some(at) => {
                 let waiter = Waiter::Claimed { call, attach: Box::new(attach) };
                 self.waiters.entry((directory, at)).or_default().push(waiter);
+                // Known at once, as rooms are.
+                self.fold_facts();
             }
             None => self.reply(call, Err(Refused::Closed)),
         }
@@ -119,6 +141,7 @@ impl Engine {
         for room in record.rooms.keys() {
             self.list_if_ephemeral(*room);
         }
+        self.roster_kept.moved = true;
         self.next_registration += 1;
         let registration = Registration(self.next_registration);
         let displaced = self.registrations.insert(attach.agent.clone(), registration);
@@ -149,18 +172,20 @@ impl Engine {
         }
     }
 
-    /// Writes the roster down when it has changed, now and then: what is newer than that is lost
-    /// with the node, and with it a seat or two, but no message.
+    /// Writes the roster down when it has changed: who is there and where, with the turn that says so, as
+    /// long as that is little to write; else now and then. What is newer than that is lost with the
+    /// node, and with it an agent or a seat, but no message.
     pub(super) fn keep_roster(&mut self) {
         let now = self.cx.now.mono;
-        let (kept_at, kept) = self.roster_kept;
+        let kept = self.roster_kept;
         let version = self.rosters.version(self.cx.me).1;
-        let due = now >= kept_at + ROSTER_KEPT_EVERY || self.stopping.is_some();
-        if version == kept || !due {
+        let at_once = kept.moved && kept.bytes <= ROSTER_KEPT_AT_ONCE_BYTES_MAX;
+        let due = at_once || now >= kept.at + ROSTER_KEPT_EVERY || self.stopping.is_some();
+        if version == kept.version || !due {
             return;
         }
-        self.roster_kept = (now, version);
         let bytes = crate::entry::encode(&self.rosters.own_permanent_seats());
+        self.roster_kept = RosterKept { at: now, version, bytes: bytes.len(), moved: false };
         if bytes.len() <= ROSTER_KEPT_BYTES_MAX {
             self.change_node().roster = Some(bytes.into());
         }
@@ -244,6 +269,7 @@ impl Engine {
         let seat = Seat { joined: self.rosters.stamp(self.cx.now), seen };
         record.rooms.insert(room, seat);
         self.list_if_ephemeral(room);
+        self.roster_kept.moved = true;
         self.put(caller, record);
         Ok(Outcome::Joined(true))
     }
@@ -254,6 +280,7 @@ impl Engine {
         if record.rooms.remove(&room).is_none() {
             return Err(Refused::NotMember);
         }
+        self.roster_kept.moved = true;
         self.put(caller, record);
         Ok(Outcome::Done)
     }

@@ -48,6 +48,7 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
                 public: created.is_none_or(|it| it.public),
                 encrypted: created.is_some_and(|it| it.encrypted),
                 owner: created.map(|it| it.owner),
+                sealed: it.record.seal.is_some(),
                 created_by: created.map(|it| it.created_by.clone()),
                 created_ms,
                 last_activity_ms: it.record.last_activity_ms,

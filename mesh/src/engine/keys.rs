@@ -10,19 +10,20 @@ use crate::{
     agenda::{KeyLimits, NewKey, Standing},
     batch::Change,
     boundary::Effect,
-    command::{Attach, Outcome, Refused},
+    command::{Attach, Opaque, Outcome, Refused},
     directory::Named,
     entry::Body,
     event::AgentEvent,
     id::{AgentId, KeyPrint, RoomId},
-    limits::{KEY_LABEL_BYTES_MAX, KEYS_MAX},
+    limits::{AGENT_IDS_PER_AGENT, KEY_LABEL_BYTES_MAX, KEYS_MAX},
     roster::AgentRecord,
 };
 
 impl Engine {
     // Which keys there are.
 
-    pub(super) fn mint_key(&mut self, it: NewKey) -> Result<Outcome, Refused> {
+    /// `kept`: how many places it leaves.
+    pub(super) fn mint_key(&mut self, it: NewKey, kept: usize) -> Result<Outcome, Refused> {
         if it.label.as_ref().is_some_and(|it| it.len() > KEY_LABEL_BYTES_MAX) {
             let text = format!("label may have {KEY_LABEL_BYTES_MAX} bytes");
             return Err(Refused::Invalid(text));
@@ -31,8 +32,9 @@ impl Engine {
             let text = "a key with this fingerprint was minted before: make up another one";
             return Err(Refused::Invalid(text.to_owned()));
         }
-        if self.directory.keys.is_full() {
-            return Err(Refused::Full(format!("the mesh has {KEYS_MAX} keys")));
+        if self.directory.keys.places() <= kept {
+            let max = KEYS_MAX - kept;
+            return Err(Refused::Full(format!("the mesh has {max} keys, which is the most")));
         }
         let minted = KeyMinted { key: it.key, tier: it.tier, label: it.label };
         self.write_key(it.local, KeyAct::Minted(minted))?;
@@ -112,7 +114,10 @@ impl Engine {
     }
 
     /// Connected here.
-    fn agents_of(&self, key: KeyPrint) -> impl Iterator<Item = (&AgentId, &AgentRecord)> {
+    fn agents_of(
+        &self,
+        key: KeyPrint,
+    ) -> impl Iterator<Item = (&AgentId, &AgentRecord)> {
         self.rosters.own_agents().filter(move |(_, it)| it.key == key)
     }
 
@@ -124,6 +129,19 @@ impl Engine {
             .agents_of(attach.key)
             .filter(|(agent, _)| !(attach.reconnect && **agent == attach.agent));
         if others.count() >= max { Err(Refused::TooManyAgents { max }) } else { Ok(()) }
+    }
+
+    /// Whether the key may claim one more stable id here.
+    pub(super) fn may_claim(&self, key: KeyPrint) -> Result<(), Refused> {
+        let Some(agents) = self.limits_of(key).agents else { return Ok(()) };
+        let max = agents.saturating_mul(AGENT_IDS_PER_AGENT);
+        if self.directory.claimed_by(self.cx.me, key) < max {
+            return Ok(());
+        }
+        Err(Refused::Invalid(format!(
+            "this key owns {max} stable agent ids of this node, which is the most: use one of them, or \
+             register without `agent_id`"
+        )))
     }
 
     /// Whether the key may have one more room that was made here: those whose name is not certain yet
@@ -143,7 +161,7 @@ impl Engine {
 
     // What the daemon keeps.
 
-    pub(super) fn keep(&mut self, name: Vec<u8>, value: Option<Vec<u8>>) -> Outcome {
+    pub(super) fn keep(&mut self, name: Vec<u8>, value: Option<Opaque>) -> Outcome {
         self.cx.change(Change::Keep { name, value });
         Outcome::Done
     }

@@ -69,7 +69,7 @@ impl Engine {
             held: Vec::new(),
             started: now.mono,
             pruning: Pruning::new(now, config.retention_min),
-            roster_kept: (now.mono, 0),
+            roster_kept: super::agents::RosterKept::none(now.mono),
             unknown: Default::default(),
             private: Default::default(),
             incarnations: 0,

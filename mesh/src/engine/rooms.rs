@@ -47,6 +47,8 @@ impl Engine {
         };
         let waiter = Waiter::Created { call, key: caller.key };
         self.waiters.entry((directory, at)).or_default().push(waiter);
+        // Known at once: the next one that is asked for in this turn is counted with it.
+        self.fold_facts();
     }
 
     fn may_create(&self, caller: &Caller, room: &NewRoom) -> Result<(), Refused> {
@@ -194,8 +196,8 @@ impl Engine {
         self.turns.remove(&id);
         self.cx.change(crate::batch::Change::Drop { room: id });
         if let Some(view) = self.told.remove(&id) {
-            let (public, owner) = (view.public, view.owner);
-            self.cx.notify(id, RoomEvent::Destroyed { public, owner });
+            let access = view.access();
+            self.cx.notify(id, RoomEvent::Destroyed { access });
         }
     }
 
@@ -306,10 +308,7 @@ impl Engine {
     /// Whether agents of this key may know of the room and read it.
     pub(super) fn may_read(&self, key: KeyPrint, room: RoomId) -> Result<(), Refused> {
         let view = self.told.get(&room).ok_or(Refused::NoRoom)?;
-        // Whoever checks no keys does not have those of others either.
-        let unlocked = key == KeyPrint::OPEN && self.sealed_for(room).is_none();
-        let open = view.public || unlocked || view.owner == Some(key);
-        if open { Ok(()) } else { Err(Refused::NotYours) }
+        if view.access().includes(key) { Ok(()) } else { Err(Refused::NotYours) }
     }
 
     /// Whether anybody may write in the room.

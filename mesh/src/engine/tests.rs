@@ -462,3 +462,30 @@ fn a_registration_of_another_key_does_not_take_a_stable_id_away() {
         Refused::AgentTaken("bob".into())
     );
 }
+
+#[test]
+fn an_agent_that_had_just_come_when_its_node_crashed_comes_back_to_its_seats() {
+    let back = Attach {
+        agent: "me".into(),
+        stable: false,
+        reconnect: true,
+        key: KEY,
+        own: true,
+        opener: None,
+        name: "me".to_owned(),
+        capabilities: Vec::new(),
+    };
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let seats_after_a_crash = |node: &Node| {
+        let now = Now { mono: Duration::from_secs(1), ..node.now };
+        let mut again = Node::open(1, disk::stored(&node.rows), now);
+        let attached = again.ask(Command::Attach(back.clone()));
+        let Ok(Outcome::Attached(it)) = attached else { panic!("{attached:?}") };
+        it.restored
+    };
+    assert_eq!(seats_after_a_crash(&node), Some(Vec::new()));
+    let room = node.lobby();
+    node.ask(Command::Join { caller, room }).expect("public");
+    assert_eq!(seats_after_a_crash(&node), Some(vec![(room, Number::ZERO)]));
+}

@@ -91,7 +91,9 @@ impl Engine {
             && self.directory.room_count() >= crate::limits::ROOMS_MAX;
         let keys = &self.directory.keys;
         let too_many_keys = matches!(&fact.body, Body::Key(act) if !keys.has_room_for(act));
-        if too_many_rooms || too_many_keys {
+        let too_many_ids =
+            matches!(&fact.body, Body::AgentClaimed(it) if !self.directory.has_room_for(it));
+        if too_many_rooms || too_many_keys || too_many_ids {
             self.cx.faults.overflow += 1;
             return;
         }
@@ -343,11 +345,12 @@ impl Engine {
     }
 
     fn announce_roster(&mut self) {
-        self.keep_roster();
         if let Some(what) = self.rosters.take_news() {
             let news = RosterNews { node: self.cx.me, boot: self.cx.boot, what };
             self.tell_roster(news);
         }
+        // What was announced just now is another version.
+        self.keep_roster();
     }
 
     /// Signs and sends; what is too large for gossip goes to each peer directly.

@@ -39,6 +39,7 @@ impl Engine {
             public: created.is_none_or(|it| it.public),
             encrypted: created.is_some_and(|it| it.encrypted),
             owner: created.map(|it| it.owner),
+            sealed: room.record.seal.is_some(),
             created_by: created.map(|it| it.created_by.clone()),
             created_ms,
             last_activity_ms: room.record.last_activity_ms,
@@ -68,8 +69,8 @@ impl Engine {
     pub(super) fn tell_of_room(&mut self, id: RoomId, announce: bool) {
         let Some(view) = self.view(id) else {
             if let Some(told) = self.told.remove(&id) {
-                let (public, owner) = (told.public, told.owner);
-                self.cx.notify(id, RoomEvent::Destroyed { public, owner });
+                let access = told.access();
+                self.cx.notify(id, RoomEvent::Destroyed { access });
             }
             return;
         };

@@ -211,7 +211,7 @@ impl<'b> Draft<'_, 'b> {
                 rows.notes.insert((room, vote.log, vote.seq), note.as_ref());
             }
             Change::Keep { name, value } => {
-                self.plan.disk.kept.insert(name, value.as_deref());
+                self.plan.disk.kept.insert(name, value.as_ref().map(|it| it.0.as_slice()));
             }
             Change::Node(record) => self.plan.disk.node = Some(record),
         }

@@ -2,16 +2,27 @@
 
 use super::*;
 use crate::{
-    acts::Tier,
+    acts::{KeyAct, Tier},
     agenda::{KeyLimits, NewKey, Standing, Tiers},
     event::AgentEvent,
-    limits::KEY_LABEL_BYTES_MAX,
+    limits::{AGENT_IDS_PER_AGENT, KEY_LABEL_BYTES_MAX, KEYS_FOR_OPERATORS, KEYS_MAX},
 };
 
 const MINTED: KeyPrint = KeyPrint([8; 16]);
 
 fn new_key(tier: Tier, local: bool) -> NewKey {
     NewKey { key: MINTED, tier, label: Some("ci".to_owned()), local }
+}
+
+fn public(name: &str, ephemeral: bool) -> NewRoom {
+    NewRoom {
+        name: name.to_owned(),
+        description: None,
+        parent: None,
+        ephemeral,
+        public: true,
+        encrypted: false,
+    }
 }
 
 fn limited(agents: usize, rooms: usize) -> Tiers {
@@ -60,16 +71,9 @@ impl Node {
 
     /// Asks for a room; the answer may have to wait for the number of its name.
     fn make(&mut self, caller: &Caller, (name, ephemeral): (&str, bool)) -> CallId {
-        let room = NewRoom {
-            name: name.to_owned(),
-            description: None,
-            parent: None,
-            ephemeral,
-            public: true,
-            encrypted: false,
-        };
         self.calls += 1;
         let call = CallId(self.calls);
+        let room = public(name, ephemeral);
         let command = Command::CreateRoom { caller: caller.clone(), room };
         self.give(Input::Command { call, command });
         call
@@ -171,6 +175,28 @@ fn what_cannot_be_minted_or_revoked_is_refused() {
 }
 
 #[test]
+fn strangers_leave_places_for_keys_that_operators_mint() {
+    let mut node = Node::new(1);
+    let print = |nth: u64| {
+        let mut print = [9; 16];
+        print[..8].copy_from_slice(&nth.to_be_bytes());
+        KeyPrint(print)
+    };
+    let log = LogId { author: identity(2).node_id(), incarnation: 0 };
+    let facts = Facts { clock: 1, wall_ms: 1, kind: 35, visible: false };
+    let strangers = u64::try_from(KEYS_MAX - KEYS_FOR_OPERATORS).expect("it is small");
+    for nth in 1..strangers {
+        let act = KeyAct::Revoked(print(nth));
+        node.engine.directory.keys.learn((false, log, nth), facts, act);
+    }
+    let new = |nth| NewKey { key: print(nth), tier: Tier::Free, label: None, local: false };
+    node.ask(Command::SignUp(new(strangers))).expect("the last one");
+    let refused = node.ask(Command::SignUp(new(strangers + 1)));
+    assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
+    node.ask(Command::MintKey(new(strangers + 1))).expect("there are places for operators");
+}
+
+#[test]
 fn the_nodes_own_key_is_not_revoked_by_a_minted_one_of_its_text() {
     let mut node = Node::new(1);
     node.mint(Tier::Free);
@@ -240,6 +266,40 @@ fn ids_that_wait_for_their_claim_do_not_slip_past_the_limit() {
 }
 
 #[test]
+fn a_key_claims_so_many_stable_ids_at_a_node_and_no_more() {
+    let mut node = Node::with(1, |config| config.tiers = limited(1, 9));
+    node.mint(Tier::Free);
+    let attach = |nth: usize| Attach {
+        agent: format!("bot {nth}").as_str().into(),
+        stable: true,
+        reconnect: true,
+        key: MINTED,
+        own: false,
+        opener: None,
+        name: "bot".to_owned(),
+        capabilities: Vec::new(),
+    };
+    let enter = |node: &mut Node, nth| match node.ask(Command::Attach(attach(nth)))? {
+        Outcome::Attached(it) => {
+            let agent = attach(nth).agent;
+            let caller = Caller { agent, key: MINTED, registration: it.registration };
+            node.ask(Command::Detach { caller, seen: Vec::new() }).map(drop)
+        }
+        other => panic!("{other:?}"),
+    };
+    for nth in 0..AGENT_IDS_PER_AGENT {
+        enter(&mut node, nth).expect("there is room");
+    }
+    let Err(Refused::Invalid(why)) = enter(&mut node, AGENT_IDS_PER_AGENT) else {
+        panic!("one too many")
+    };
+    assert!(why.contains("owns 10 stable agent ids"), "{why}");
+    enter(&mut node, 0).expect("it has it");
+    node.enter("passing", MINTED, false).expect("without a stable id");
+    node.attach("me", true, KEY).expect("the node's own key has no limit");
+}
+
+#[test]
 fn a_key_makes_so_many_rooms_at_a_node_and_no_more() {
     let mut node = Node::with(1, |config| config.tiers = limited(9, 2));
     node.mint(Tier::Free);
@@ -262,6 +322,25 @@ fn a_key_makes_so_many_rooms_at_a_node_and_no_more() {
         let call = node.make(&own, (&format!("own {i}"), false));
         assert!(matches!(node.answer(call), Some(Ok(_))), "the node's own key has no limit");
     }
+}
+
+#[test]
+fn rooms_that_are_asked_for_in_one_turn_count_each_other() {
+    let mut node = Node::with(1, |config| config.tiers = limited(9, 2));
+    node.mint(Tier::Free);
+    let caller = node.enter("a", MINTED, false).expect("it is valid");
+    let names = ["one", "one", "two", "three"];
+    let calls = names.map(|name| {
+        node.calls += 1;
+        let call = CallId(node.calls);
+        let command = Command::CreateRoom { caller: caller.clone(), room: public(name, false) };
+        node.engine.handle(node.now, Input::Command { call, command });
+        call
+    });
+    node.turn();
+    let refused = calls.map(|call| node.answer(call).expect("this node sequences").err());
+    let (taken, full) = (Refused::NameTaken("one".to_owned()), Refused::TooManyRooms { max: 2 });
+    assert_eq!(refused, [None, Some(taken), None, Some(full)]);
 }
 
 #[test]

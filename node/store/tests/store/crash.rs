@@ -2,6 +2,7 @@
 
 use mesh::{
     batch::{Change, VoteNote},
+    command::Opaque,
     id::RoomId,
     message::Span,
 };
@@ -22,7 +23,7 @@ fn batch(seq: u64) -> Vec<Change> {
     batch.push(Change::Note { room: ROOM, vote: at(1, seq), note: Some(note) });
     // The one before the last goes: a commit writes over what is there, too.
     batch.push(Change::Prune { room: ROOM, before_ms: (seq - 1) * 1_000 });
-    batch.push(Change::Keep { name: seq.to_be_bytes().to_vec(), value: Some(vec![7]) });
+    batch.push(Change::Keep { name: seq.to_be_bytes().to_vec(), value: Some(Opaque(vec![7])) });
     batch
 }
 

@@ -2,6 +2,7 @@
 
 use mesh::{
     batch::{Change, Fate, Foretold, RoomRecord, Told, VoteNote},
+    command::Opaque,
     entry::DedupId,
     id::{MeshId, MessageId, RoomId},
     limits::DEDUP_FOR,
@@ -128,7 +129,7 @@ fn a_batch_with_an_error_applies_nothing() {
     let before = format!("{:?}", store.summary(ME, Some(MESH)).unwrap());
     let mut check = |bad: Change, expect: fn(&CommitError) -> bool| {
         let mut batch = vec![room(other), ephemeral(RoomId([7; 16])), Change::Node(node(1))];
-        batch.push(Change::Keep { name: vec![1], value: Some(vec![1]) });
+        batch.push(Change::Keep { name: vec![1], value: Some(Opaque(vec![1])) });
         batch.extend(message(ROOM, 2));
         batch.push(bad);
         let error = store.commit(&batch).unwrap_err();
@@ -343,7 +344,7 @@ fn notes_and_kept_values_are_replaced_and_forgotten() {
     let note = |room, seq, note| Change::Note { room, vote: at(0, seq), note: Some(note) };
     let keep = |name: &[u8], value: Option<&[u8]>| Change::Keep {
         name: name.to_vec(),
-        value: value.map(<[u8]>::to_vec),
+        value: value.map(|value| Opaque(value.to_vec())),
     };
     let chosen = VoteNote { choices: vec![(4, 1)], told: None };
     let told =

@@ -11,7 +11,7 @@ use mesh::{
     Config, Effect, Engine, Identity, Input, MeshSecret,
     acts::Tier,
     agenda::{NewKey, Standing},
-    command::{CallId, Command, Outcome, Refused},
+    command::{CallId, Command, Opaque, Outcome, Refused},
     event::AgentEvent,
     id::KeyPrint,
     time::Now,
@@ -120,7 +120,7 @@ fn what_the_daemon_keeps_outlives_the_process() {
     let mut node = Node::new();
     let keep = |name: &[u8], value: Option<&[u8]>| Command::Keep {
         name: name.to_vec(),
-        value: value.map(<[u8]>::to_vec),
+        value: value.map(|value| Opaque(value.to_vec())),
     };
     node.ask(keep(b"a", Some(b"1"))).unwrap();
     node.ask(keep(b"b", Some(b"2"))).unwrap();
