@@ -38,6 +38,8 @@ pub struct Config {
     pub allow_private_webhooks: bool,
     /// Connections of all transports together.
     pub connections_max: usize,
+    /// Of these, connections over HTTP that are no WebSockets.
+    pub http_connections_max: usize,
     /// Times.
     pub timeouts: Timeouts,
 }
@@ -56,6 +58,7 @@ impl Config {
             trusted_proxies: Vec::new(),
             allow_private_webhooks: false,
             connections_max: limits::CONNECTIONS_MAX,
+            http_connections_max: limits::HTTP_CONNECTIONS_MAX,
             timeouts: Timeouts::default(),
         }
     }
@@ -74,7 +77,7 @@ impl Config {
 /// Times of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// Registered within this, or closed.
+    /// Registered within this, or closed. Over HTTP: the head of the next request, and then its body.
     pub register: Duration,
     /// Between two heartbeats.
     pub heartbeat: Duration,
@@ -95,8 +98,9 @@ impl Default for Timeouts {
 /// What agents of one key may say at this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// `send_message`, `thinking` and `decision` together, of all connections of the key, in any
-    /// minute. `None`: as many as they like.
+    /// Messages and acts together, of all connections of the key, in any minute: `send_message`,
+    /// `thinking`, `decision`; what is done with votes, elections and tasks; `subscribe`. `None`: as many
+    /// as they like.
     pub messages_per_minute: Option<u32>,
     /// Content of one of them, in bytes. At most [`mesh::limits::CONTENT_BYTES_MAX`].
     pub content_bytes_max: usize,

@@ -1,7 +1,7 @@
 //! HTTP: `/ws`, health, reading of public rooms, and keys (spec §8).
 
 use std::{
-    io,
+    future::Future,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -89,8 +89,8 @@ pub(crate) async fn serve(
     listener: Listener,
     shared: Arc<Shared>,
     ready: Arc<AtomicBool>,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
+    shutdown: impl Future<Output = ()>,
+) {
     let web = Web { shared, ready };
     let router = Router::new()
         .route("/ws", get(websocket))
@@ -103,9 +103,8 @@ pub(crate) async fn serve(
         .route("/api/rooms/{room}/history", get(history))
         .route("/api/rooms/{room}/messages/{seq}", get(message))
         .layer(middleware::from_fn_with_state(web.clone(), guard::check))
-        .with_state(web)
-        .into_make_service_with_connect_info::<listener::Peer>();
-    axum::serve(listener, router).with_graceful_shutdown(shutdown).await
+        .with_state(web);
+    listener.serve(router, shutdown).await;
 }
 
 /// An error as clients over HTTP get it.

@@ -112,7 +112,8 @@ impl Bridge {
     ) -> io::Result<()> {
         listener.local_addr()?;
         let ready = self.ready.clone();
-        let listener = http::Listener::new(listener, self.connections.clone());
+        let config = &self.shared.config;
+        let listener = http::Listener::new(listener, self.connections.clone(), config);
         let hub = self.shared.hub.clone();
         let (stopping, stopped) = oneshot::channel();
         let shutdown = async move {
@@ -129,7 +130,7 @@ impl Bridge {
             }
         };
         tokio::select! {
-            served = serving => served?,
+            () = serving => {}
             // A request that is never finished does not keep the node.
             () = enough => {}
         }

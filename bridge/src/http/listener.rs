@@ -1,60 +1,98 @@
 //! Taking HTTP connections: as many as may be, none that is silent for ever.
 
 use std::{
+    future::Future,
     io,
-    net::{IpAddr, SocketAddr},
-    pin::Pin,
+    net::IpAddr,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
-use axum::{extract::connect_info::Connected, serve::IncomingStream};
+use axum::{Router, extract::ConnectInfo, http::Request};
+use hyper::{
+    server::conn::http1,
+    service::{Service, service_fn},
+};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    task::JoinSet,
     time::{Instant, Sleep, sleep},
 };
 
-use crate::limits;
+use crate::{config::Config, limits};
 
 /// Where a connection comes from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer(pub(super) IpAddr);
-
-impl Connected<IncomingStream<'_, Listener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Listener>) -> Peer {
-        Peer(stream.remote_addr().ip())
-    }
-}
 
 /// Takes connections as long as there are permits; each holds one until it ends, as a WebSocket too.
 #[derive(Debug)]
 pub(crate) struct Listener {
     listener: TcpListener,
     connections: Arc<Semaphore>,
+    /// Those that are no WebSockets.
+    plain: Arc<Semaphore>,
+    /// What the head of the next request may take, from the end of the one before.
+    head_within: Duration,
+}
+
+/// A connection that was taken.
+struct Taken {
+    io: Guarded,
+    peer: Peer,
+    plain: OwnedSemaphorePermit,
 }
 
 impl Listener {
-    pub(crate) fn new(listener: TcpListener, connections: Arc<Semaphore>) -> Listener {
-        Listener { listener, connections }
+    pub(crate) fn new(
+        listener: TcpListener,
+        connections: Arc<Semaphore>,
+        config: &Config,
+    ) -> Listener {
+        let plain = Arc::new(Semaphore::new(config.http_connections_max));
+        Listener { listener, connections, plain, head_within: config.timeouts.register }
     }
-}
 
-impl axum::serve::Listener for Listener {
-    type Io = Guarded;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Guarded, SocketAddr) {
+    /// Until `shutdown`; then connections finish the request that they are at.
+    pub(super) async fn serve(self, router: Router, shutdown: impl Future<Output = ()>) {
+        let (stop, stopping) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        let mut shutdown = pin!(shutdown);
         loop {
-            match (self.listener.accept().await, self.connections.clone().try_acquire_owned()) {
-                (Ok((io, from)), Ok(permit)) => {
+            let taken = tokio::select! {
+                () = &mut shutdown => break,
+                taken = self.take() => taken,
+            };
+            // Those that have ended.
+            while connections.try_join_next().is_some() {}
+            connections.spawn(taken.serve(router.clone(), self.head_within, stopping.clone()));
+        }
+        drop(self.listener);
+        stop.send_replace(true);
+        while connections.join_next().await.is_some() {}
+    }
+
+    async fn take(&self) -> Taken {
+        loop {
+            let accepted = self.listener.accept().await;
+            let permits = [&self.plain, &self.connections].map(|it| it.clone().try_acquire_owned());
+            match (accepted, permits) {
+                (Ok((io, from)), [Ok(plain), Ok(permit)]) => {
                     // Without it frames wait for acknowledgements; it works all the same.
                     drop(io.set_nodelay(true));
                     let silence = Box::pin(sleep(limits::HTTP_SILENT_FOR_MAX));
-                    return (Guarded { io, silence, _permit: permit }, from);
+                    let io = Guarded { io, silence, _permit: permit };
+                    return Taken { io, peer: Peer(from.ip()), plain };
                 }
-                (Ok((io, _)), Err(_)) => {
+                (Ok((io, _)), _) => {
                     // A fresh socket has room for it; one that has not is dropped without it.
                     drop(io.try_write(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"));
                 }
@@ -65,9 +103,42 @@ impl axum::serve::Listener for Listener {
             }
         }
     }
+}
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+impl Taken {
+    /// Until it ends, or is a WebSocket, which is served elsewhere.
+    async fn serve(
+        self,
+        router: Router,
+        head_within: Duration,
+        mut stopping: watch::Receiver<bool>,
+    ) {
+        let Taken { io, peer, plain: _plain } = self;
+        let service = TowerToHyperService::new(router);
+        let service = service_fn(move |mut request: Request<_>| {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            service.call(request)
+        });
+        // It begins to count at once, and again after each answer.
+        let mut server = http1::Builder::new();
+        server.timer(TokioTimer::new()).header_read_timeout(head_within);
+        server.max_buf_size(limits::HTTP_HEAD_BYTES_MAX);
+        let mut serving = pin!(server.serve_connection(TokioIo::new(io), service).with_upgrades());
+        let ended = tokio::select! {
+            ended = &mut serving => Some(ended),
+            // An error: whoever could say so is gone, which is as good.
+            _ = stopping.wait_for(|stopping| *stopping) => None,
+        };
+        let ended = match ended {
+            Some(ended) => ended,
+            None => {
+                serving.as_mut().graceful_shutdown();
+                serving.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "an HTTP connection was cut");
+        }
     }
 }
 

@@ -1,15 +1,21 @@
 //! What is served over HTTP, and to whom.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use mesh::{
     command::{Command, Outcome, Refused},
     id::{KeyPrint, RoomId},
 };
 use serde_json::json;
-use tokio::{io::AsyncWriteExt, net::TcpStream};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
 use tokio_tungstenite::tungstenite::{self, client::IntoClientRequest};
 
-use super::{Answer, Node};
+use super::{Answer, Node, PATIENCE};
 use crate::{
     Config,
     config::{AdminSecret, Signup},
@@ -218,6 +224,69 @@ async fn an_address_has_its_keys_and_no_more() {
         let expect = if too_many { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::CREATED };
         assert_eq!(answer.status, expect, "nobody who is not trusted is believed");
     }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn connections_that_ask_for_nothing_in_time_are_closed() {
+    let mut config = signup(Signup::Open);
+    config.timeouts.register = Duration::from_millis(300);
+    let node = Node::start(config).await;
+    let unfinished = "POST /api/keys HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{";
+    for (sent, status) in [
+        ("", ""),
+        ("GET /healthz HTTP/1.1\r\nho", ""),
+        ("GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n", "HTTP/1.1 200 "),
+        ("GET /healthz HTTP/1.1\r\nhost: a\r\n\r\nGET /", "HTTP/1.1 200 "),
+        (unfinished, "HTTP/1.1 408 "),
+    ] {
+        let mut io = TcpStream::connect(node.http).await.unwrap();
+        io.write_all(sent.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        timeout(PATIENCE, io.read_to_string(&mut answer)).await.expect(sent).unwrap();
+        assert!(answer.starts_with(status), "{sent:?}: {answer}");
+        assert_eq!(answer.is_empty(), status.is_empty(), "{sent:?}: {answer}");
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn so_many_connections_that_are_no_websockets_and_no_more() {
+    let mut config = keyed();
+    config.http_connections_max = 1;
+    let node = Node::start(config).await;
+    let connect = || tokio_tungstenite::connect_async(format!("ws://{}/ws", node.http));
+    let first = connect().await.expect("it is one until it is a WebSocket");
+    // The task that served it as plain HTTP ends in its own time.
+    let second = async {
+        loop {
+            match connect().await {
+                Ok(second) => break second,
+                Err(tungstenite::Error::Http(answer)) => assert_eq!(answer.status(), 503),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    let second = timeout(PATIENCE, second).await.expect("WebSockets do not count");
+    let kept = async {
+        loop {
+            let mut io = TcpStream::connect(node.http).await.unwrap();
+            let mut status = [0; 12];
+            // Who is turned away may find the connection reset.
+            if io.write_all(b"GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n").await.is_ok()
+                && io.read_exact(&mut status).await.is_ok()
+                && status == *b"HTTP/1.1 200"
+            {
+                break io;
+            }
+        }
+    };
+    let kept = timeout(PATIENCE, kept).await.expect("there is room for one");
+    let mut late = TcpStream::connect(node.http).await.unwrap();
+    let mut answer = String::new();
+    timeout(PATIENCE, late.read_to_string(&mut answer)).await.unwrap().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    drop((kept, first, second));
     node.stop().await;
 }
 
