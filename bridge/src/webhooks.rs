@@ -7,7 +7,7 @@
 //! is no longer valid.
 //!
 //! In reading order: `record` (what is kept, failures, filters), `book` (all subscriptions), `worker` (one
-//! for each), `post` (one delivery) with `target`, `address` and `sign`.
+//! for each), `post` (one delivery) with `target`, `address`, `turns` and `sign`.
 
 mod address;
 mod book;
@@ -15,6 +15,7 @@ mod post;
 mod record;
 mod sign;
 mod target;
+mod turns;
 mod worker;
 
 use std::{
@@ -239,7 +240,9 @@ impl Webhooks {
     }
 
     async fn subscribe(&self, record: Record, target: Target, ephemeral: bool) -> Answered {
-        if let Err(error) = self.shop.post.check(&target).await {
+        // Before a name is looked up for a key that may have no more; and once more, when that is done.
+        self.shop.book.may_add(record.owner()).map_err(too_many)?;
+        if let Err(error) = self.shop.post.check(record.owner(), &target).await {
             return Err(Refusal::invalid(format!("`webhook_url` cannot be used: {error}")));
         }
         let it = Subscription::new(record, target, self.policy, unix(Duration::as_millis));

@@ -18,11 +18,12 @@ use axum::{
 use bytes::Bytes;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use mesh::id::KeyPrint;
 use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
-    sync::{OnceCell, Semaphore},
+    sync::OnceCell,
     time::timeout,
 };
 use tokio_rustls::{
@@ -31,15 +32,22 @@ use tokio_rustls::{
 };
 use url::Host;
 
-use super::{address::is_public, target::Target};
+use super::{
+    address::is_public,
+    target::Target,
+    turns::{Turn, Turns},
+};
 use crate::limits::{
-    WEBHOOK_ADDRESSES_MAX, WEBHOOK_ANSWER_BYTES_MAX, WEBHOOK_ANSWER_WITHIN, WEBHOOK_CONNECT_WITHIN,
-    WEBHOOK_HEAD_BYTES_MAX, WEBHOOK_LOOKUPS_AT_ONCE, WEBHOOK_POST_WITHIN,
+    WEBHOOK_ADDRESSES_MAX, WEBHOOK_ANSWER_BYTES_MAX, WEBHOOK_ANSWER_WITHIN, WEBHOOK_CHECKS_AT_ONCE,
+    WEBHOOK_CONNECT_WITHIN, WEBHOOK_HEAD_BYTES_MAX, WEBHOOK_LOOKUPS_AT_ONCE,
+    WEBHOOK_LOOKUPS_PER_KEY, WEBHOOK_POST_WITHIN,
 };
 
 /// What is posted.
 #[derive(Clone, Debug)]
 pub(super) struct Delivery {
+    /// Whose subscription it is of.
+    pub(super) owner: KeyPrint,
     pub(super) target: Target,
     pub(super) id: String,
     /// Unix seconds.
@@ -77,10 +85,10 @@ pub(super) type Posting<'a> = Pin<Box<dyn Future<Output = Result<(), PostError>>
 
 /// The way of deliveries to their receivers.
 pub(super) trait Post: Send + Sync + 'static {
-    /// Whether deliveries may go there.
-    fn check<'a>(&'a self, target: &'a Target) -> Posting<'a>;
+    /// Whether deliveries of this key's may go there.
+    fn check<'a>(&'a self, owner: KeyPrint, target: &'a Target) -> Posting<'a>;
 
-    /// Delivers, in bounded time.
+    /// Delivers, in bounded time from when it is its turn.
     fn post(&self, delivery: Delivery) -> Posting<'_>;
 }
 
@@ -88,23 +96,40 @@ pub(super) trait Post: Send + Sync + 'static {
 pub(super) struct Poster {
     allow_private: bool,
     resolver: Resolver,
+    /// For look-ups of those who subscribe, and of deliveries.
+    checks: Turns,
+    lookups: Turns,
     tls: OnceCell<TlsConnector>,
 }
 
 impl Poster {
     /// `allow_private`: the operator lets subscribers reach what only the node can.
     pub(super) fn new(allow_private: bool) -> Poster {
-        Poster { allow_private, resolver: Resolver::system(), tls: OnceCell::new() }
+        Poster::with(allow_private, Resolver::System)
+    }
+
+    fn with(allow_private: bool, resolver: Resolver) -> Poster {
+        Poster {
+            allow_private,
+            resolver,
+            checks: Turns::new(WEBHOOK_CHECKS_AT_ONCE, 1),
+            lookups: Turns::new(WEBHOOK_LOOKUPS_AT_ONCE, WEBHOOK_LOOKUPS_PER_KEY),
+            tls: OnceCell::new(),
+        }
     }
 
     /// All addresses of the host, or why it is not to be posted to. Looked up once.
-    async fn addresses(&self, target: &Target) -> Result<Vec<SocketAddr>, PostError> {
+    async fn addresses(
+        &self,
+        target: &Target,
+        turn: Option<Turn>,
+    ) -> Result<Vec<SocketAddr>, PostError> {
         let port = target.port();
         let mut addresses = match target.host() {
             Host::Ipv4(address) => vec![SocketAddr::from((address, port))],
             Host::Ipv6(address) => vec![SocketAddr::from((address, port))],
             Host::Domain(name) => {
-                self.resolver.lookup(name, port).await.map_err(PostError::Lookup)?
+                self.resolver.lookup(name, port, turn).await.map_err(PostError::Lookup)?
             }
         };
         let strange = addresses.iter().map(SocketAddr::ip).find(|it| !is_public(*it));
@@ -115,8 +140,8 @@ impl Poster {
         Ok(addresses)
     }
 
-    async fn deliver(&self, delivery: Delivery) -> Result<(), PostError> {
-        let socket = connect(self.addresses(&delivery.target).await?).await?;
+    async fn deliver(&self, delivery: Delivery, turn: Option<Turn>) -> Result<(), PostError> {
+        let socket = connect(self.addresses(&delivery.target, turn).await?).await?;
         if !delivery.target.is_tls() {
             return exchange(socket, delivery).await;
         }
@@ -133,22 +158,33 @@ impl Poster {
 }
 
 impl Post for Poster {
-    fn check<'a>(&'a self, target: &'a Target) -> Posting<'a> {
-        Box::pin(async {
+    fn check<'a>(&'a self, owner: KeyPrint, target: &'a Target) -> Posting<'a> {
+        Box::pin(async move {
             // What may be anywhere may also be there later only.
             if self.allow_private {
                 return Ok(());
             }
-            let looked_up = timeout(WEBHOOK_CONNECT_WITHIN, self.addresses(target));
+            let turn = turn(&self.checks, owner, target).await;
+            let looked_up = timeout(WEBHOOK_CONNECT_WITHIN, self.addresses(target, turn));
             looked_up.await.unwrap_or(Err(PostError::TimedOut)).map(drop)
         })
     }
 
     fn post(&self, delivery: Delivery) -> Posting<'_> {
         Box::pin(async {
-            let delivered = timeout(WEBHOOK_POST_WITHIN, self.deliver(delivery));
+            // To wait for others' names is no failure.
+            let turn = turn(&self.lookups, delivery.owner, &delivery.target).await;
+            let delivered = timeout(WEBHOOK_POST_WITHIN, self.deliver(delivery, turn));
             delivered.await.unwrap_or(Err(PostError::TimedOut))
         })
+    }
+}
+
+/// Addresses need no look-up.
+async fn turn(turns: &Turns, owner: KeyPrint, target: &Target) -> Option<Turn> {
+    match target.host() {
+        Host::Domain(_) => Some(turns.take(owner).await),
+        Host::Ipv4(_) | Host::Ipv6(_) => None,
     }
 }
 
@@ -231,27 +267,27 @@ fn trusting(roots: RootCertStore) -> TlsConnector {
 
 /// Names to addresses.
 enum Resolver {
-    /// As the system has them. A look-up holds a thread until the system gives up, whoever waits:
-    /// so many at once.
-    System(Arc<Semaphore>),
+    /// As the system has them. A look-up holds a thread until the system gives up, whoever waits, and its
+    /// turn as long.
+    System,
     /// Tests know better, and count.
     #[cfg(test)]
     Table(std::collections::HashMap<&'static str, Vec<IpAddr>>, std::sync::atomic::AtomicUsize),
 }
 
 impl Resolver {
-    fn system() -> Resolver {
-        Resolver::System(Arc::new(Semaphore::new(WEBHOOK_LOOKUPS_AT_ONCE)))
-    }
-
-    async fn lookup(&self, name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    async fn lookup(
+        &self,
+        name: &str,
+        port: u16,
+        turn: Option<Turn>,
+    ) -> io::Result<Vec<SocketAddr>> {
         match self {
-            Resolver::System(slots) => {
-                let slot = slots.clone().acquire_owned().await.map_err(io::Error::other)?;
+            Resolver::System => {
                 let name = name.to_owned();
                 let looking = tokio::spawn(async move {
                     let found = tokio::net::lookup_host((name.as_str(), port)).await;
-                    drop(slot);
+                    drop(turn);
                     found.map(Iterator::collect)
                 });
                 looking.await.map_err(io::Error::other)?

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::atomic::AtomicUsize, time::Duration};
 
+use futures::FutureExt;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -15,6 +16,9 @@ use tokio_rustls::{
 };
 
 use super::*;
+
+const A: KeyPrint = KeyPrint([1; 16]);
+const B: KeyPrint = KeyPrint([2; 16]);
 
 /// Nothing here takes this long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -93,7 +97,7 @@ fn poster(allow_private: bool, table: &[(&'static str, &[&str])]) -> Poster {
     let addresses = |of: &[&str]| of.iter().map(|it| it.parse().unwrap()).collect();
     let table = table.iter().map(|(name, of)| (*name, addresses(of))).collect::<HashMap<_, _>>();
     let resolver = Resolver::Table(table, AtomicUsize::new(0));
-    Poster { allow_private, resolver, tls: OnceCell::new() }
+    Poster::with(allow_private, resolver)
 }
 
 fn lookups(poster: &Poster) -> usize {
@@ -103,6 +107,7 @@ fn lookups(poster: &Poster) -> usize {
 
 fn delivery(url: &str) -> Delivery {
     Delivery {
+        owner: A,
         target: Target::parse(url).unwrap(),
         id: "s_m".into(),
         timestamp: 1_700_000_000,
@@ -206,20 +211,20 @@ async fn what_is_not_public_is_not_connected_to() {
     ];
     let strict = poster(false, table);
     let target = |host: &str| Target::parse(&format!("http://{host}:{port}/")).unwrap();
-    strict.check(&target("public.example")).await.unwrap();
+    strict.check(A, &target("public.example")).await.unwrap();
     let private = ["loopback.example", "mixed.example", "mapped.example", "127.0.0.1", "[::1]"];
     for host in private.into_iter().chain(["2130706433", "[::ffff:7f00:1]", "169.254.169.254"]) {
-        let refused = strict.check(&target(host)).await.unwrap_err();
+        let refused = strict.check(A, &target(host)).await.unwrap_err();
         assert!(matches!(refused, PostError::NotPublic(_)), "{host}: {refused}");
         let delivery = delivery(&format!("http://{host}:{port}/"));
         let refused = strict.post(delivery).await.unwrap_err();
         assert!(matches!(refused, PostError::NotPublic(_)), "{host}: {refused}");
     }
-    let unknown = strict.check(&target("unknown.example")).await.unwrap_err();
+    let unknown = strict.check(A, &target("unknown.example")).await.unwrap_err();
     assert!(matches!(unknown, PostError::Lookup(_)), "{unknown}");
     let nowhere = strict.post(delivery("http://empty.example/")).await.unwrap_err();
     assert!(matches!(nowhere, PostError::NoAddress), "{nowhere}");
-    poster(true, &[]).check(&target("127.0.0.1")).await.unwrap();
+    poster(true, &[]).check(A, &target("127.0.0.1")).await.unwrap();
     let accepted = timeout(Duration::ZERO, receiver.listener.accept()).await;
     assert!(accepted.is_err(), "somebody connected");
 }
@@ -236,6 +241,33 @@ async fn a_name_is_looked_up_once_for_each_delivery() {
         assert!(got.contains(&format!("host: hook.example:{}\r\n", receiver.port())), "{got}");
         assert_eq!(lookups(&poster), n);
     }
+}
+
+#[tokio::test]
+async fn slow_names_of_one_key_are_in_nobodys_way() {
+    let receiver = Receiver::start().await;
+    let url = format!("http://hook.example:{}/", receiver.port());
+    let poster = poster(true, &[("hook.example", &["127.0.0.1"])]);
+    let mut slow = Vec::new();
+    for _ in 0..WEBHOOK_LOOKUPS_PER_KEY {
+        slow.push(poster.lookups.take(A).await);
+    }
+    let mut waits = poster.post(delivery(&url));
+    assert!((&mut waits).now_or_never().is_none(), "it waits, and has not failed");
+    let posted = poster.post(Delivery { owner: B, ..delivery(&url) });
+    within(async { tokio::join!(posted, receiver.answer(OK)) }).await.0.unwrap();
+    let by_address = poster.post(delivery(&receiver.url()));
+    within(async { tokio::join!(by_address, receiver.answer(OK)) }).await.0.unwrap();
+    drop(slow);
+    within(async { tokio::join!(waits, receiver.answer(OK)) }).await.0.unwrap();
+
+    let strict = self::poster(false, &[("public.example", &["8.8.8.8"])]);
+    let target = Target::parse("http://public.example/").unwrap();
+    let slow = strict.checks.take(A).await;
+    assert!(strict.check(A, &target).now_or_never().is_none(), "one of a key at once");
+    within(strict.check(B, &target)).await.unwrap();
+    drop(slow);
+    within(strict.check(A, &target)).await.unwrap();
 }
 
 #[tokio::test]

@@ -24,6 +24,8 @@ pub(super) enum BadTarget {
     NotAUrl,
     #[error("begin with http:// or https://")]
     Scheme,
+    #[error("name a host after http:// or https://, and no port 0")]
+    Nowhere,
     #[error("carry no user name or password: sign deliveries with `secret` instead")]
     UserInfo,
 }
@@ -33,9 +35,18 @@ impl Target {
         if text.len() > WEBHOOK_URL_BYTES_MAX {
             return Err(BadTarget::TooLong);
         }
+        // The parser drops these, as browsers do. What is shown is to be what is posted to.
+        if text.trim() != text || text.chars().any(char::is_control) {
+            return Err(BadTarget::NotAUrl);
+        }
         let url = Url::parse(text).map_err(|_| BadTarget::NotAUrl)?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(BadTarget::Scheme);
+        }
+        // And it takes what comes after any slashes for the host.
+        let host = text.split_once("://").map(|(_, rest)| rest).unwrap_or_default();
+        if host.is_empty() || host.starts_with(['/', '\\']) || url.port() == Some(0) {
+            return Err(BadTarget::Nowhere);
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(BadTarget::UserInfo);
@@ -122,6 +133,15 @@ mod tests {
         check("http://", BadTarget::NotAUrl);
         check("http://exa mple.org", BadTarget::NotAUrl);
         check("http://999.1.1.1/", BadTarget::NotAUrl);
+        for blank in [" https://a.org", "https://a.org ", "https://a.org/\r\nx", "https://a\t.org"]
+        {
+            check(blank, BadTarget::NotAUrl);
+        }
+        for nowhere in
+            ["http:///x", "http:a.org", "http:/a.org", "http:\\\\a.org", "http://a.org:0/"]
+        {
+            check(nowhere, BadTarget::Nowhere);
+        }
         check("ftp://example.org/x", BadTarget::Scheme);
         check("file:///etc/passwd", BadTarget::Scheme);
         check("javascript:alert(1)", BadTarget::Scheme);

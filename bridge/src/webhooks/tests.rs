@@ -94,7 +94,7 @@ fn told(delivery: &Delivery) -> (u64, String) {
 }
 
 impl Post for Receivers {
-    fn check<'a>(&'a self, target: &'a Target) -> Posting<'a> {
+    fn check<'a>(&'a self, _: KeyPrint, target: &'a Target) -> Posting<'a> {
         let host = target.host().to_string();
         let private = self.0.state.lock().unwrap().private.iter().any(|it| *it == host);
         let address = [10, 0, 0, 1].into();
@@ -531,6 +531,10 @@ async fn a_key_has_so_many_and_no_more() {
     }
     let refused = node.refused(mine(), "subscribe", wish(json!({}))).await;
     assert_eq!(refused.code, Code::InvalidPayload);
+    node.receivers.0.state.lock().unwrap().private.push("lan.example");
+    let lan = wish(json!({"webhook_url": "http://lan.example"}));
+    let refused = node.refused(mine(), "subscribe", lan).await;
+    assert!(refused.message.contains("which is the most"), "before it is looked up: {refused:?}");
     node.ask(OTHER, "subscribe", wish(json!({}))).await.unwrap();
     let first = node.list().await.remove(0);
     node.ask(mine(), "unsubscribe", id(&first)).await.unwrap();

@@ -210,7 +210,7 @@ impl Worker {
         let timestamp = unix(|since| u128::from(since.as_secs()));
         let signature = signature(self.it.secret.expose(), &id, timestamp, &body);
         let target = self.it.target.clone();
-        Delivery { target, id, timestamp, signature, body: Bytes::from(body) }
+        Delivery { owner: self.it.owner, target, id, timestamp, signature, body: Bytes::from(body) }
     }
 }
 
