@@ -493,3 +493,19 @@ fn a_task_goes_from_hand_to_hand() {
     let list = outsider.call("list_tasks", json!({"room_id": room, "status": "pending"}));
     assert_eq!(list["tasks"], json!([]));
 }
+
+#[test]
+fn what_is_full_in_a_room_is_no_failure_of_the_node() {
+    let mut it = two();
+    let (room, full) = (it.room.clone(), || Refused::Full("256 votes are open".into()));
+    for (kind, payload) in [
+        ("create_vote", json!({"room_id": room, "title": "t", "options": ["a", "b"]})),
+        ("cast_vote", json!({"vote_id": VOTE.to_uuid(), "option_index": 0})),
+        ("elect_leader", json!({"room_id": room})),
+        ("assign_task", json!({"room_id": room, "title": "t"})),
+        ("update_task", json!({"task_id": TASK.to_uuid(), "status": "completed"})),
+        ("join_room", json!({"room_id": "lobby"})),
+    ] {
+        assert_eq!(it.refused(full(), kind, payload), "invalid_payload", "{kind}");
+    }
+}

@@ -41,9 +41,25 @@ fn all_connections_of_a_key_share_its_minute() {
         assert_eq!(a.code(kind, text("x")), "rate_limit_messages", "{kind}");
         assert_eq!(b.code(kind, text("x")), "rate_limit_messages", "{kind}");
     }
+    let id = "00000000-0000-8000-8000-000000000000";
+    for (kind, act) in [
+        ("create_vote", json!({"room_id": "lobby", "title": "t", "options": ["a", "b"]})),
+        ("cast_vote", json!({"vote_id": id, "option_index": 0})),
+        ("elect_leader", json!({"room_id": "lobby"})),
+        ("decline_election", json!({"room_id": "lobby"})),
+        ("assign_task", json!({"room_id": "lobby", "title": "t"})),
+        ("update_task", json!({"task_id": id, "status": "completed"})),
+        ("subscribe", json!({"room_id": "lobby", "webhook_url": "http://a", "secret": "s"})),
+    ] {
+        assert_eq!(a.code(kind, act), "rate_limit_messages", "{kind}");
+    }
     b.call("set_typing", json!({"room_id": "lobby"}));
+    a.call("list_tasks", json!({"room_id": "lobby"}));
     a.now += Duration::from_secs(61);
+    a.call("assign_task", json!({"room_id": "lobby", "title": "t"}));
     a.call("send_message", text("x"));
+    b.call("thinking", text("x"));
+    assert_eq!(a.code("send_message", text("x")), "rate_limit_messages", "the act was counted");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! How much the agents of a key have said: checked and counted in one step.
+//! How much the agents of a key have said and done: checked and counted in one step.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use crate::limits;
 /// second in which it began.
 const SLOTS: usize = 61;
 
-/// Counts the messages of each key at this node, over all its connections: in no 60 seconds more than
+/// Counts the messages and acts of each key at this node, over all its connections: in no 60 seconds more than
 /// it may. Time is counted by the second, so a place is free again 60 to 61 s after it was taken.
 #[derive(Debug)]
 pub(crate) struct Meter {

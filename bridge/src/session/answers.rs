@@ -290,10 +290,16 @@ impl Pending {
             Pending::Attach { .. } => Code::RateLimitAgents,
             Pending::CreateRoom => Code::RateLimitRooms,
             Pending::Say(_) => Code::RateLimitMessages,
+            // There is no code for these: the text says what is full, and that is the room, not the node.
+            Pending::InRoom(_)
+            | Pending::Vote { .. }
+            | Pending::Cast(_)
+            | Pending::Election(_)
+            | Pending::Declined(_)
+            | Pending::Task { .. } => Code::InvalidPayload,
             Pending::Key(_)
             | Pending::Missed
             | Pending::MissedClaim { .. }
-            | Pending::InRoom(_)
             | Pending::Repeated(_)
             | Pending::Presence(_)
             | Pending::Tip(_)
@@ -302,12 +308,7 @@ impl Pending {
             | Pending::ListRooms
             | Pending::ListAgents
             | Pending::RoomInfo
-            | Pending::Vote { .. }
-            | Pending::Cast(_)
             | Pending::Votes(_)
-            | Pending::Election(_)
-            | Pending::Declined(_)
-            | Pending::Task { .. }
             | Pending::Tasks(_)
             | Pending::Webhooks => Code::InternalError,
         }

@@ -85,20 +85,27 @@ impl Session {
             Request::RoomInfo(it) => self.describe_room(me, &it),
             Request::SetTyping(it) => self.set_typing(me, &it),
             Request::SetPresence(it) => set_presence(me, it),
-            Request::CreateVote(it) => self.create_vote(me, it),
-            Request::CastVote(it) => cast_vote(me, &it),
+            Request::CreateVote(it) => self.act(me, self.create_vote(me, it)),
+            Request::CastVote(it) => self.act(me, cast_vote(me, &it)),
             Request::GetVoteStatus(it) => get_vote(me, &it),
             Request::ListVotes(it) => self.list_votes(me, &it),
-            Request::ElectLeader(it) => self.elect_leader(me, &it),
-            Request::DeclineElection(it) => self.decline_election(me, &it),
-            Request::AssignTask(it) => self.assign_task(me, it),
-            Request::UpdateTask(it) => update_task(me, it),
+            Request::ElectLeader(it) => self.act(me, self.elect_leader(me, &it)),
+            Request::DeclineElection(it) => self.act(me, self.decline_election(me, &it)),
+            Request::AssignTask(it) => self.act(me, self.assign_task(me, it)),
+            Request::UpdateTask(it) => self.act(me, update_task(me, it)),
             Request::ListTasks(it) => self.list_tasks(me, &it),
-            Request::Subscribe(it) => Ok(Next::Webhooks(Ask::Subscribe(it))),
+            Request::Subscribe(it) => self.act(me, Ok(Next::Webhooks(Ask::Subscribe(it)))),
             Request::Unsubscribe(it) => Ok(Next::Webhooks(Ask::Unsubscribe(it))),
             Request::ListSubscriptions(it) => Ok(Next::Webhooks(Ask::List(it))),
             Request::EnableSubscription(it) => Ok(Next::Webhooks(Ask::Enable(it))),
         }
+    }
+
+    /// What is written for all nodes, or has this one work, counts as a message does.
+    fn act(&self, me: &Me, handled: Handled) -> Handled {
+        let next = handled?;
+        self.count(me)?;
+        Ok(next)
     }
 
     fn create_room(&self, me: &Me, it: CreateRoom) -> Handled {

@@ -77,14 +77,9 @@ impl Session {
             let text = "the room is end-to-end encrypted: content must be a clw1: blob";
             return Err(Refusal::new(Code::PlaintextInEncryptedRoom, text));
         }
-        let quota = self.config.quota(me.standing);
-        it.check(quota.content_bytes_max.min(mesh::limits::CONTENT_BYTES_MAX))?;
-        if let Some(max) = quota.messages_per_minute
-            && !self.meter.take(me.caller.key, max, self.now)
-        {
-            let text = format!("the key may send {max} messages a minute; wait a little");
-            return Err(Refusal::new(Code::RateLimitMessages, text));
-        }
+        let max = self.config.quota(me.standing).content_bytes_max;
+        it.check(max.min(mesh::limits::CONTENT_BYTES_MAX))?;
+        self.count(me)?;
         let options = it.options.unwrap_or_default();
         let agent = &me.caller.agent;
         let dedup = options.dedup.map(|id| DedupId::new(me.caller.key, agent, id.as_str()));
@@ -106,6 +101,17 @@ impl Session {
         };
         let command = Command::Say { caller: me.caller.clone(), say };
         Ok(Next::ask(command, Pending::Say(saying)))
+    }
+
+    /// Takes one of the messages and acts that the key may send in a minute.
+    pub(super) fn count(&self, me: &Me) -> Result<(), Refusal> {
+        if let Some(max) = self.config.quota(me.standing).messages_per_minute
+            && !self.meter.take(me.caller.key, max, self.now)
+        {
+            let text = format!("the key may send {max} messages a minute; wait a little");
+            return Err(Refusal::new(Code::RateLimitMessages, text));
+        }
+        Ok(())
     }
 }
 
