@@ -114,10 +114,7 @@ impl Engine {
     }
 
     /// Connected here.
-    fn agents_of(
-        &self,
-        key: KeyPrint,
-    ) -> impl Iterator<Item = (&AgentId, &AgentRecord)> {
+    fn agents_of(&self, key: KeyPrint) -> impl Iterator<Item = (&AgentId, &AgentRecord)> {
         self.rosters.own_agents().filter(move |(_, it)| it.key == key)
     }
 
