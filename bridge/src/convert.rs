@@ -35,7 +35,7 @@ pub(crate) fn room_id(lobby: RoomId, text: &str) -> Option<RoomId> {
 }
 
 /// RFC 3339 in UTC, to the millisecond. Times that no calendar has (a peer may write any) become the last one.
-pub(crate) fn timestamp(unix_ms: u64) -> String {
+pub fn timestamp(unix_ms: u64) -> String {
     let time = i64::try_from(unix_ms)
         .ok()
         .and_then(|ms| Timestamp::from_millisecond(ms).ok())

@@ -40,6 +40,7 @@ mod webhooks;
 
 pub use backend::{Mesh, Reads};
 pub use config::Config;
+pub use convert::timestamp;
 pub use hub::Hub;
 pub use reply::Reply;
 pub use serve::Bridge;

@@ -151,7 +151,11 @@ impl Context {
         Ok(room_id)
     }
 
-    fn addresses(&self) -> Result<Vec<Address>, Failure> {
+    /// Where the node is looked for.
+    ///
+    /// # Errors
+    /// [`Failure::NoHome`].
+    pub fn addresses(&self) -> Result<Vec<Address>, Failure> {
         if !self.node.url.is_empty() {
             return Ok(self.node.url.clone());
         }
@@ -164,14 +168,22 @@ impl Context {
         Ok(self.node.socket.iter().cloned().map(Address::Unix).collect())
     }
 
+    /// The file that the key is read from, if it is not given itself.
+    ///
+    /// # Errors
+    /// [`Failure::NoHome`].
+    pub fn key_file(&self) -> Result<PathBuf, Failure> {
+        match &self.node.key_file {
+            Some(path) => Ok(path.clone()),
+            None => in_home("auth.key"),
+        }
+    }
+
     fn key(&self) -> Result<ApiKey, Failure> {
         if let Some(key) = &self.node.key {
             return Ok(key.clone());
         }
-        let path = match &self.node.key_file {
-            Some(path) => path.clone(),
-            None => in_home("auth.key")?,
-        };
+        let path = self.key_file()?;
         match fs::read_to_string(&path) {
             Ok(text) if text.trim().is_empty() => Err(Failure::KeyEmpty { path }),
             Ok(text) => Ok(ApiKey::new(text.trim())),
@@ -180,9 +192,16 @@ impl Context {
     }
 }
 
+/// The user's home directory.
+///
+/// # Errors
+/// [`Failure::NoHome`] if the system does not tell it.
+pub fn home() -> Result<PathBuf, Failure> {
+    home_dir().map_err(|_| Failure::NoHome)
+}
+
 fn in_home(name: &str) -> Result<PathBuf, Failure> {
-    let home = home_dir().map_err(|_| Failure::NoHome)?;
-    Ok(home.join(".clawchat").join(name))
+    Ok(home()?.join(".clawchat").join(name))
 }
 
 fn explain(error: ConnectError) -> Failure {

@@ -3,7 +3,7 @@
 //! It speaks the ClawChat protocol through `client` and knows nothing of the mesh behind the node.
 //! One file per command in [`commands`]; commands return an [`outcome::Outcome`] or a
 //! [`outcome::Failure`], and only [`output`] writes. In reading order: [`args`], [`context`],
-//! [`commands`], [`pick`] (which messages), [`mod@format`], [`table`], [`seq`] (numbers as people write them),
+//! [`operator`] (the node's control socket), [`commands`], [`pick`] (which messages), [`mod@format`], [`table`], [`seq`] (numbers as people write them),
 //! [`cursor`], [`mod@lantern`] (pure: what [`commands::lantern`] sends and reads), [`output`], [`outcome`],
 //! [`limits`].
 
@@ -14,6 +14,7 @@ pub mod cursor;
 pub mod format;
 pub mod lantern;
 pub mod limits;
+pub mod operator;
 pub mod outcome;
 pub mod output;
 pub mod pick;

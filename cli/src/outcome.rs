@@ -171,6 +171,27 @@ pub enum Failure {
         /// What is wrong with it.
         source: AddressError,
     },
+    /// No node runs on a data directory.
+    #[error("no node runs on {}: start it with `clawmeshd up`, or name another with --data-dir", dir.display())]
+    NotRunning {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The node refuses its operator.
+    #[error("the node refuses: {why}")]
+    Operator {
+        /// Why.
+        why: String,
+    },
+    /// The doctor has found something.
+    #[error("{count} to be mended: see above")]
+    Unwell {
+        /// How many things.
+        count: usize,
+    },
+    /// Full-screen commands need one.
+    #[error("this command needs a terminal: use `clawmesh mesh status`, also with --json")]
+    NoTerminal,
     /// The command needs a connection of its own.
     #[error(
         "this command is not for the shell: run it beside it, with the same --agent-id or another --name"
@@ -216,6 +237,12 @@ fn listed(problems: &[Problem]) -> String {
 }
 
 impl Failure {
+    /// A node that answers what was not asked.
+    pub fn strange() -> Self {
+        let why = "it answers something else: is it of another version?";
+        Self::Operator { why: why.to_owned() }
+    }
+
     /// Every failure is 1: what scripts branch on are the outcomes.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::FAILURE

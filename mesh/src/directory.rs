@@ -301,6 +301,12 @@ impl Directory {
         self.claimed.get(&(node, key)).copied().unwrap_or_default()
     }
 
+    /// All lanes that were entered, and by whom.
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = (u32, NodeId)> {
+        let lanes = self.lanes.iter();
+        lanes.flat_map(|(node, lanes)| lanes.iter().map(|(_, lane)| (*lane, *node)))
+    }
+
     /// Whether `node` has to draw another lane: an earlier entry has its newest one too.
     pub(crate) fn lane_clashes(&self, node: NodeId) -> bool {
         let Some((mine, lane)) = self.lanes.get(&node).and_then(|lanes| lanes.last()) else {

@@ -24,6 +24,8 @@ pub struct Status {
     pub faults: Faults,
     /// Authors whose logs were found forked.
     pub forked: Vec<NodeId>,
+    /// Whose lanes are known: in these each gives numbers above the home era.
+    pub lanes: Vec<(u32, NodeId)>,
 }
 
 /// Another node.
@@ -60,6 +62,8 @@ pub struct RoomStatus {
     pub undelivered: usize,
     /// Entries known to exist at connected peers and not yet here.
     pub behind: u64,
+    /// Entries of this node.
+    pub own: u64,
     /// Entries of this node that no connected peer is known to have.
     pub unsent: u64,
     /// Numbers left as holes since the start.

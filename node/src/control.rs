@@ -14,10 +14,11 @@ use mesh::{
     MeshSecret,
     agenda::NewKey,
     command::{Command, Outcome},
-    id::{KeyPrint, NodeId, parse_hex},
+    id::{KeyPrint, NodeId, RoomId, parse_hex},
+    number::Number,
 };
 use net::{Address, Net};
-use serde::{Deserialize, Serialize};
+use protocol::operator::{Answer, Entry, Request, Status, WantedKey};
 use store::Reader;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt},
@@ -27,46 +28,18 @@ use tokio::{
 };
 
 use crate::{
+    entry,
     files::{ApiKey, DataDir, RunFile, random},
     intake::Counters,
-    keys::{Minted, Wanted},
+    keys,
     limits::{
         CONTROL_ANSWER_BYTES_MAX, CONTROL_CLIENTS_MAX, CONTROL_REQUEST_BYTES_MAX, CONTROL_TIMEOUT,
     },
     listen::{self, SocketFile},
     queue::{Asker, Queue},
-    report::{Own, Report},
+    report::{self, Own},
     ticket::Ticket,
 };
-
-/// What an operator wants.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Request {
-    /// → [`Answer::Status`]
-    Status,
-    /// → [`Answer::Ticket`]
-    Invite,
-    /// Read the key file again. → [`Answer::Done`]
-    ReloadKey,
-    /// → [`Answer::Done`], when it is durable.
-    MintKey(Wanted),
-    /// → [`Answer::Keys`]
-    ListKeys,
-    /// → [`Answer::Done`], when it is durable.
-    RevokeKey { fingerprint: String },
-}
-
-/// What the node says to it.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Answer {
-    Status(Box<Report>),
-    Ticket(String),
-    Keys(Vec<Minted>),
-    Done,
-    Error(String),
-}
 
 /// All that requests are about.
 #[derive(Debug)]
@@ -148,8 +121,8 @@ impl Control {
             }
             Request::MintKey(wanted) => {
                 let key = fingerprint(&wanted.fingerprint)?;
-                let Wanted { tier, label, local, .. } = wanted;
-                let new = NewKey { key, tier: tier.into(), label, local };
+                let WantedKey { tier, label, local, .. } = wanted;
+                let new = NewKey { key, tier: keys::core_tier(tier), label, local };
                 self.engine(Command::MintKey(new)).await?;
                 tracing::info!(%key, local, "a key was minted");
                 Answer::Done
@@ -158,13 +131,16 @@ impl Control {
                 let Outcome::Keys(keys) = self.engine(Command::ListKeys).await? else {
                     bail!("the engine answers something else; this is a bug");
                 };
-                Answer::Keys(keys.into_iter().map(Minted::from).collect())
+                Answer::Keys(keys.into_iter().map(keys::minted).collect())
             }
             Request::RevokeKey { fingerprint: text } => {
                 let key = fingerprint(&text)?;
                 self.engine(Command::RevokeKey { key }).await?;
                 tracing::info!(%key, "a key was revoked");
                 Answer::Done
+            }
+            Request::Entry { room_id, seq } => {
+                Answer::Entry(Box::new(self.entry(&room_id, seq).await?))
             }
         })
     }
@@ -182,10 +158,15 @@ impl Control {
         Ok(answer?)
     }
 
-    async fn report(&self) -> Result<Report> {
+    async fn status(&self) -> Result<mesh::status::Status> {
         let Outcome::Status(status) = self.engine(Command::Status).await? else {
             bail!("the engine answers something else; this is a bug");
         };
+        Ok(status)
+    }
+
+    async fn report(&self) -> Result<Status> {
+        let status = self.status().await?;
         let count =
             |it: &std::sync::atomic::AtomicU64| it.load(std::sync::atomic::Ordering::Relaxed);
         let own = Own {
@@ -195,7 +176,16 @@ impl Control {
             dropped: count(&self.counters.dropped),
             peers: self.net.peers(),
         };
-        Ok(Report::new(status, own))
+        Ok(report::status(status, own))
+    }
+
+    /// What a number means here, and how much of the mesh is known to have it.
+    async fn entry(&self, room_id: &str, seq: u64) -> Result<Entry> {
+        let lobby = RoomId::lobby(self.mesh.mesh_id());
+        let room = if room_id == "lobby" { Some(lobby) } else { RoomId::from_uuid(room_id) };
+        let room = room.with_context(|| format!("`{room_id}` is no id of a room"))?;
+        let status = self.status().await?;
+        entry::describe(&self.reader, &status, (room, Number(seq)))
     }
 
     fn reload_key(&self) -> Result<()> {

@@ -14,6 +14,7 @@ mod clock;
 mod commands;
 mod control;
 mod driver;
+mod entry;
 mod files;
 mod intake;
 mod keys;

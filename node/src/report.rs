@@ -5,9 +5,10 @@ use std::{
     path::PathBuf,
 };
 
-use mesh::status::{NodeStatus, RoomStatus, Status};
+use mesh::status::{NodeStatus, RoomStatus};
 use net::PeerStatus;
-use serde::{Deserialize, Serialize};
+use protocol::operator::{Faults, Peer, Room, Status};
+use serde::Serialize;
 
 use crate::limits::STATUS_ROOMS_SHOWN;
 
@@ -82,65 +83,6 @@ impl Ready {
     }
 }
 
-/// What `clawmeshd status` shows.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Report {
-    pub(crate) node_id: String,
-    pub(crate) name: String,
-    pub(crate) mesh_id: String,
-    pub(crate) agents: usize,
-    pub(crate) agents_mesh: usize,
-    pub(crate) store_bytes: u64,
-    pub(crate) peers: Vec<Peer>,
-    pub(crate) rooms: Vec<Room>,
-    pub(crate) faults: Faults,
-    pub(crate) forked: Vec<String>,
-}
-
-/// Another node, or an address where none has answered yet.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Peer {
-    node_id: Option<String>,
-    name: Option<String>,
-    connected: bool,
-    /// Heard by any path.
-    alive: bool,
-    heard_ms_ago: Option<u64>,
-    agents: usize,
-    addresses: Vec<String>,
-    rtt_ms: Option<f64>,
-    queued_bytes: usize,
-    strikes: u32,
-    last_error: Option<String>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Room {
-    pub(crate) room_id: String,
-    pub(crate) name: String,
-    /// `c` of its era: 0 is the home era.
-    pub(crate) era: u32,
-    pub(crate) lane: Option<u32>,
-    pub(crate) sequencer: String,
-    pub(crate) tip: u64,
-    pub(crate) undelivered: usize,
-    pub(crate) behind: u64,
-    pub(crate) unsent: u64,
-    pub(crate) holes: u64,
-}
-
-/// Counters since the start.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Faults {
-    pub(crate) refused: u64,
-    pub(crate) dropped: u64,
-    chain: u64,
-    void: u64,
-    forks: u64,
-    overflow: u64,
-    stray: u64,
-}
-
 /// What only the daemon knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Own {
@@ -151,93 +93,88 @@ pub(crate) struct Own {
     pub(crate) peers: Vec<PeerStatus>,
 }
 
-impl Report {
-    pub(crate) fn new(status: Status, own: Own) -> Report {
-        let faults = status.faults;
-        Report {
-            node_id: status.node.to_string(),
-            name: own.name,
-            mesh_id: status.mesh.to_string(),
-            agents: status.agents,
-            agents_mesh: status.agents_mesh,
-            store_bytes: own.store_bytes,
-            peers: peers(status.nodes, own.peers),
-            rooms: status.rooms.into_iter().map(room).collect(),
-            faults: Faults {
-                refused: own.refused,
-                dropped: own.dropped,
-                chain: faults.chain,
-                void: faults.void,
-                forks: faults.forks,
-                overflow: faults.overflow,
-                stray: faults.stray,
-            },
-            forked: status.forked.iter().map(ToString::to_string).collect(),
-        }
-    }
-
-    /// For people.
-    pub(crate) fn text(&self) -> String {
-        let mut text = format!(
-            "Node {} ({}), mesh {}: {} agents here, {} in the mesh, store {}\n\nPeers\n",
-            self.name,
-            &self.node_id[..8],
-            self.mesh_id,
-            self.agents,
-            self.agents_mesh,
-            size(self.store_bytes)
-        );
-        let mut line = |it: fmt::Arguments<'_>| {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "  {it}");
-        };
-        if self.peers.is_empty() {
-            line(format_args!("none: `clawmeshd invite` prints a ticket"));
-        }
-        for peer in &self.peers {
-            line(format_args!("{}", peer.line()));
-        }
-        line(format_args!("\nRooms"));
-        for room in self.rooms.iter().take(STATUS_ROOMS_SHOWN) {
-            line(format_args!("{}", room.line(&self.node_id)));
-        }
-        if let Some(more) = self.rooms.len().checked_sub(STATUS_ROOMS_SHOWN + 1) {
-            line(format_args!("and {} more: see --json", more + 1));
-        }
-        for author in &self.forked {
-            line(format_args!("FORKED: node {author} signed two histories; nothing more is taken"));
-        }
-        text.replace("  \nRooms", "\nRooms")
+/// What `clawmeshd status` shows.
+pub(crate) fn status(status: mesh::status::Status, own: Own) -> Status {
+    let faults = status.faults;
+    Status {
+        node_id: status.node.to_string(),
+        name: own.name,
+        mesh_id: status.mesh.to_string(),
+        agents: status.agents,
+        agents_mesh: status.agents_mesh,
+        store_bytes: own.store_bytes,
+        peers: peers(status.nodes, own.peers),
+        rooms: status.rooms.into_iter().map(room).collect(),
+        faults: Faults {
+            refused: own.refused,
+            dropped: own.dropped,
+            chain: faults.chain,
+            void: faults.void,
+            forks: faults.forks,
+            overflow: faults.overflow,
+            stray: faults.stray,
+        },
+        forked: status.forked.iter().map(ToString::to_string).collect(),
     }
 }
 
-impl Peer {
-    fn line(&self) -> String {
-        let who = match (&self.node_id, &self.name) {
-            (Some(id), Some(name)) => format!("{} ({name})", &id[..8]),
-            (Some(id), None) => id[..8].to_owned(),
-            (None, _) => "?".to_owned(),
-        };
-        let how = match (self.connected, self.alive, &self.last_error) {
-            (true, ..) => "connected".to_owned(),
-            (false, true, _) => "heard through others".to_owned(),
-            (false, false, Some(error)) => format!("gone: {error}"),
-            (false, false, None) => "gone".to_owned(),
-        };
-        let rtt = self.rtt_ms.map_or_else(String::new, |ms| format!(", {ms:.1} ms"));
-        format!("{who:<24} {how}{rtt}, {} agents, {}", self.agents, self.addresses.join(" "))
+/// The same for people.
+pub(crate) fn text(it: &Status) -> String {
+    let mut text = format!(
+        "Node {} ({}), mesh {}: {} agents here, {} in the mesh, store {}\n\nPeers\n",
+        it.name,
+        &it.node_id[..8],
+        it.mesh_id,
+        it.agents,
+        it.agents_mesh,
+        size(it.store_bytes)
+    );
+    let mut line = |text_line: fmt::Arguments<'_>| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {text_line}");
+    };
+    if it.peers.is_empty() {
+        line(format_args!("none: `clawmeshd invite` prints a ticket"));
     }
+    for peer in &it.peers {
+        line(format_args!("{}", peer_line(peer)));
+    }
+    line(format_args!("\nRooms"));
+    for room in it.rooms.iter().take(STATUS_ROOMS_SHOWN) {
+        line(format_args!("{}", room_line(room, &it.node_id)));
+    }
+    if let Some(more) = it.rooms.len().checked_sub(STATUS_ROOMS_SHOWN + 1) {
+        line(format_args!("and {} more: see --json", more + 1));
+    }
+    for author in &it.forked {
+        line(format_args!("FORKED: node {author} signed two histories; nothing more is taken"));
+    }
+    text.replace("  \nRooms", "\nRooms")
 }
 
-impl Room {
-    fn line(&self, me: &str) -> String {
-        let sequencer = if self.sequencer == me { "this node" } else { &self.sequencer[..8] };
-        let era = if self.era == 0 { String::new() } else { format!(", era {}", self.era) };
-        format!(
-            "{:<24} tip {}{era}, sequencer {sequencer}, behind {}, undelivered {}, unsent {}, holes {}",
-            self.name, self.tip, self.behind, self.undelivered, self.unsent, self.holes
-        )
-    }
+fn peer_line(peer: &Peer) -> String {
+    let who = match (&peer.node_id, &peer.name) {
+        (Some(id), Some(name)) => format!("{} ({name})", &id[..8]),
+        (Some(id), None) => id[..8].to_owned(),
+        (None, _) => "?".to_owned(),
+    };
+    let how = match (peer.connected, peer.alive, &peer.last_error) {
+        (true, ..) => "connected".to_owned(),
+        (false, true, _) => "heard through others".to_owned(),
+        (false, false, Some(error)) => format!("gone: {error}"),
+        (false, false, None) => "gone".to_owned(),
+    };
+    let rtt = peer.rtt_ms.map_or_else(String::new, |ms| format!(", {ms:.1} ms"));
+    format!("{who:<24} {how}{rtt}, {} agents, {}", peer.agents, peer.addresses.join(" "))
+}
+
+fn room_line(room: &Room, me: &str) -> String {
+    let sequencer = if room.sequencer == me { "this node" } else { &room.sequencer[..8] };
+    let era = if room.era == 0 { String::new() } else { format!(", era {}", room.era) };
+    format!(
+        "{:<24} tip {}{era}, sequencer {sequencer}, behind {}, undelivered {}, unsent {}, holes {}",
+        room.name, room.tip, room.behind, room.undelivered, room.unsent, room.holes
+    )
 }
 
 fn room(it: RoomStatus) -> Room {

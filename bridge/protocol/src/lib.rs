@@ -9,7 +9,8 @@
 //!
 //! In reading order: [`request`] (what clients ask), [`reply`] and [`event`] (what nodes say),
 //! [`object`] (what both speak about), [`code`] (why a node refuses), [`value`] (checked strings and
-//! numbers), [`frame`] (lines to types and back), [`limits`].
+//! numbers), [`frame`] (lines to types and back), [`limits`]; and [`operator`], the dialect of the node's
+//! control socket.
 
 #![warn(missing_docs)]
 
@@ -19,6 +20,7 @@ mod field;
 pub mod frame;
 pub mod limits;
 pub mod object;
+pub mod operator;
 pub mod reply;
 pub mod request;
 pub mod value;

@@ -1,11 +1,13 @@
 //! One file per command.
 
 pub mod agents;
+pub mod doctor;
 pub mod election;
 pub mod export;
 pub mod history;
 pub mod keygen;
 pub mod lantern;
+pub mod mesh;
 pub mod monitor;
 pub mod presence;
 pub mod rooms;
@@ -15,6 +17,7 @@ pub mod status;
 pub mod sub;
 pub mod task;
 pub mod thinking;
+pub mod top;
 pub mod vote;
 pub mod wait;
 
@@ -61,6 +64,10 @@ pub enum Command {
     /// Make a room key for end-to-end encryption
     Keygen(keygen::Keygen),
     Shell(shell::Shell),
+    /// The mesh, as the node of this machine sees it
+    Mesh(mesh::Mesh),
+    Doctor(doctor::Doctor),
+    Top(top::Top),
 }
 
 /// Runs one command.
@@ -86,5 +93,8 @@ pub async fn run(cx: Context, command: Command) -> Result<Outcome, Failure> {
         Command::Export(args) => export::run(cx, args).await,
         Command::Keygen(args) => keygen::run(&cx, args),
         Command::Shell(args) => shell::run(&cx, args).await,
+        Command::Mesh(args) => mesh::run(&cx, args).await,
+        Command::Doctor(args) => doctor::run(&cx, args).await,
+        Command::Top(args) => top::run(&cx, args).await,
     }
 }

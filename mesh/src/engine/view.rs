@@ -190,6 +190,7 @@ impl Engine {
             agents_mesh: self.rosters.agents().count(),
             faults: self.cx.faults,
             forked: self.forked(),
+            lanes: self.directory.lanes().collect(),
         }
     }
 
@@ -213,6 +214,7 @@ impl Engine {
             tip: room.tip(),
             undelivered: room.numbering.undelivered.len(),
             behind: room.entries_behind(),
+            own: room.logs.head_of(room.mine),
             unsent: if alone { 0 } else { room.unsent() },
             holes: room.holes,
         })

@@ -4,9 +4,11 @@ use anyhow::{Context, Result, bail};
 use mesh::Identity;
 use net::Address;
 
+use protocol::operator::{Answer, Request};
+
 use super::{Place, note, say};
 use crate::{
-    control::{Answer, Request, ask, is_loopback, reachable},
+    control::{ask, is_loopback, reachable},
     files::DataDir,
     ticket::Ticket,
 };
@@ -25,7 +27,14 @@ impl Invite {
         let dir = DataDir::existing(&self.place.layered(None)?.data_dir()?)?;
         let ticket = match ask(&dir, Request::Invite)? {
             Some((_, Answer::Ticket(text))) => text.parse()?,
-            Some((_, Answer::Status(_) | Answer::Keys(_) | Answer::Done | Answer::Error(_))) => {
+            Some((
+                _,
+                Answer::Status(_)
+                | Answer::Keys(_)
+                | Answer::Entry(_)
+                | Answer::Done
+                | Answer::Error(_),
+            )) => {
                 bail!("the running node answers something else; is it of another version?")
             }
             None => of_stopped(&dir)?,

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use protocol::operator::Request;
+
 use super::{Place, log_to_stderr, note, say};
 use crate::{
-    control::{Request, ask},
+    control::ask,
     files::{ApiKey, DataDir},
 };
 

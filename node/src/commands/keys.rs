@@ -3,11 +3,13 @@
 use anyhow::{Context, Result, bail};
 use mesh::{id::KeyPrint, limits::KEY_LABEL_BYTES_MAX};
 
+use protocol::operator::{Answer, MintedKey, Request, WantedKey};
+
 use super::{Place, note, say};
 use crate::{
-    control::{Answer, Request, ask},
+    control::ask,
     files::{ApiKey, DataDir},
-    keys::{Minted, TierName, Wanted, table},
+    keys::{TierName, table},
 };
 
 /// Fewer digits of a fingerprint are too easily those of another one.
@@ -81,7 +83,12 @@ impl Mint {
         let key = ApiKey::draw()?;
         let fingerprint = KeyPrint::of(key.text()).to_string();
         let (tier, local) = (self.tier, self.local);
-        let wanted = Wanted { fingerprint: fingerprint.clone(), tier, label: self.label, local };
+        let wanted = WantedKey {
+            fingerprint: fingerprint.clone(),
+            tier: tier.into(),
+            label: self.label,
+            local,
+        };
         done(self.place, Request::MintKey(wanted))?;
         say(key.text()).with_context(|| {
             format!("nobody has seen the key: `clawmeshd keys revoke {fingerprint}`")
@@ -110,19 +117,25 @@ impl Revoke {
     }
 }
 
-fn keys(place: Place) -> Result<Vec<Minted>> {
+fn keys(place: Place) -> Result<Vec<MintedKey>> {
     match asked(place, Request::ListKeys)? {
         Answer::Keys(keys) => Ok(keys),
-        Answer::Status(_) | Answer::Ticket(_) | Answer::Done | Answer::Error(_) => bail!(STRANGE),
+        Answer::Status(_)
+        | Answer::Ticket(_)
+        | Answer::Entry(_)
+        | Answer::Done
+        | Answer::Error(_) => bail!(STRANGE),
     }
 }
 
 fn done(place: Place, request: Request) -> Result<()> {
     match asked(place, request)? {
         Answer::Done => Ok(()),
-        Answer::Status(_) | Answer::Ticket(_) | Answer::Keys(_) | Answer::Error(_) => {
-            bail!(STRANGE)
-        }
+        Answer::Status(_)
+        | Answer::Ticket(_)
+        | Answer::Keys(_)
+        | Answer::Entry(_)
+        | Answer::Error(_) => bail!(STRANGE),
     }
 }
 
@@ -141,7 +154,7 @@ fn asked(place: Place, request: Request) -> Result<Answer> {
 }
 
 /// The fingerprint that begins so.
-fn choose(keys: &[Minted], digits: &str) -> Result<String> {
+fn choose(keys: &[MintedKey], digits: &str) -> Result<String> {
     let digits = digits.to_ascii_lowercase();
     let mut found = keys.iter().filter(|key| key.fingerprint.starts_with(&digits));
     match (found.next(), found.next()) {

@@ -2,11 +2,10 @@
 
 use anyhow::{Result, bail};
 
+use protocol::operator::{Answer, Request};
+
 use super::{Place, say};
-use crate::{
-    control::{Answer, Request, ask},
-    files::DataDir,
-};
+use crate::{control::ask, files::DataDir, report};
 
 /// Show what a running node knows: peers, rooms, how far behind it is, who sequences, the store's size.
 #[derive(Debug, clap::Args)]
@@ -24,8 +23,15 @@ impl Status {
         let dir = DataDir::existing(&path)?;
         match ask(&dir, Request::Status)? {
             Some((_, Answer::Status(report))) if self.json => say(&serde_json::to_string(&report)?),
-            Some((_, Answer::Status(report))) => say(&report.text()),
-            Some((_, Answer::Ticket(_) | Answer::Keys(_) | Answer::Done | Answer::Error(_))) => {
+            Some((_, Answer::Status(report))) => say(&report::text(&report)),
+            Some((
+                _,
+                Answer::Ticket(_)
+                | Answer::Keys(_)
+                | Answer::Entry(_)
+                | Answer::Done
+                | Answer::Error(_),
+            )) => {
                 bail!("the running node answers something else; is it of another version?")
             }
             None => bail!(

@@ -123,7 +123,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "node",
         folder: "node",
-        edges: &["bridge", "mesh", "net", "store"],
+        edges: &["bridge", "mesh", "net", "protocol", "store"],
         crates: &[
             "anyhow",
             "bytes",
@@ -151,6 +151,9 @@ const PACKAGES: &[Package] = &[
             "etcetera",
             "getrandom",
             "indicatif",
+            "jiff",
+            "ratatui",
+            "rustix",
             "serde",
             "serde_json",
             "shlex",

@@ -1,0 +1,239 @@
+//! What operators and a running node say to each other: one line of JSON each way, over the Unix socket
+//! `control.sock` in the node's data directory, which only its owner can open. Not a part of ClawChat.
+
+use serde::{Deserialize, Serialize};
+
+/// What an operator wants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// How the node and its mesh are. → [`Answer::Status`]
+    Status,
+    /// An invitation for another node. → [`Answer::Ticket`]
+    Invite,
+    /// Read the key file again. → [`Answer::Done`]
+    ReloadKey,
+    /// → [`Answer::Done`], when it is durable.
+    MintKey(WantedKey),
+    /// → [`Answer::Keys`]
+    ListKeys,
+    /// → [`Answer::Done`], when it is durable.
+    RevokeKey {
+        /// 32 hex digits.
+        fingerprint: String,
+    },
+    /// What a number means. → [`Answer::Entry`]
+    Entry {
+        /// A room's id.
+        room_id: String,
+        /// Any number.
+        seq: u64,
+    },
+}
+
+/// What the node says to it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// How it is.
+    Status(Box<Status>),
+    /// A secret: whoever has it is in the mesh.
+    Ticket(String),
+    /// Keys that were minted, by fingerprint.
+    Keys(Vec<MintedKey>),
+    /// What a number means.
+    Entry(Box<Entry>),
+    /// It is done.
+    Done,
+    /// Why not.
+    Error(String),
+}
+
+/// A node, and what it knows of its mesh.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// 64 hex digits.
+    pub node_id: String,
+    /// What people call it.
+    pub name: String,
+    /// 32 hex digits.
+    pub mesh_id: String,
+    /// Agents attached to this node.
+    pub agents: usize,
+    /// Agents attached to all nodes that are heard.
+    pub agents_mesh: usize,
+    /// Of the store's files.
+    pub store_bytes: u64,
+    /// Nodes heard of, and addresses where none has answered yet.
+    pub peers: Vec<Peer>,
+    /// Rooms, the directory left out.
+    pub rooms: Vec<Room>,
+    /// Counters since the start.
+    pub faults: Faults,
+    /// Nodes that have signed two histories: nothing more is taken from them.
+    pub forked: Vec<String>,
+}
+
+/// Another node, or an address where none has answered yet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Peer {
+    /// 64 hex digits; `None`: nobody has answered yet.
+    pub node_id: Option<String>,
+    /// What its operator calls it.
+    pub name: Option<String>,
+    /// There is a link.
+    pub connected: bool,
+    /// Heard by any path.
+    pub alive: bool,
+    /// `None`: never since the start.
+    pub heard_ms_ago: Option<u64>,
+    /// Agents attached to it.
+    pub agents: usize,
+    /// Where it is known to be.
+    pub addresses: Vec<String>,
+    /// Of the last ping.
+    pub rtt_ms: Option<f64>,
+    /// What waits to be sent to it.
+    pub queued_bytes: usize,
+    /// Bad things it did lately.
+    pub strikes: u32,
+    /// Why it is not connected.
+    pub last_error: Option<String>,
+}
+
+/// A room, as the node has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Room {
+    /// A UUID.
+    pub room_id: String,
+    /// Its name.
+    pub name: String,
+    /// `c` of its era: 0 is the home era.
+    pub era: u32,
+    /// Of its era; `None` in the home era.
+    pub lane: Option<u32>,
+    /// The node that gives the numbers.
+    pub sequencer: String,
+    /// The highest number here.
+    pub tip: u64,
+    /// Entries that are here and have no number yet.
+    pub undelivered: usize,
+    /// Entries that connected nodes have and this one has not.
+    pub behind: u64,
+    /// Entries of this node that no other is known to have.
+    pub unsent: u64,
+    /// Numbers whose content is nowhere.
+    pub holes: u64,
+}
+
+/// What peers did that they should not have, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Faults {
+    /// Messages that could not be read, or whose seals are wrong.
+    pub refused: u64,
+    /// Messages dropped because too many were waiting.
+    pub dropped: u64,
+    /// Runs that did not continue a log as they claimed.
+    pub chain: u64,
+    /// Entries whose meaning is void.
+    pub void: u64,
+    /// Logs found forked.
+    pub forks: u64,
+    /// Runs dropped because too many were pending.
+    pub overflow: u64,
+    /// Messages that made no sense where they came.
+    pub stray: u64,
+}
+
+/// What a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// Less.
+    Free,
+    /// More.
+    Pro,
+}
+
+/// A key to be minted, by its fingerprint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedKey {
+    /// 32 hex digits.
+    pub fingerprint: String,
+    /// What it may do.
+    pub tier: Tier,
+    /// What the operator calls it.
+    pub label: Option<String>,
+    /// Valid on this node alone.
+    pub local: bool,
+}
+
+/// A minted key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MintedKey {
+    /// 32 hex digits.
+    pub fingerprint: String,
+    /// What it may do.
+    pub tier: Tier,
+    /// What its operator calls it.
+    pub label: Option<String>,
+    /// The node that minted it: 64 hex digits.
+    pub node_id: String,
+    /// RFC 3339, UTC.
+    pub minted_at: String,
+    /// Not valid any more.
+    pub revoked: bool,
+    /// Valid on this node alone.
+    pub local: bool,
+}
+
+/// What a number means at this node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// A UUID.
+    pub room_id: String,
+    /// What was asked for.
+    pub seq: u64,
+    /// Whose number it is.
+    pub era: Era,
+    /// `None`: this node has never heard of a message with this number.
+    pub message: Option<Signed>,
+}
+
+/// The block that a number is from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Era {
+    /// 0: the home era.
+    pub c: u32,
+    /// `None` in the home era.
+    pub lane: Option<u32>,
+    /// The place in it, from 1.
+    pub n: u64,
+    /// The node whose lane it is: nobody else can give its numbers. `None`: not known, or the home era.
+    pub node_id: Option<String>,
+}
+
+/// A message, as its author's node has signed it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signed {
+    /// A UUID.
+    pub message_id: String,
+    /// The node in whose log it is, under whose seal it came: 64 hex digits.
+    pub node_id: String,
+    /// What that node's operator calls it.
+    pub node_name: Option<String>,
+    /// Its place in that log, from 1.
+    pub log_seq: u64,
+    /// Its Lamport clock.
+    pub clock: u64,
+    /// What that node's clock said: RFC 3339, UTC.
+    pub timestamp: String,
+    /// All numbers that it is known here to have, rising.
+    pub numbers: Vec<u64>,
+    /// The one under which this node has delivered it.
+    pub delivered: Option<u64>,
+    /// The agent that said it; `None`: its content is not kept here any more.
+    pub agent_id: Option<String>,
+    /// Whether another node is known to have it.
+    pub elsewhere: bool,
+}

@@ -1,0 +1,281 @@
+//! `clawmesh doctor`.
+
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use client::client::Client;
+use client::events::Events;
+use protocol::operator::{Peer, Room, Status};
+use protocol::request::{ListAgents, Ping};
+use serde::Serialize;
+
+use crate::commands::mesh::link;
+use crate::context::Context;
+use crate::format;
+use crate::operator::Operator;
+use crate::outcome::{Failure, Outcome};
+
+/// Find out what is wrong: node, socket, key, clock, ports, peers, disk; and say what to do
+///
+/// Exits 1 if something does not work. What only deserves a look (`note`) is no failure.
+#[derive(Debug, clap::Args)]
+pub struct Doctor {
+    #[command(flatten)]
+    operator: Operator,
+}
+
+/// What was looked at.
+#[derive(Debug, Serialize)]
+struct Check {
+    what: &'static str,
+    state: State,
+    found: String,
+    /// What to do.
+    #[serde(rename = "do", skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    Ok,
+    Note,
+    Bad,
+}
+
+/// Below it a node comes to its end soon.
+const DISK_LOW_BYTES: u64 = 1 << 30;
+/// Nodes order what is said at the same time by their clocks, and agents compare timestamps.
+const CLOCK_OFF_MS: u64 = 2_000;
+/// Where nodes listen unless they are told otherwise.
+const PORTS: [(&str, u16); 3] = [("--tcp", 9229), ("--http", 9230), ("--listen", 9231)];
+
+pub(crate) async fn run(cx: &Context, args: Doctor) -> Result<Outcome, Failure> {
+    let mut checks = Vec::new();
+    let status = node(&args.operator, &mut checks).await;
+    key(cx, &mut checks);
+    if let Some((client, _events)) = attach(cx, &mut checks).await {
+        clock(&client, &mut checks).await;
+    }
+    match &status {
+        Some(status) => mesh(status, &mut checks),
+        None => ports(&mut checks),
+    }
+    disk(&args.operator, &mut checks);
+    let bad = checks.iter().filter(|it| it.state == State::Bad).count();
+    cx.output.show(&checks, || checks.iter().flat_map(lines).collect())?;
+    if bad > 0 { Err(Failure::Unwell { count: bad }) } else { Ok(Outcome::Done) }
+}
+
+fn lines(it: &Check) -> Vec<String> {
+    let state = match it.state {
+        State::Ok => "ok  ",
+        State::Note => "note",
+        State::Bad => "BAD ",
+    };
+    let mut lines = vec![format!("{state} {:<7} {}", it.what, format::printable(&it.found, " "))];
+    lines.extend(it.advice.as_ref().map(|it| format!("             -> {it}")));
+    lines
+}
+
+impl Check {
+    fn ok(what: &'static str, found: impl Into<String>) -> Check {
+        Check { what, state: State::Ok, found: found.into(), advice: None }
+    }
+
+    fn note(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
+        Check { what, state: State::Note, found: found.into(), advice: Some(advice.into()) }
+    }
+
+    fn bad(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
+        Check { what, state: State::Bad, found: found.into(), advice: Some(advice.into()) }
+    }
+}
+
+async fn node(operator: &Operator, checks: &mut Vec<Check>) -> Option<Box<Status>> {
+    match operator.status().await {
+        Ok(status) => {
+            let Status { name, node_id, agents, .. } = &*status;
+            let found = format!(
+                "{name} ({}) runs, with {}",
+                node_id.chars().take(8).collect::<String>(),
+                format::counted(*agents as u64, "agent")
+            );
+            checks.push(Check::ok("node", found));
+            Some(status)
+        }
+        Err(failure @ Failure::NotRunning { .. }) => {
+            let advice = "a node elsewhere is reached with --tcp or --url; then only what clients see can be looked at";
+            checks.push(Check::note("node", failure.to_string(), advice));
+            None
+        }
+        Err(failure) => {
+            let advice = "run this as the user who runs the node, or restart the node";
+            checks.push(Check::bad("node", failure.to_string(), advice));
+            None
+        }
+    }
+}
+
+fn key(cx: &Context, checks: &mut Vec<Check>) {
+    if cx.node.key.is_some() {
+        checks.push(Check::ok("key", "given by --key or a variable"));
+        return;
+    }
+    let path = match cx.key_file() {
+        Ok(path) => path,
+        Err(failure) => {
+            checks.push(Check::bad("key", failure.to_string(), "give --key or --key-file"));
+            return;
+        }
+    };
+    let shown = path.display();
+    checks.push(match std::fs::metadata(&path) {
+        Ok(file) if file.permissions().mode() & 0o077 != 0 => Check::bad(
+            "key",
+            format!("others can read {shown}"),
+            format!("chmod 600 {shown}; and if others use this machine: clawmeshd key rotate"),
+        ),
+        Ok(_) => Check::ok("key", format!("{shown}, for this user only")),
+        Err(error) => Check::bad(
+            "key",
+            format!("{shown}: {error}"),
+            "start a node with `clawmeshd up`, which makes one, or give --key-file or --key",
+        ),
+    });
+}
+
+async fn attach(cx: &Context, checks: &mut Vec<Check>) -> Option<(Client, Events)> {
+    let at: Vec<String> = match cx.addresses() {
+        Ok(addresses) => addresses.iter().map(ToString::to_string).collect(),
+        Err(_) => Vec::new(),
+    };
+    let at = at.join(", ");
+    let (client, events) = match cx.connect().await {
+        Ok(it) => it,
+        Err(failure) => {
+            let advice = if matches!(failure, Failure::NoNode { .. }) {
+                "start a node: `clawmeshd up`; is it another --socket, --tcp or --url?"
+            } else if matches!(failure, Failure::KeyRefused { .. }) {
+                "take the key that `clawmeshd key show` prints there"
+            } else {
+                "mend the above first"
+            };
+            checks.push(Check::bad("attach", failure.to_string(), advice));
+            return None;
+        }
+    };
+    let asked = Instant::now();
+    checks.push(match client.call(Ping {}).await {
+        Ok(_) => {
+            let ms = asked.elapsed().as_secs_f64() * 1000.0;
+            Check::ok("attach", format!("{at}: the key is good, answers in {ms:.1} ms"))
+        }
+        Err(error) => Check::bad("attach", format!("{at}: {error}"), "restart the node"),
+    });
+    Some((client, events))
+}
+
+/// Compares this clock with the node's, as it stands beside this very connection.
+async fn clock(client: &Client, checks: &mut Vec<Check>) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |it| it.as_millis());
+    let Ok(list) = client.call(ListAgents { room_id: None }).await else { return };
+    let me = list.agents.iter().find(|it| it.agent_id == client.agent_id());
+    let Some(there) = me.and_then(|it| unix_ms(&it.connected_at)) else { return };
+    let off = u64::try_from(now).unwrap_or(u64::MAX).abs_diff(there);
+    checks.push(if off > CLOCK_OFF_MS {
+        Check::bad(
+            "clock",
+            format!("the node's clock and this one differ by {:.1} s", off as f64 / 1000.0),
+            "set the wrong one right, with NTP: timestamps and elections go by it",
+        )
+    } else {
+        Check::ok("clock", "the node's agrees with this one")
+    });
+}
+
+fn unix_ms(timestamp: &str) -> Option<u64> {
+    let time: jiff::Timestamp = timestamp.parse().ok()?;
+    u64::try_from(time.as_millisecond()).ok()
+}
+
+fn mesh(status: &Status, checks: &mut Vec<Check>) {
+    let peers: Vec<&Peer> = status.peers.iter().collect();
+    let up = peers.iter().filter(|it| it.connected).count();
+    if peers.is_empty() {
+        checks.push(Check::ok("peers", "none: this node is a mesh of its own"));
+    } else if up == peers.len() {
+        checks.push(Check::ok("peers", format!("all {up} are connected")));
+    }
+    for peer in peers.iter().filter(|it| !it.connected) {
+        let name = peer.name.clone().unwrap_or_else(|| peer.addresses.join(" "));
+        let why = peer.last_error.as_deref().map(|it| format!(": {it}")).unwrap_or_default();
+        let advice =
+            "is it running, and can its --listen address be reached from here (firewall, NAT)?";
+        let found = format!("{name} is {}{why}", link(peer));
+        // Some nodes of a mesh are always away; without any, this one is alone.
+        let check = if up > 0 { Check::note } else { Check::bad };
+        checks.push(check("peers", found, advice.to_owned()));
+    }
+    for author in &status.forked {
+        checks.push(Check::bad(
+            "peers",
+            format!("node {author} has signed two histories"),
+            "its operator has to stop it: it was probably restored from a backup",
+        ));
+    }
+    rooms(status, up, checks);
+}
+
+fn rooms(status: &Status, up: usize, checks: &mut Vec<Check>) {
+    let sum = |of: fn(&Room) -> u64| status.rooms.iter().map(of).sum::<u64>();
+    let (behind, unsent) = (sum(|it| it.behind), sum(|it| it.unsent));
+    let unnumbered = sum(|it| it.undelivered as u64);
+    if behind + unsent + unnumbered == 0 {
+        checks.push(Check::ok("rooms", format!("{}, nothing is behind", status.rooms.len())));
+    } else {
+        let found = format!(
+            "{unnumbered} entries without number, {behind} to fetch, {unsent} at no other node"
+        );
+        let advice = if up == 0 {
+            "they go on when another node is connected"
+        } else {
+            "look again: it should shrink"
+        };
+        checks.push(Check::note("rooms", found, advice));
+    }
+    let holes = sum(|it| it.holes);
+    if holes > 0 {
+        let advice = "a node that is gone had them alone; if it comes back, so do they";
+        checks.push(Check::note("rooms", format!("{holes} numbers without content"), advice));
+    }
+}
+
+/// No node runs: could one?
+fn ports(checks: &mut Vec<Check>) {
+    for (flag, port) in PORTS {
+        if let Err(error) = TcpListener::bind(("127.0.0.1", port))
+            && error.kind() == io::ErrorKind::AddrInUse
+        {
+            let found = format!("port {port} is taken by another program");
+            let advice = format!("stop that, or start the node with {flag} 127.0.0.1:0");
+            checks.push(Check::note("ports", found, advice));
+        }
+    }
+}
+
+fn disk(operator: &Operator, checks: &mut Vec<Check>) {
+    let Ok(dir) = operator.data_dir() else { return };
+    // Before the first start there is no directory, and its parent is on the disk that it will be on.
+    let there = dir.ancestors().find(|it| it.exists()).unwrap_or(&dir);
+    let Ok(disk) = rustix::fs::statvfs(there) else { return };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let found = format!("{:.1} GiB free for {}", free as f64 / (1u64 << 30) as f64, dir.display());
+    checks.push(if free < DISK_LOW_BYTES {
+        Check::bad("disk", found, "make room: a node whose disk is full stops")
+    } else {
+        Check::ok("disk", found)
+    });
+}

@@ -1,0 +1,212 @@
+//! `clawmesh mesh`.
+
+use protocol::operator::{Answer, Entry, Peer, Request, Room, Status};
+
+use crate::context::Context;
+use crate::format;
+use crate::operator::Operator;
+use crate::outcome::{Failure, Outcome};
+use crate::output::Output;
+use crate::seq::Seq;
+use crate::table;
+
+/// The mesh, as the node of this machine sees it.
+#[derive(Debug, clap::Args)]
+pub struct Mesh {
+    #[command(flatten)]
+    operator: Operator,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// The node, and whether anything needs looking after
+    Status,
+    /// The other nodes: who is connected, how far, why not
+    Peers,
+    /// Rooms: who gives their numbers, what is behind
+    Rooms,
+    /// What a number means: whose it is, who signed the message that has it, where that is
+    Entry {
+        /// The number, also in its short form
+        seq: Seq,
+        /// Room id, or exact name
+        #[arg(long, value_name = "ROOM", default_value = "lobby")]
+        room: String,
+    },
+}
+
+pub(crate) async fn run(cx: &Context, args: Mesh) -> Result<Outcome, Failure> {
+    let status = args.operator.status().await?;
+    let out = &cx.output;
+    match args.what {
+        What::Status => out.show(&status, || about(out, &status))?,
+        What::Peers => out.show(&status.peers, || peers(out, &status.peers))?,
+        What::Rooms => out.show(&status.rooms, || rooms(out, &status))?,
+        What::Entry { seq, room } => {
+            let room = choose(&status.rooms, &room)?;
+            let ask = Request::Entry { room_id: room.room_id.clone(), seq: seq.0 };
+            let entry = match args.operator.ask(&ask).await? {
+                Answer::Entry(entry) => entry,
+                Answer::Status(_)
+                | Answer::Ticket(_)
+                | Answer::Keys(_)
+                | Answer::Done
+                | Answer::Error(_) => return Err(Failure::strange()),
+            };
+            out.show(&entry, || explain(&entry, room, &status))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// As for rooms of clients: an id wins over a name.
+fn choose<'a>(rooms: &'a [Room], wanted: &str) -> Result<&'a Room, Failure> {
+    if let Some(room) = rooms.iter().find(|it| it.room_id == wanted) {
+        return Ok(room);
+    }
+    let mut named = rooms.iter().filter(|it| it.name == wanted);
+    let room = || wanted.to_owned();
+    match (named.next(), named.count()) {
+        (Some(it), 0) => Ok(it),
+        (Some(_), others) => Err(Failure::RoomAmbiguous { room: room(), count: others + 1 }),
+        (None, _) => Err(Failure::RoomUnknown { room: room() }),
+    }
+}
+
+fn about(out: &Output, status: &Status) -> Vec<String> {
+    let Status { node_id, name, mesh_id, agents, agents_mesh, store_bytes, .. } = status;
+    let connected = status.peers.iter().filter(|it| it.connected).count();
+    let nodes = status.peers.iter().filter(|it| it.node_id.is_some()).count();
+    let sum = |of: fn(&Room) -> u64| status.rooms.iter().map(of).sum::<u64>();
+    let mut lines = vec![
+        format!("node    {} ({})", out.strong(&format::name(name)), short(node_id)),
+        format!("mesh    {mesh_id}: {nodes} other nodes, {connected} connected"),
+        format!("agents  {agents} here, {agents_mesh} in the mesh"),
+        format!("rooms   {}", status.rooms.len()),
+        format!("store   {:.1} MiB", *store_bytes as f64 / 1_048_576.0),
+        format!(
+            "backlog {} without number, {} to fetch, {} at no other node",
+            sum(|it| it.undelivered as u64),
+            sum(|it| it.behind),
+            sum(|it| it.unsent),
+        ),
+    ];
+    let holes = sum(|it| it.holes);
+    if holes > 0 {
+        lines.push(format!("holes   {holes}: numbers whose content is with no node"));
+    }
+    let forked = status.forked.iter();
+    lines.extend(forked.map(|it| {
+        format!("FORKED  node {} has signed two histories: its operator should stop it", short(it))
+    }));
+    lines
+}
+
+fn peers(out: &Output, peers: &[Peer]) -> Vec<String> {
+    if peers.is_empty() {
+        return vec!["no other nodes: `clawmeshd invite` prints a ticket".to_owned()];
+    }
+    let row = |it: &Peer| {
+        vec![
+            it.name.clone().unwrap_or_default(),
+            it.node_id.as_deref().map(short).unwrap_or_default(),
+            link(it),
+            it.rtt_ms.filter(|_| it.connected).map(|it| format!("{it:.1} ms")).unwrap_or_default(),
+            it.agents.to_string(),
+            format!("{} KiB", it.queued_bytes / 1024),
+            it.addresses.join(" "),
+            it.last_error.clone().unwrap_or_default(),
+        ]
+    };
+    let heads = ["name", "node", "link", "round trip", "agents", "queued", "at", "why not"];
+    table::lines(out, &heads, peers.iter().map(row).collect())
+}
+
+/// How a node is reached.
+pub(crate) fn link(it: &Peer) -> String {
+    match (it.connected, it.alive, it.heard_ms_ago) {
+        (true, true, _) => "up".to_owned(),
+        (true, false, _) => "up, silent".to_owned(),
+        (false, true, _) => "through others".to_owned(),
+        (false, false, Some(ms)) => format!("gone for {} s", ms / 1000),
+        (false, false, None) => "never seen".to_owned(),
+    }
+}
+
+fn rooms(out: &Output, status: &Status) -> Vec<String> {
+    let row = |it: &Room| {
+        vec![
+            it.name.clone(),
+            it.room_id.clone(),
+            format::seq(out, it.tip),
+            if it.era == 0 { "home".to_owned() } else { it.era.to_string() },
+            node_name(status, &it.sequencer),
+            it.undelivered.to_string(),
+            it.behind.to_string(),
+            it.unsent.to_string(),
+            it.holes.to_string(),
+        ]
+    };
+    let heads =
+        ["name", "id", "tip", "era", "sequencer", "unnumbered", "behind", "unsent", "holes"];
+    table::lines(out, &heads, status.rooms.iter().map(row).collect())
+}
+
+/// What people call a node.
+pub(crate) fn node_name(status: &Status, node: &str) -> String {
+    if status.node_id == node {
+        return "this node".to_owned();
+    }
+    let known = status.peers.iter().find(|it| it.node_id.as_deref() == Some(node));
+    known.and_then(|it| it.name.clone()).unwrap_or_else(|| short(node))
+}
+
+fn short(id: &str) -> String {
+    id.chars().take(8).collect()
+}
+
+fn explain(entry: &Entry, room: &Room, status: &Status) -> Vec<String> {
+    let Entry { seq, era, message, .. } = entry;
+    let mut lines = vec![format!("{seq} in {} ({})", format::name(&room.name), room.room_id)];
+    lines.push(match (&era.lane, &era.node_id) {
+        (None, _) => format!("number  {} of the home era: where every room begins", era.n),
+        (Some(lane), Some(node)) => format!(
+            "number  {} of era {}, in lane {lane}: only {} gives these",
+            era.n,
+            era.c,
+            node_name(status, node)
+        ),
+        (Some(lane), None) => {
+            format!(
+                "number  {} of era {}, in lane {lane}, which no node known here has",
+                era.n, era.c
+            )
+        }
+    });
+    let Some(it) = message else {
+        lines.push("message none that this node has heard of".to_owned());
+        return lines;
+    };
+    let name = it.node_name.as_deref().map(format::name);
+    let name = name.unwrap_or_else(|| node_name(status, &it.node_id));
+    lines.push(format!("message {}", it.message_id));
+    lines.push(format!("signed  by node {} ({name}), which said {}", it.node_id, it.timestamp));
+    lines.push(format!("place   {} of that node's log, Lamport clock {}", it.log_seq, it.clock));
+    let numbers: Vec<String> = it.numbers.iter().map(ToString::to_string).collect();
+    lines.push(format!("numbers {}", numbers.join(", ")));
+    lines.push(match (it.delivered, &it.agent_id) {
+        (Some(seq), Some(agent)) => {
+            format!("here    delivered as {seq}, said by {}", format::name(agent))
+        }
+        (Some(seq), None) => {
+            format!("here    delivered as {seq}; its content is not kept any more")
+        }
+        (None, _) => "here    not delivered yet".to_owned(),
+    });
+    let elsewhere =
+        if it.elsewhere { "another node has it" } else { "no other node is known to have it" };
+    lines.push(format!("else    {elsewhere}"));
+    lines
+}

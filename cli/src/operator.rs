@@ -1,0 +1,108 @@
+//! What only the operator of the node may ask: over the control socket in its data directory.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use protocol::operator::{Answer, Request, Status};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use crate::context::home;
+use crate::outcome::Failure;
+
+/// A node answers at once, or is stuck.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A report about 100,000 rooms is smaller.
+const ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Whose node it is about.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Operator {
+    /// Data directory of a node on this machine [default: ~/.clawmesh]
+    #[arg(long, env = "CLAWMESH_DATA_DIR", value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+}
+
+impl Operator {
+    /// The node's data directory.
+    ///
+    /// # Errors
+    /// [`Failure::NoHome`].
+    pub fn data_dir(&self) -> Result<PathBuf, Failure> {
+        match &self.data_dir {
+            Some(path) => Ok(path.clone()),
+            None => Ok(home()?.join(".clawmesh")),
+        }
+    }
+
+    /// Asks the running node.
+    ///
+    /// # Errors
+    /// [`Failure::NotRunning`], [`Failure::File`] if it is not the user's own, [`Failure::Operator`] if the node
+    /// refuses.
+    pub async fn ask(&self, request: &Request) -> Result<Answer, Failure> {
+        let dir = self.data_dir()?;
+        let socket = control_socket(&dir)?;
+        let answer = timeout(PATIENCE, exchange(&socket, request)).await;
+        let answer = answer.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        match answer {
+            Ok(Answer::Error(why)) => Err(Failure::Operator { why }),
+            Ok(answer) => Ok(answer),
+            // The file outlives a node that was killed.
+            Err(source)
+                if matches!(
+                    source.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+                ) =>
+            {
+                Err(Failure::NotRunning { dir })
+            }
+            Err(source) => Err(Failure::File { path: socket, source }),
+        }
+    }
+
+    /// How the node and its mesh are.
+    ///
+    /// # Errors
+    /// As [`Operator::ask`].
+    pub async fn status(&self) -> Result<Box<Status>, Failure> {
+        match self.ask(&Request::Status).await? {
+            Answer::Status(status) => Ok(status),
+            Answer::Ticket(_)
+            | Answer::Keys(_)
+            | Answer::Entry(_)
+            | Answer::Done
+            | Answer::Error(_) => Err(Failure::strange()),
+        }
+    }
+}
+
+/// Where the node of a directory listens; it says so in `run.json`.
+fn control_socket(dir: &std::path::Path) -> Result<PathBuf, Failure> {
+    #[derive(serde::Deserialize)]
+    struct Run {
+        control: PathBuf,
+    }
+    let path = dir.join("run.json");
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(Failure::NotRunning { dir: dir.to_owned() });
+        }
+        Err(source) => return Err(Failure::File { path, source }),
+    };
+    let run: Run = serde_json::from_str(&text)
+        .map_err(|error| Failure::File { path, source: io::Error::other(error) })?;
+    Ok(run.control)
+}
+
+async fn exchange(socket: &std::path::Path, request: &Request) -> io::Result<Answer> {
+    let (read, mut write) = UnixStream::connect(socket).await?.into_split();
+    let line = serde_json::to_string(request)?;
+    write.write_all(format!("{line}\n").as_bytes()).await?;
+    let mut line = String::new();
+    BufReader::new(read.take(ANSWER_BYTES_MAX)).read_line(&mut line).await?;
+    Ok(serde_json::from_str(&line)?)
+}

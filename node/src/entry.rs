@@ -1,0 +1,54 @@
+//! What a number means, for an operator who wonders: whose it is, which message has it, who signed that.
+
+use anyhow::Result;
+use mesh::{
+    batch::Fate,
+    id::RoomId,
+    number::Number,
+    status::{NodeStatus, RoomStatus, Status},
+};
+use protocol::operator::{Entry, Era, Signed};
+use store::{Reader, Row};
+
+/// `status`: what the engine knows of nodes, lanes and the room.
+pub(crate) fn describe(
+    reader: &Reader,
+    status: &Status,
+    (room, number): (RoomId, Number),
+) -> Result<Entry> {
+    let message = match reader.by_number(room, number)? {
+        Some(row) => Some(signed(reader, status, (room, row))?),
+        None => None,
+    };
+    let era = number.era();
+    let owner = era.lane().and_then(|lane| status.lanes.iter().find(|(it, _)| *it == lane));
+    let era = Era {
+        c: era.c(),
+        lane: era.lane(),
+        n: number.n(),
+        node_id: owner.map(|(_, node)| node.to_string()),
+    };
+    Ok(Entry { room_id: room.to_uuid(), seq: number.0, era, message })
+}
+
+fn signed(reader: &Reader, status: &Status, (room, row): (RoomId, Row)) -> Result<Signed> {
+    let author = row.log.author;
+    let named = |it: &&NodeStatus| it.node == author;
+    let numbers = reader.numbers_of(room, row.at)?;
+    let delivered = numbers.iter().find(|(_, fate)| *fate == Fate::Delivered);
+    let own = status.rooms.iter().find(|it| it.room == room);
+    let sent = |it: &RoomStatus| row.at.seq + it.unsent <= it.own;
+    Ok(Signed {
+        message_id: row.message.to_uuid(),
+        node_id: author.to_string(),
+        node_name: status.nodes.iter().find(named).and_then(|it| it.name.clone()),
+        log_seq: row.at.seq,
+        clock: row.facts.clock,
+        timestamp: bridge::timestamp(row.facts.wall_ms),
+        delivered: delivered.map(|(number, _)| number.0),
+        numbers: numbers.iter().map(|(number, _)| number.0).collect(),
+        agent_id: row.said.map(|it| it.agent.to_string()),
+        // Its author has it, if that is another node.
+        elsewhere: author != status.node || own.is_some_and(sent),
+    })
+}
