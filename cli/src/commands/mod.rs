@@ -4,6 +4,7 @@ pub mod agents;
 pub mod doctor;
 pub mod election;
 pub mod export;
+pub mod generate;
 pub mod history;
 pub mod keygen;
 pub mod lantern;
@@ -68,6 +69,8 @@ pub enum Command {
     Mesh(mesh::Mesh),
     Doctor(doctor::Doctor),
     Top(top::Top),
+    Completions(generate::Completions),
+    Man(generate::Man),
 }
 
 /// Runs one command.
@@ -96,5 +99,7 @@ pub async fn run(cx: Context, command: Command) -> Result<Outcome, Failure> {
         Command::Mesh(args) => mesh::run(&cx, args).await,
         Command::Doctor(args) => doctor::run(&cx, args).await,
         Command::Top(args) => top::run(&cx, args).await,
+        Command::Completions(args) => generate::completions(&cx, args),
+        Command::Man(args) => generate::man(&cx, args),
     }
 }

@@ -2,6 +2,7 @@
 
 mod conformance;
 mod end_to_end;
+mod examples;
 mod simulation;
 mod tree;
 mod wire_page;

@@ -147,6 +147,8 @@ const PACKAGES: &[Package] = &[
         edges: &["client", "protocol"],
         crates: &[
             "clap",
+            "clap_complete",
+            "clap_mangen",
             "comfy-table",
             "etcetera",
             "getrandom",
@@ -181,6 +183,13 @@ const PACKAGES: &[Package] = &[
         in_tests: &[],
     },
     Package {
+        name: "examples",
+        folder: "examples",
+        edges: &["client", "protocol"],
+        crates: &["anyhow", "etcetera", "tokio"],
+        in_tests: &[],
+    },
+    Package {
         name: "tests",
         folder: "tests",
         edges: &[],
@@ -200,7 +209,7 @@ const PACKAGES: &[Package] = &[
 ];
 
 /// The folders of the top level. A new one is a decision, too.
-const FOLDERS: &[&str] = &["bridge", "cli", "docs", "mesh", "node", "testnet", "tests"];
+const FOLDERS: &[&str] = &["bridge", "cli", "docs", "examples", "mesh", "node", "testnet", "tests"];
 
 #[test]
 fn packages_use_what_they_may_use_and_nothing_else() {
