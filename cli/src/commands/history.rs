@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use client::messages::{Item, Messages, Start};
 use protocol::limits::HISTORY_LIMIT_DEFAULT;
 use protocol::object::Message;
-use protocol::request::GetHistory;
+use protocol::request::{GetHistory, RoomTip};
 
 use crate::context::Context;
 use crate::format;
@@ -47,6 +47,11 @@ pub(crate) async fn run(mut cx: Context, args: History) -> Result<Outcome, Failu
         (cx.client().await?, None)
     };
     let room_id = cx.room(&client, &args.room).await?;
+    // Asked first: what comes between the two questions is on the page, or after it.
+    let tip = match &events {
+        Some(_) => client.call(RoomTip { room_id: room_id.clone() }).await?.seq,
+        None => 0,
+    };
     let pick = Pick { only_kind: args.kind, ..Pick::default() };
     let ask = GetHistory {
         room_id: room_id.clone(),
@@ -60,11 +65,8 @@ pub(crate) async fn run(mut cx: Context, args: History) -> Result<Outcome, Failu
         show(&cx, &pick, message)?;
     }
     let Some(events) = events else { return Ok(Outcome::Done) };
-    let start = match (page.messages.last(), args.since_seq) {
-        (Some(message), _) => Start::After(message.seq),
-        (None, Some(seq)) => Start::After(seq.0),
-        (None, None) => Start::Tip,
-    };
+    let from = page.messages.last().map(|it| it.seq).or(args.since_seq.map(|it| it.0));
+    let start = Start::After(from.unwrap_or(tip));
     let mut messages = Messages::open(client, events, room_id, start).await?;
     loop {
         match messages.next().await? {

@@ -2,5 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod interactive;
 mod lantern;
+mod operators;
+mod running;
 mod support;
+mod talk;
+mod waiting;

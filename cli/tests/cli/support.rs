@@ -15,8 +15,10 @@ use tokio::process::Command;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
+use crate::running::{Running, Typed};
+
 /// For whatever should take a moment: machines that run tests are busy.
-const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// Between two looks at something that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -48,12 +50,18 @@ pub(crate) struct Call<'a> {
 impl World {
     /// Starts so many nodes that know each other. One world at a time: the machine is small.
     pub(crate) fn of(nodes: usize) -> World {
+        World::with(nodes, &[])
+    }
+
+    /// The same, with further flags of `clawmeshd up`.
+    pub(crate) fn with(nodes: usize, flags: &[&str]) -> World {
         static ALONE: Mutex<()> = Mutex::new(());
         // A test that failed leaves nothing behind.
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
         let (auth, terminal) = (Auth::Key, Terminal::Shared);
-        let plan = Plan { binary, nodes, auth, keep: None, flags: Vec::new(), terminal };
+        let flags = flags.iter().map(|it| String::from(*it)).collect();
+        let plan = Plan { binary, nodes, auth, keep: None, flags, terminal };
         let runtime = Runtime::new().unwrap();
         let mesh = runtime.block_on(Mesh::up(plan)).unwrap_or_else(|error| panic!("{error}"));
         World { mesh, runtime, home: TempDir::new().unwrap(), _alone: alone }
@@ -142,11 +150,29 @@ impl Call<'_> {
         self
     }
 
+    /// The program with its arguments and an environment of its own.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clawmesh"));
+        command.args(&self.args).env_clear().envs(self.env.iter().cloned());
+        command.env("HOME", self.world.home()).current_dir(self.world.home()).kill_on_drop(true);
+        command
+    }
+
+    /// Starts it, and goes on.
+    pub(crate) fn spawn(self) -> Running {
+        let _inside = self.world.runtime.enter();
+        Running::start(self.command())
+    }
+
+    /// Starts it at a pseudo-terminal of its own.
+    pub(crate) fn at_a_terminal(self) -> Typed {
+        let _inside = self.world.runtime.enter();
+        Typed::start(self.command())
+    }
+
     /// Runs it to its end.
     pub(crate) fn run(self) -> Ran {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clawmesh"));
-        command.args(&self.args).env_clear().envs(self.env).env("HOME", self.world.home());
-        command.current_dir(self.world.home()).kill_on_drop(true);
+        let mut command = self.command();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let ran = self.world.runtime.block_on(async {
             let mut child = command.spawn().unwrap();

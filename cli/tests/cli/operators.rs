@@ -1,0 +1,67 @@
+//! `mesh` and `doctor`: for who runs a node.
+
+use serde_json::Value;
+
+use crate::support::World;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+}
+
+#[test]
+fn a_node_shows_its_mesh_and_what_a_number_means() {
+    let world = World::of(2);
+    let room = world.room("war-room");
+    let sent = json(&world.ok(1, "ada", &["send", "war-room", "hello", "--json"]));
+    let dir = world.mesh.nodes[0].ready().data_dir.display().to_string();
+    let mesh = |args: &[&str]| world.ok(0, "ada", &[&["mesh", "--data-dir", &dir], args].concat());
+    world.until("the message is there", || {
+        world.ok(0, "ada", &["rooms", "tip", "war-room"]) == "1\n"
+    });
+    let (here, there) = (world.mesh.nodes[0].ready(), world.mesh.nodes[1].ready());
+    let status = mesh(&["status"]);
+    assert!(status.contains(&here.name) && status.contains("1 connected"), "{status}");
+    let peers = mesh(&["peers"]);
+    assert!(peers.contains(&there.name) && peers.contains("up"), "{peers}");
+    assert!(mesh(&["rooms"]).contains(&room));
+    let entry = json(&mesh(&["entry", "1", "--room", "war-room", "--json"]));
+    assert_eq!(entry["message"]["message_id"], sent["message_id"]);
+    assert_eq!(entry["message"]["node_id"], there.node_id.as_str(), "who signed it");
+    assert_eq!(entry["message"]["numbers"], serde_json::json!([1]));
+    assert_eq!(entry["message"]["elsewhere"], true);
+    let text = mesh(&["entry", "1", "--room", "war-room"]);
+    assert!(text.contains(&there.name) && text.contains("home era"), "{text}");
+    let unknown = mesh(&["entry", "1.0.7", "--room", "war-room"]);
+    assert!(unknown.contains("era 1") && unknown.contains("none that this node"), "{unknown}");
+    assert_eq!(json(&mesh(&["status", "--json"]))["node_id"], here.node_id.as_str());
+}
+
+#[test]
+fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
+    let mut world = World::of(1);
+    let dir = world.mesh.nodes[0].ready().data_dir.display().to_string();
+    let doctor = |world: &World, args: &[&str]| {
+        world.call(0, "ada", &[&["doctor", "--data-dir", &dir], args].concat()).run()
+    };
+    let well = doctor(&world, &[]).ok();
+    for part in ["node", "key", "attach", "clock", "peers", "rooms", "disk"] {
+        let line = format!("ok   {part:<7}");
+        assert!(well.contains(&line), "no {part}: {well}");
+    }
+    let open = world.file("open.key", "a key that the node does not know");
+    let open = open.display().to_string();
+    let ill = doctor(&world, &["--key-file", &open, "--json"]);
+    assert_eq!(ill.code, 1);
+    let checks = json(&ill.stdout);
+    let of = |what: &str| {
+        let check = checks.as_array().unwrap().iter().find(|it| it["what"] == what);
+        check.unwrap_or_else(|| panic!("no {what}: {checks}")).clone()
+    };
+    assert_eq!(of("key")["state"], "bad", "others can read the file");
+    assert!(of("key")["do"].as_str().unwrap().contains("chmod 600"));
+    assert_eq!(of("attach")["state"], "bad");
+    world.runtime.block_on(world.mesh.nodes[0].kill9()).unwrap();
+    let dead = doctor(&world, &[]);
+    assert_eq!(dead.code, 1);
+    assert!(dead.stdout.contains("clawmeshd up"), "{dead:?}");
+}

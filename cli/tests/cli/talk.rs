@@ -1,0 +1,239 @@
+//! What is asked and answered at once: every command of ClawChat's own client that does not wait.
+
+use serde_json::{Value, json};
+use testnet::wire::text;
+
+use crate::support::World;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(json).collect()
+}
+
+/// `[HH:MM:SS] ` is the same length always; what follows it.
+fn after_the_time(line: &str) -> &str {
+    assert!(line.starts_with('[') && line.as_bytes()[9] == b']', "{line}");
+    &line[11..]
+}
+
+#[test]
+fn messages_are_said_and_read() {
+    let world = World::of(1);
+    let room = world.room("war-room");
+    let said = world.ok(0, "ada", &["send", "war-room", "hello"]);
+    assert_eq!(after_the_time(said.trim_end()), "#1 ada: hello");
+    let first = json(&world.ok(0, "ada", &["send", &room, "again", "--kind", "fyi", "--json"]));
+    assert_eq!((&first["seq"], &first["metadata"]), (&json!(2), &json!({"kind": "fyi"})));
+    let id = text(&first, "message_id");
+    let answer = ["send", "war-room", "a\nb", "--reply-to", &id, "--mention", "x", "--json"];
+    let answer = json(&world.ok(0, "bob", &answer));
+    assert_eq!(text(&answer, "reply_to_message"), id);
+    world.ok(0, "bob", &["thinking", "war-room", "hm"]);
+    world.ok(0, "bob", &["send", "war-room", "bye", "--end"]);
+
+    let all = world.ok(0, "eve", &["history", "war-room"]);
+    let shown: Vec<&str> =
+        all.lines().map(|it| it.strip_prefix('[').map_or(it, |_| &it[11..])).collect();
+    assert_eq!(
+        shown,
+        ["#1 ada: hello", "#2 ada: again", "#3 bob: a", "  b", "#4 bob: hm", "#5 bob: bye"]
+    );
+    let page = |args: &[&str]| -> Vec<u64> {
+        let args = [&["history", "war-room", "--json"], args].concat();
+        let lines = lines(&world.ok(0, "eve", &args));
+        lines.iter().map(|it| it["seq"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(page(&["--limit", "2"]), [4, 5]);
+    assert_eq!(page(&["--since-seq", "2", "--limit", "2"]), [3, 4]);
+    assert_eq!(page(&["--since", &id]), [3, 4, 5]);
+    assert_eq!(page(&["--kind", "fyi"]), [2, 5], "an end is always shown");
+    assert_eq!(world.ok(0, "eve", &["rooms", "tip", "war-room"]), "5\n");
+    let file = world.home().join("out.txt");
+    let path = file.display().to_string();
+    assert_eq!(world.ok(0, "eve", &["history", "war-room", "-o", &path]), "");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), all);
+}
+
+#[test]
+fn rooms_agents_and_presence_are_shown() {
+    let world = World::of(1);
+    let made =
+        world.ok(0, "ada", &["rooms", "create", "alpha", "--public", "--description", "for\tall"]);
+    let id = made.strip_prefix("Created room: alpha (").and_then(|it| it.strip_suffix(")\n"));
+    let id = id.unwrap_or_else(|| panic!("{made}"));
+    world.ok(0, "ada", &["rooms", "create", "beta", "--parent", "alpha"]);
+    world.ok(0, "ada", &["rooms", "create", "vault", "--encrypted"]);
+    let agent = world.agent(0, "guest");
+    let mut agent = agent;
+    world.runtime.block_on(agent.call("join_room", json!({"room_id": id}))).unwrap();
+
+    let list = world.ok(0, "ada", &["rooms", "list"]);
+    let heads = list.lines().next().unwrap();
+    for head in ["NAME", "ID", "AGENTS"] {
+        assert!(heads.contains(head), "{heads}");
+    }
+    let row = |text: &str, name: &str| -> String {
+        let row = text.lines().find(|it| it.starts_with(name));
+        row.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+    };
+    assert!(row(&list, "alpha").contains(id) && row(&list, "alpha").contains("public"));
+    assert!(row(&list, "vault").contains("private, encrypted"));
+    let part = world.ok(0, "ada", &["rooms", "list", "--parent", "alpha"]);
+    assert!(part.contains("beta") && !part.contains("vault"), "{part}");
+    let rooms = json(&world.ok(0, "ada", &["rooms", "list", "--json"]));
+    assert!(rooms["rooms"].as_array().unwrap().iter().any(|it| it["room_id"] == id));
+
+    let info = world.ok(0, "ada", &["rooms", "info", "alpha"]);
+    assert!(info.contains(id) && info.contains("guest") && info.contains("beta"), "{info}");
+    let agents = world.ok(0, "ada", &["agents", "--room", "alpha"]);
+    assert!(agents.contains("guest") && !agents.contains("ada"), "{agents}");
+    assert!(world.ok(0, "ada", &["agents"]).contains("ada"));
+    let status = world.ok(0, "ada", &["presence", "working", "--detail", "x", "--progress", "57"]);
+    assert_eq!(status, "Presence: working\n");
+    let set = json(&world.ok(0, "ada", &["presence", "idle", "--json"]));
+    assert_eq!(set, json!({"status": "idle"}));
+    let status = json(&world.ok(0, "ada", &["status", "--json"]));
+    assert_eq!(status["rooms"], 4);
+    assert!(world.ok(0, "ada", &["status"]).contains("4 rooms"));
+}
+
+#[test]
+fn an_encrypted_room_is_read_by_who_has_the_key() {
+    let world = World::of(1);
+    let key = world.ok(0, "ada", &["keygen"]);
+    let key = key.trim_end();
+    assert!(key.len() == 64 && key.bytes().all(|it| it.is_ascii_hexdigit()), "{key}");
+    assert_ne!(world.ok(0, "ada", &["keygen"]).trim_end(), key);
+    world.ok(0, "ada", &["rooms", "create", "vault", "--encrypted", "--public"]);
+    let refused = world.call(0, "ada", &["send", "vault", "plain"]).run().failed();
+    assert!(refused.contains("plaintext_in_encrypted_room"), "{refused}");
+    world.ok(0, "ada", &["--room-key", key, "send", "vault", "the eagle lands"]);
+    let with = |name| world.call(0, "bob", &["history", "vault"]).env(name, key).run().ok();
+    assert!(with("CLAWCHAT_ROOM_KEY").contains("the eagle lands"));
+    assert!(with("CLAWMESH_ROOM_KEY").contains("the eagle lands"));
+    let without = world.ok(0, "eve", &["history", "vault"]);
+    assert!(without.contains("clw1:") && !without.contains("eagle"), "{without}");
+    let export = ["--room-key", key, "export", "vault", "--format", "md"];
+    assert!(world.ok(0, "bob", &export).contains("the eagle lands"));
+}
+
+#[test]
+fn a_room_is_exported_as_a_document() {
+    let world = World::of(1);
+    world.room("minutes");
+    for text in ["one", "two"] {
+        world.ok(0, "ada", &["send", "minutes", text]);
+    }
+    world.ok(0, "ada", &["thinking", "minutes", "hm"]);
+    let export = |args: &[&str]| world.ok(0, "eve", &[&["export", "minutes"], args].concat());
+    let md = export(&[]);
+    let heads: Vec<&str> = md.lines().filter(|it| it.starts_with('#')).collect();
+    assert_eq!(heads[0], "# Room: minutes");
+    assert!(heads[1].starts_with("### ada · seq 1 · ") && heads.len() == 3, "{md}");
+    assert_eq!(export(&["--format", "json"]).lines().map(json).count(), 2);
+    let all = export(&["--format", "txt", "--include-thinking"]);
+    let shown: Vec<&str> = all.lines().map(after_the_time).collect();
+    assert_eq!(shown, ["#1 ada: one", "#2 ada: two", "#3 ada: hm"]);
+    let path = world.home().join("minutes.md").display().to_string();
+    assert_eq!(export(&["-o", &path]), "");
+    assert_eq!(std::fs::read_to_string(path).unwrap(), md);
+}
+
+#[test]
+fn votes_elections_decisions_and_tasks() {
+    let world = World::of(1);
+    let room = world.room("council");
+    let mut guest = world.agent(0, "guest");
+    let join = json!({ "room_id": room });
+    world.runtime.block_on(guest.call("join_room", join)).unwrap();
+
+    // An identity that is kept over calls may vote, lead and decide.
+    let me = |args: &[&str]| world.ok(0, "ada", &[&["--agent-id", "ada-1"], args].concat());
+    let vote = ["vote", "create", "council", "Which?", "--options", "A", "B", "--json"];
+    let vote = json(&me(&vote));
+    assert_eq!((&vote["status"], &vote["eligible_voters"]), (&json!("open"), &json!(2)));
+    let id = text(&vote, "vote_id");
+    assert_eq!(me(&["vote", "cast", &id, "1"]), "Cast: 1 of 2 so far\n");
+    let again = world.call(0, "ada", &["--agent-id", "ada-1", "vote", "cast", &id, "0"]).run();
+    assert!(again.failed().contains("already_voted"));
+    let open = me(&["vote", "status", &id]);
+    assert!(open.contains("open · 1 of 2 cast") && open.contains("0: A"), "{open}");
+    let cast = json!({"vote_id": id, "option_index": 1});
+    world.runtime.block_on(guest.call("cast_vote", cast)).unwrap();
+    world.until("the vote is closed", || me(&["vote", "status", &id]).contains("1: B · 2"));
+    assert!(me(&["vote", "history", "council", "--limit", "5"]).contains("Which? ("));
+    let timed = ["vote", "create", "council", "Now?", "--options", "A", "B", "--duration", "60"];
+    assert!(me(&timed).contains("closes at "));
+
+    let elected = me(&["election", "start", "council", "--json"]);
+    let leader = text(&json(&elected), "leader_id");
+    let rogue = world.call(0, "eve", &["election", "decide", "council", "no"]).run().failed();
+    assert!(rogue.contains("not_leader") || rogue.contains("not_in_room"), "{rogue}");
+    assert!(leader == "ada-1" || leader == guest.id, "{leader}");
+    let late = world.call(0, "ada", &["--agent-id", "ada-1", "election", "decline", "council"]);
+    assert!(late.run().failed().contains("no_election_active"));
+
+    let task =
+        json(&me(&["task", "assign", "council", "write it", "--description", "all", "--json"]));
+    let id = text(&task, "task_id");
+    let update = ["task", "update", &id, "--assignee", "ada-1", "--if-assignee", "none"];
+    let claimed = me(&[&update[..], &["--status", "in_progress", "--note", "mine"]].concat());
+    assert!(claimed.contains("in_progress") && claimed.contains("ada-1"), "{claimed}");
+    let second = world.call(
+        0,
+        "bob",
+        &["task", "update", &id, "--assignee", "bob", "--if-assignee", "none"],
+    );
+    let second = second.run().failed();
+    assert!(second.contains("ada-1"), "it says who has it: {second}");
+    assert!(me(&["task", "list", "council", "--status", "in_progress"]).contains("write it"));
+    assert_eq!(me(&["task", "list", "council", "--status", "blocked"]), "");
+}
+
+#[test]
+fn webhooks_are_made_listed_and_deleted() {
+    let world = World::with(1, &["--allow-private-webhooks"]);
+    let room = world.room("hooked");
+    let hook =
+        ["sub", "create", "hooked", "--url", "http://127.0.0.1:9/hook", "--secret", "s3cret"];
+    let filters =
+        ["--kinds", "verdict,fyi", "--only-from", "ada", "--exclude-thinking", "--since-seq", "0"];
+    let made = world.ok(0, "ada", &[&hook[..], &filters].concat());
+    let id = made.strip_prefix("Subscribed: ").unwrap_or_else(|| panic!("{made}")).trim_end();
+    let list = json(&world.ok(0, "ada", &["sub", "list", "--json"]));
+    let it = &list["subscriptions"][0];
+    assert_eq!((&it["kinds"], &it["since_seq"]), (&json!(["verdict", "fyi"]), &json!(0)));
+    assert_eq!(it["room_id"], json!(room));
+    let shown = world.ok(0, "ada", &["sub", "list", "--room", "hooked"]);
+    assert!(shown.contains(id) && shown.contains("active") && !shown.contains("s3cret"), "{shown}");
+    assert_eq!(world.ok(0, "ada", &["sub", "enable", id]), format!("Enabled: {id}\n"));
+    assert_eq!(world.ok(0, "ada", &["sub", "delete", id]), format!("Deleted: {id}\n"));
+    assert_eq!(world.ok(0, "ada", &["sub", "list"]), "");
+    let gone = world.call(0, "ada", &["sub", "delete", id]).run().failed();
+    assert!(gone.starts_with("clawmesh: "), "{gone}");
+}
+
+#[test]
+fn what_goes_wrong_says_what_to_do() {
+    let world = World::of(1);
+    let failed = |args: &[&str]| world.call(0, "ada", args).run().failed();
+    assert!(failed(&["send", "nowhere", "x"]).contains("clawmesh rooms list"));
+    assert!(failed(&["--key", "wrong", "status"]).contains("--key"));
+    assert!(
+        failed(&["--socket", "/nowhere", "--tcp", "127.0.0.1:1", "status"])
+            .contains("clawmeshd up")
+    );
+    assert!(failed(&["status", "--key-file", "/nowhere"]).contains("/nowhere"));
+    assert!(failed(&["election", "decide", "lobby", "x"]).contains("not_"));
+    for usage in
+        [&["send", "lobby"][..], &["vote", "create", "lobby", "x"], &["wait"], &["nonsense"]]
+    {
+        let text = failed(usage);
+        assert!(text.contains("Usage") || text.contains("--help"), "{text}");
+    }
+    let none = world.call(0, "ada", &["mesh", "--data-dir", "/nowhere", "status"]).run().failed();
+    assert!(none.contains("clawmeshd up"), "{none}");
+}
