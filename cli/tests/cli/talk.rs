@@ -182,11 +182,9 @@ fn votes_elections_decisions_and_tasks() {
     let update = ["task", "update", &id, "--assignee", "ada-1", "--if-assignee", "none"];
     let claimed = me(&[&update[..], &["--status", "in_progress", "--note", "mine"]].concat());
     assert!(claimed.contains("in_progress") && claimed.contains("ada-1"), "{claimed}");
-    let second = world.call(
-        0,
-        "bob",
-        &["task", "update", &id, "--assignee", "bob", "--if-assignee", "none"],
-    );
+    world.ok(0, "bob", &["--agent-id", "bob-1", "send", "council", "I want it"]);
+    let claim = ["--agent-id", "bob-1", "task", "update", &id, "--assignee", "bob-1"];
+    let second = world.call(0, "bob", &[&claim[..], &["--if-assignee", "none"]].concat());
     let second = second.run().failed();
     assert!(second.contains("ada-1"), "it says who has it: {second}");
     assert!(me(&["task", "list", "council", "--status", "in_progress"]).contains("write it"));
