@@ -9,11 +9,13 @@ use super::{
 use crate::{
     acts::{Grant, Place, TaskAct, TaskStatus, TaskUpdated},
     agenda::{NewTask, TaskUpdate, TaskView},
+    boundary::{Effect, Input},
     command::{Caller, Command, NewRoom, Outcome, Refused},
     entry::Facts,
     event::RoomEvent,
     id::{AgentId, At, KeyPrint, LogId, MessageId, RoomId},
-    limits::TASKS_PER_LOG_MAX,
+    limits::{ASK_AFTER, TASKS_PER_LOG_MAX},
+    message::Message,
     number::Era,
 };
 
@@ -315,6 +317,34 @@ fn a_claim_whose_sequencer_died_is_answered_by_who_takes_over() {
         let room = &mesh.nodes[i].engine.rooms[&room];
         assert!(room.numbering.current() > Era::HOME && !room.is_busy(), "node {i}");
     }
+}
+
+/// So that nobody opens an era because a claim, or its answer, got lost on the way.
+#[test]
+fn who_waits_for_the_answer_to_a_claim_compares_what_it_has_with_the_sequencer() {
+    let mut mesh = World::new(2);
+    let (room, agents) = (mesh.lobby(), mesh.callers.clone());
+    let made = task(mesh.ask(1, assign(&agents[1], new(room))));
+    let sequencer = mesh.nodes[0].engine.cx.me;
+    let node = &mut mesh.nodes[1];
+    node.give(Input::PeerUp(sequencer));
+    node.begin(update(&agents[1], claim(made.task, &agents[1], None)));
+    node.effects.clear();
+    let compares = |it: Effect| {
+        let Effect::Send { to, message: Message::Have { room: of, answer, .. } } = it else {
+            return false;
+        };
+        (to, of, answer) == (sequencer, room, true)
+    };
+    let mut compared = Vec::new();
+    for step in 1..=10 {
+        node.now.mono += STEP;
+        node.give(Input::Timeout);
+        if std::mem::take(&mut node.effects).into_iter().any(compares) {
+            compared.push(STEP * step);
+        }
+    }
+    assert_eq!(compared, [ASK_AFTER]);
 }
 
 #[test]
