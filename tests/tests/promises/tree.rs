@@ -163,7 +163,7 @@ const PACKAGES: &[Package] = &[
             "thiserror",
             "tokio",
         ],
-        in_tests: &["tempfile", "testnet", "tokio"],
+        in_tests: &["rustix", "serde_json", "tempfile", "testnet", "tokio"],
     },
     Package {
         name: "testnet",
