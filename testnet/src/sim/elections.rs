@@ -61,7 +61,6 @@ struct Told {
 /// An election that was started.
 #[derive(Clone, Debug)]
 struct Started {
-    room: RoomId,
     term: u64,
 }
 
@@ -69,14 +68,14 @@ struct Started {
 #[derive(Debug, Default)]
 pub(super) struct Elections {
     asked: BTreeMap<CallId, (usize, Asked)>,
-    started: BTreeMap<Place, Started>,
+    started: BTreeMap<(RoomId, Place), Started>,
     /// When the last one began, by room. Acts of ephemeral rooms are in no row: these are not here.
     last: BTreeMap<RoomId, Duration>,
-    cleared: BTreeSet<Place>,
+    cleared: BTreeSet<(RoomId, Place)>,
     /// Elections by their closes.
-    closed: BTreeMap<Place, Place>,
+    closed: BTreeMap<(RoomId, Place), Place>,
     /// Elections of which several nodes said how they end, or that somebody dropped out.
-    disputed: BTreeSet<Place>,
+    disputed: BTreeSet<(RoomId, Place)>,
     /// Decisions that were written.
     written: BTreeSet<(RoomId, Entry)>,
     told: BTreeMap<(usize, RoomId), Told>,
@@ -120,7 +119,7 @@ impl Elections {
     }
 
     fn rooms(&self) -> BTreeSet<RoomId> {
-        self.started.values().map(|it| it.room).collect()
+        self.started.keys().map(|(room, _)| *room).collect()
     }
 
     /// Since when an agent leads, as far as members at this node know.
@@ -283,23 +282,26 @@ impl World {
     pub(super) fn election_stored(&mut self, (room, place): (RoomId, Place), act: &ElectionAct) {
         match act {
             ElectionAct::Started(it) => {
-                let started = Started { room, term: it.term };
-                if self.elections.started.insert(place, started).is_none() {
+                let started = Started { term: it.term };
+                if self.elections.started.insert((room, place), started).is_none() {
                     self.elections.last.insert(room, self.now);
                     self.say(|| format!("an election of term {} begins in {room}", it.term));
                 }
             }
             ElectionAct::Cleared { election } => {
-                self.elections.cleared.insert(*election);
+                self.elections.cleared.insert((room, *election));
             }
             ElectionAct::Closed { election, .. } => {
-                self.elections.closed.insert(place, *election);
-                if self.elections.closed.values().filter(|it| *it == election).count() > 1 {
-                    self.elections.disputed.insert(*election);
+                let closed = &mut self.elections.closed;
+                closed.insert((room, place), *election);
+                let same = |(at, it): &(&(RoomId, Place), &Place)| at.0 == room && *it == election;
+                if closed.iter().filter(same).count() > 1 {
+                    self.elections.disputed.insert((room, *election));
                 }
             }
             ElectionAct::Dropped { closed, .. } => {
-                self.elections.disputed.extend(self.elections.closed.get(closed));
+                let election = self.elections.closed.get(&(room, *closed));
+                self.elections.disputed.extend(election.map(|it| (room, *it)));
             }
             ElectionAct::Committed { .. }
             | ElectionAct::Declined { .. }
@@ -372,12 +374,13 @@ impl World {
         }
         let Some(LeaderView { agent, term, .. }) = &info.leader else { return Ok(()) };
         let judged = self.is_honest() && !self.promises.ephemeral.contains(&room);
-        let highest = self.elections.terms.entry((node, room)).or_default();
-        if *term < *highest && judged {
+        let highest = self.elections.terms.get(&(node, room)).copied().unwrap_or_default();
+        // A second close may leave one open again that was over by the first.
+        if *term < highest && judged && !self.is_disputed(room, highest) {
             let text = format!("node{node}: {agent} leads {room} in term {term}, after {highest}");
             return broken("terms", text);
         }
-        *highest = *term;
+        self.elections.terms.insert((node, room), *term);
         Ok(())
     }
 }
@@ -415,8 +418,11 @@ impl World {
                 return broken("one leader", text);
             }
             let told = self.elections.told.get(&(*node, room)).and_then(|it| it.leader.clone());
-            if told != first.as_ref().map(|it| it.agent.clone()) {
-                let text = format!("node{node} told {told:?}, and the leader is {first:?}");
+            // How a disputed election ends changes once it is over for good, and members are not told.
+            let disputed = first.as_ref().is_some_and(|it| self.is_disputed(room, it.term));
+            if told != first.as_ref().map(|it| it.agent.clone()) && !disputed {
+                let text =
+                    format!("node{node} told {told:?} in {room}, and the leader is {first:?}");
                 return broken("one leader", text);
             }
             let seated = |it: &LeaderView| {
@@ -430,13 +436,20 @@ impl World {
         Ok(first)
     }
 
+    /// Whether several nodes said how an election of this term ends, or somebody dropped out.
+    fn is_disputed(&self, room: RoomId, term: u64) -> bool {
+        let Elections { started, disputed, .. } = &self.elections;
+        let mut of_room = disputed.iter().filter(|(it, _)| *it == room);
+        of_room.any(|it| started.get(it).is_some_and(|it| it.term == term))
+    }
+
     /// *terms*: whom somebody has named a leader stays, unless it was cleared or a higher term began; or
     /// by another close of that election, or without those who dropped out, nobody stood.
     fn highest_term_stays(&self, room: RoomId, leader: Option<&LeaderView>) -> Result<(), Broken> {
         let named = self.elections.terms.iter().filter(|((_, it), _)| *it == room);
         let Some(highest) = named.map(|(_, term)| *term).max() else { return Ok(()) };
-        let mut started = self.elections.started.iter().filter(|(_, it)| it.room == room);
-        let over = |(place, it): (&Place, &Started)| {
+        let mut started = self.elections.started.iter().filter(|((it, _), _)| *it == room);
+        let over = |(place, it): (&(RoomId, Place), &Started)| {
             let Elections { cleared, disputed, .. } = &self.elections;
             let ended = cleared.contains(place) || disputed.contains(place);
             it.term > highest || (it.term == highest && ended)

@@ -462,7 +462,8 @@ impl World {
                 }
                 Ok(())
             }
-            Err(Refused::NoKey) if asked.must_be_valid => {
+            // It may have been revoked while the id was claimed.
+            Err(Refused::NoKey) if asked.must_be_valid && !self.holders.keys[key].revoking => {
                 broken("keys", format!("node{node} minted the key, and does not know it"))
             }
             Err(Refused::AgentTaken(_)) if asked.reconnect && !holder.contested => {
