@@ -62,8 +62,8 @@ pub struct RoomStatus {
     pub undelivered: usize,
     /// Entries known to exist at connected peers and not yet here.
     pub behind: u64,
-    /// Entries of this node.
-    pub own: u64,
+    /// Entries of this node that another is known to have: the first ones of its log.
+    pub sent: u64,
     /// Entries of this node that no connected peer is known to have.
     pub unsent: u64,
     /// Numbers left as holes since the start.

@@ -36,8 +36,8 @@ fn signed(reader: &Reader, status: &Status, (room, row): (RoomId, Row)) -> Resul
     let named = |it: &&NodeStatus| it.node == author;
     let numbers = reader.numbers_of(room, row.at)?;
     let delivered = numbers.iter().find(|(_, fate)| *fate == Fate::Delivered);
-    let own = status.rooms.iter().find(|it| it.room == room);
-    let sent = |it: &RoomStatus| row.at.seq + it.unsent <= it.own;
+    let here = status.rooms.iter().find(|it| it.room == room);
+    let sent = |it: &RoomStatus| row.at.seq <= it.sent;
     Ok(Signed {
         message_id: row.message.to_uuid(),
         node_id: author.to_string(),
@@ -49,6 +49,6 @@ fn signed(reader: &Reader, status: &Status, (room, row): (RoomId, Row)) -> Resul
         numbers: numbers.iter().map(|(number, _)| number.0).collect(),
         agent_id: row.said.map(|it| it.agent.to_string()),
         // Its author has it, if that is another node.
-        elsewhere: author != status.node || own.is_some_and(sent),
+        elsewhere: author != status.node || here.is_some_and(sent),
     })
 }

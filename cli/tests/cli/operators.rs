@@ -31,6 +31,11 @@ fn a_node_shows_its_mesh_and_what_a_number_means() {
     assert_eq!(entry["message"]["elsewhere"], true);
     let text = mesh(&["entry", "1", "--room", "war-room"]);
     assert!(text.contains(&there.name) && text.contains("home era"), "{text}");
+    let own = json(&world.ok(0, "bob", &["send", "lobby", "mine", "--json"]));
+    let own = own["seq"].to_string();
+    world.until("the other node is known to have it", || {
+        json(&mesh(&["entry", &own, "--json"]))["message"]["elsewhere"] == true
+    });
     let unknown = mesh(&["entry", "1.0.7", "--room", "war-room"]);
     assert!(unknown.contains("era 1") && unknown.contains("none that this node"), "{unknown}");
     assert_eq!(json(&mesh(&["status", "--json"]))["node_id"], here.node_id.as_str());
@@ -43,6 +48,9 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
     let doctor = |world: &World, args: &[&str]| {
         world.call(0, "ada", &[&["doctor", "--data-dir", &dir], args].concat()).run()
     };
+    world.ok(0, "ada", &["send", "lobby", "hello"]);
+    let alone = world.ok(0, "ada", &["mesh", "--data-dir", &dir, "entry", "1"]);
+    assert!(alone.contains("no other node is known to have it"), "{alone}");
     let well = doctor(&world, &[]).ok();
     for part in ["node", "key", "attach", "clock", "peers", "rooms", "disk"] {
         let line = format!("ok   {part:<7}");

@@ -214,7 +214,7 @@ impl Engine {
             tip: room.tip(),
             undelivered: room.numbering.undelivered.len(),
             behind: room.entries_behind(),
-            own: room.logs.head_of(room.mine),
+            sent: if alone { 0 } else { room.logs.head_of(room.mine).saturating_sub(room.unsent()) },
             unsent: if alone { 0 } else { room.unsent() },
             holes: room.holes,
         })
