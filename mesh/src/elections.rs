@@ -69,6 +69,8 @@ pub(crate) struct Elections {
     expelled: Arc<BTreeSet<NodeId>>,
     /// Elections that this node may have to do something in.
     running: BTreeSet<Place>,
+    /// Elections whose outcome may change by time alone: there are closes that do not count yet.
+    disputed: BTreeSet<Place>,
     /// Something was folded since this was last asked.
     changed: bool,
     pub(crate) told: Told,
@@ -107,6 +109,7 @@ impl Elections {
             bytes: BTreeMap::new(),
             expelled: expelled.into(),
             running: BTreeSet::new(),
+            disputed: BTreeSet::new(),
             changed: false,
             told: Told::default(),
         }
@@ -137,6 +140,7 @@ impl Elections {
                 let named = (&commitments[..], &declined[..]);
                 if self.touch(election)?.fold_closed(position, named, now.mono) {
                     self.closed.insert(place, election);
+                    self.disputed.insert(election);
                 }
                 Folded::Taken
             }
@@ -198,6 +202,7 @@ impl Elections {
             if let Some(election) = self.all.remove(&place) {
                 self.ranked.remove(&election.rank());
                 self.running.remove(&place);
+                self.disputed.remove(&place);
             }
         }
         self.closed.retain(|place, _| place.log != log || place.seq < seq);
@@ -359,7 +364,7 @@ impl Elections {
 
     /// Something may become due.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.running.is_empty()
+        !self.running.is_empty() || !self.disputed.is_empty()
     }
 
     /// Forgets about carrying on what is over.
@@ -369,6 +374,7 @@ impl Elections {
             all.get(place)
                 .is_some_and(|it| it.runs_for(now).is_some() && it.outcome(now) == Outcome::Open)
         });
+        self.disputed.retain(|place| all.get(place).is_some_and(|it| it.is_disputed(now)));
     }
 }
 

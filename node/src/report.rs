@@ -72,7 +72,9 @@ impl Ready {
         let at = self.tcp.as_ref().map(|at| format!("tcp://{at}"));
         let at = at.or_else(|| self.socket.as_ref().map(|it| format!("unix://{}", it.display())));
         let attach = at.map_or_else(String::new, |at| {
-            format!("Attach an agent: any ClawChat client, at {at}; or try `clawmesh rooms list`.\n")
+            format!(
+                "Attach an agent: any ClawChat client, at {at}; or try `clawmesh rooms list`.\n"
+            )
         });
         format!(
             "Node {} ({}) is ready.\n{text}{attach}Add a node: `clawmeshd invite` prints a ticket, \

@@ -364,6 +364,11 @@ impl Election {
         closing.author() == self.starter() || (late && !self.has_closed(self.starter()))
     }
 
+    /// Whether there are closings that will count only when it is over.
+    pub(super) fn is_disputed(&self, now: Duration) -> bool {
+        self.closings().any(|it| !self.counts(it, now))
+    }
+
     /// What it comes to: of the closings that elect somebody, or nobody, the one in which most nodes
     /// took part to the end, then the starter's own, then the lowest by position. Nodes that forked a
     /// log are out.

@@ -353,6 +353,13 @@ fn of_two_closes_the_one_that_more_nodes_saw_through_counts() {
     first.drop(own, &out);
     assert_eq!(first.leader(DUE).as_deref(), Some("a"), "and so does it");
     meet(&mut nodes);
+    for node in &mut nodes {
+        // The starter has its own for as long as it runs. Somebody has to look when that is over.
+        node.elections.rest(DUE);
+        assert!(node.elections.is_waiting() && node.elections.running(DUE).is_none());
+        node.elections.rest(LATER);
+        assert!(!node.elections.is_waiting());
+    }
     for node in &nodes {
         assert_eq!(node.leader(LATER), Some(leader.clone()));
         // Whatever either decided meanwhile was a leader's decision.

@@ -214,7 +214,11 @@ impl Engine {
             tip: room.tip(),
             undelivered: room.numbering.undelivered.len(),
             behind: room.entries_behind(),
-            sent: if alone { 0 } else { room.logs.head_of(room.mine).saturating_sub(room.unsent()) },
+            sent: if alone {
+                0
+            } else {
+                room.logs.head_of(room.mine).saturating_sub(room.unsent())
+            },
             unsent: if alone { 0 } else { room.unsent() },
             holes: room.holes,
         })

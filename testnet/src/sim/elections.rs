@@ -418,9 +418,7 @@ impl World {
                 return broken("one leader", text);
             }
             let told = self.elections.told.get(&(*node, room)).and_then(|it| it.leader.clone());
-            // How a disputed election ends changes once it is over for good, and members are not told.
-            let disputed = first.as_ref().is_some_and(|it| self.is_disputed(room, it.term));
-            if told != first.as_ref().map(|it| it.agent.clone()) && !disputed {
+            if told != first.as_ref().map(|it| it.agent.clone()) {
                 let text =
                     format!("node{node} told {told:?} in {room}, and the leader is {first:?}");
                 return broken("one leader", text);
