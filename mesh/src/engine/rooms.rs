@@ -247,6 +247,8 @@ impl Engine {
             Speech::Chat => Body::Chat(said),
             Speech::Thinking => Body::Thinking(said),
             Speech::Decision => {
+                // Whoever is refused has been told before why.
+                self.settle_elections(room);
                 let election = self.led_by(room, &caller.agent).ok_or(Refused::NotLeader)?;
                 Body::Decision(Decision { said, election })
             }
