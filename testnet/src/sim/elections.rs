@@ -442,11 +442,13 @@ impl World {
     }
 
     /// *terms*: whom somebody has named a leader stays, unless it was cleared or a higher term began; or
-    /// by another close of that election, or without those who dropped out, nobody stood.
+    /// by another close of that election, or without those who dropped out, nobody stood; or another election
+    /// of that term, begun on the other side of a split, goes before, and nobody stood in that.
     fn highest_term_stays(&self, room: RoomId, leader: Option<&LeaderView>) -> Result<(), Broken> {
         let named = self.elections.terms.iter().filter(|((_, it), _)| *it == room);
         let Some(highest) = named.map(|(_, term)| *term).max() else { return Ok(()) };
         let mut started = self.elections.started.iter().filter(|((it, _), _)| *it == room);
+        let twice = started.clone().filter(|(_, it)| it.term == highest).count() > 1;
         let over = |(place, it): (&(RoomId, Place), &Started)| {
             let Elections { cleared, disputed, .. } = &self.elections;
             let ended = cleared.contains(place) || disputed.contains(place);
@@ -454,7 +456,7 @@ impl World {
         };
         let good = match leader {
             Some(leader) => leader.term >= highest,
-            None => started.any(over),
+            None => twice || started.any(over),
         };
         if good {
             return Ok(());
