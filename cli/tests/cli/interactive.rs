@@ -46,6 +46,33 @@ fn a_shell_takes_commands_from_a_pipe_and_ends_with_it() {
     assert!(out.contains("#1 ada: hello") && out.ends_with("1\n"), "{out}");
 }
 
+/// Who leads leads while it is connected: one connection starts, wins and decides.
+#[test]
+fn a_shell_elects_declines_and_decides() {
+    let world = World::of(1);
+    let room = world.room("council");
+    let mut shell = world.call(0, "ada", &["shell", "--room", "council"]).at_a_terminal();
+    shell.sees("You are ada");
+    shell.types("/election start council --no-wait");
+    shell.sees("leader: ");
+    shell.types("/election decide council 'we ship' --metadata '{\"risk\": \"low\"}'");
+    shell.sees("Decided: ");
+    let decided = world.history(0, &room).pop().unwrap();
+    assert_eq!(
+        (&decided["content"], &decided["metadata"]["risk"]),
+        (&json!("we ship"), &json!("low"))
+    );
+    shell.types("/quit");
+    assert_eq!(shell.ends(), 0);
+    // One may decline for 2 s; a busy machine may miss them.
+    let script = "/election start council --no-wait\n/election decline council\n";
+    let declined = || {
+        let call = world.call(0, "eve", &["shell", "--room", "council"]).stdin(script).run();
+        call.stdout.contains("you do not stand in this election")
+    };
+    assert!((0..5).any(|_| declined()), "never in time");
+}
+
 #[test]
 fn top_shows_the_mesh_and_ends_with_q() {
     let world = World::of(2);

@@ -237,6 +237,10 @@ fn questions_and_ideas_have_their_own_ways() {
     assert_eq!(sent[1]["body"], json!({"state_hash": "abc", "diff": [1]}));
     assert_eq!((&sent[2]["body"], sent[2].get("thread")), (&json!({}), None));
     assert_eq!((&sent[6]["reply_to"], &sent[6]["body"]["spark_seq"]), (&json!(5), &json!(5)));
+    say(&["fuse", "war-room", "--thread", "1", "--synthesis", "two ways", "--split"]);
+    let fused = world.history(0, &room_id).pop().unwrap();
+    let fused: Value = serde_json::from_str(fused["content"].as_str().unwrap()).unwrap();
+    assert_eq!((&fused["type"], &fused["body"]["split"]), (&json!("FUSE"), &json!(true)));
 }
 
 #[test]

@@ -73,3 +73,22 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() {
     assert_eq!(dead.code, 1);
     assert!(dead.stdout.contains("clawmeshd up"), "{dead:?}");
 }
+
+#[test]
+fn completions_and_man_pages_know_every_command() {
+    let world = World::of(1);
+    for shell in ["bash", "zsh", "fish"] {
+        let text = world.ok(0, "ada", &["completions", shell]);
+        for word in ["idle-timeout", "calibration", "if-assignee", "doctor"] {
+            assert!(text.contains(word), "{shell}: no {word}");
+        }
+    }
+    let directory = world.home().join("man");
+    world.ok(0, "ada", &["man", &directory.display().to_string()]);
+    for page in ["clawmesh", "clawmesh-wait", "clawmesh-lantern-fuse", "clawmesh-mesh-entry"] {
+        let text = std::fs::read_to_string(directory.join(format!("{page}.1"))).unwrap();
+        assert!(text.contains(".SH NAME") && text.contains(".SH OPTIONS"), "{page}: {text}");
+    }
+    let wait = std::fs::read_to_string(directory.join("clawmesh-wait.1")).unwrap();
+    assert!(wait.contains("cursor\\-file"), "{wait}");
+}

@@ -66,6 +66,8 @@ fn rooms_agents_and_presence_are_shown() {
     let id = id.unwrap_or_else(|| panic!("{made}"));
     world.ok(0, "ada", &["rooms", "create", "beta", "--parent", "alpha"]);
     world.ok(0, "ada", &["rooms", "create", "vault", "--encrypted"]);
+    let brief = json(&world.ok(0, "ada", &["rooms", "create", "brief", "--ephemeral", "--json"]));
+    assert_eq!(brief["ephemeral"], true);
     let agent = world.agent(0, "guest");
     let mut agent = agent;
     world.runtime.block_on(agent.call("join_room", json!({"room_id": id}))).unwrap();
