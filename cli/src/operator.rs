@@ -73,6 +73,7 @@ impl Operator {
             Answer::Ticket(_)
             | Answer::Keys(_)
             | Answer::Entry(_)
+            | Answer::Progress { .. }
             | Answer::Done
             | Answer::Error(_) => Err(Failure::strange()),
         }

@@ -229,6 +229,26 @@ pub struct NodeRecord {
     /// when the node died can come back to it.
     #[n(6)]
     pub roster: Option<ByteVec>,
+    /// Whose private directory this node keeps: that of the identity it had before it was restored from a
+    /// backup. `None`: its own.
+    #[n(7)]
+    pub private_of: Option<NodeId>,
+}
+
+impl NodeRecord {
+    /// The node's state after a restore from a backup, in which it goes on under a new identity: `before`
+    /// is the one that it had. What it wrote is another's from now on; its private rooms stay its own.
+    #[must_use]
+    pub fn under_new_identity(self, before: NodeId) -> NodeRecord {
+        NodeRecord {
+            // Whatever it was doing, it was not stopped after that.
+            clean: false,
+            ephemeral_claims: Vec::new(),
+            roster: None,
+            private_of: self.private_of.or(Some(before)),
+            ..self
+        }
+    }
 }
 
 /// An entry that a restarted engine has still to deliver.

@@ -67,6 +67,8 @@ pub(crate) struct Context {
     pub(crate) now: Now,
     pub(crate) me: NodeId,
     pub(crate) mesh: MeshId,
+    /// Where this node's own keys and private rooms are listed.
+    pub(crate) private_directory: RoomId,
     pub(crate) boot: u64,
     /// The numbers of an era that may be used: less than its capacity only in simulations.
     pub(crate) era_capacity: Option<u64>,

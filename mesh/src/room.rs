@@ -727,5 +727,5 @@ fn place(logs: &Logs, at: At) -> Place {
 const SEQ_MAX: u64 = u64::MAX >> 3;
 
 fn is_directory(cx: &Context, id: RoomId) -> bool {
-    id == RoomId::directory(cx.mesh) || id == RoomId::private_directory(cx.mesh, cx.me)
+    id == RoomId::directory(cx.mesh) || id == cx.private_directory
 }

@@ -1,5 +1,7 @@
 //! The command line: one file per command.
 
+mod backup;
+mod check;
 mod invite;
 mod key;
 mod keys;
@@ -32,6 +34,9 @@ enum Command {
     Up(Box<up::Up>),
     Status(status::Status),
     Invite(invite::Invite),
+    Backup(backup::Backup),
+    Restore(backup::Restore),
+    Check(check::Check),
     #[command(subcommand)]
     Key(key::Key),
     #[command(subcommand)]
@@ -52,6 +57,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Up(up) => up.run(),
         Command::Status(status) => status.run(),
         Command::Invite(invite) => invite.run(),
+        Command::Backup(backup) => backup.run(),
+        Command::Restore(restore) => restore.run(),
+        Command::Check(check) => check.run(),
         Command::Key(key) => key.run(),
         Command::Keys(keys) => keys.run(),
     };
@@ -109,4 +117,18 @@ fn say(text: &str) -> Result<()> {
 fn note(text: &str) {
     // Nobody may be there.
     drop(writeln!(io::stderr(), "{text}"));
+}
+
+/// Says how far something long is, in steps of ten percent.
+#[derive(Debug, Default)]
+struct Percent(u64);
+
+impl Percent {
+    fn tell(&mut self, done: u64, of: u64) {
+        let tens = done.saturating_mul(10).checked_div(of).unwrap_or(0).min(10);
+        if tens > self.0 && tens < 10 {
+            note(&format!("{tens}0 %"));
+        }
+        self.0 = self.0.max(tens);
+    }
 }

@@ -5,10 +5,10 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use bridge::{Bridge, config::Auth};
 use mesh::{
     MeshSecret,
@@ -19,21 +19,22 @@ use mesh::{
 };
 use net::{Address, Net};
 use protocol::operator::{Answer, Entry, Request, Status, WantedKey};
-use store::Reader;
+use store::{Progress, Reader};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt},
-    net::UnixListener,
+    net::{UnixListener, unix::OwnedWriteHalf},
     sync::{Semaphore, oneshot},
     time::timeout,
 };
 
 use crate::{
-    entry,
+    backup, entry,
     files::{ApiKey, DataDir, RunFile, random},
     intake::Counters,
     keys,
     limits::{
-        CONTROL_ANSWER_BYTES_MAX, CONTROL_CLIENTS_MAX, CONTROL_REQUEST_BYTES_MAX, CONTROL_TIMEOUT,
+        CONTROL_ANSWER_BYTES_MAX, CONTROL_CLIENTS_MAX, CONTROL_PROGRESS_EVERY,
+        CONTROL_REQUEST_BYTES_MAX, CONTROL_TIMEOUT,
     },
     listen::{self, SocketFile},
     queue::{Asker, Queue},
@@ -52,8 +53,23 @@ pub(crate) struct Control {
     pub(crate) reader: Reader,
     pub(crate) bridge: Bridge,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) files: Files,
+}
+
+/// What the node has on its disk.
+#[derive(Debug)]
+pub(crate) struct Files {
+    dir: DataDir,
     /// `None`: no keys are checked.
-    pub(crate) key_file: Option<PathBuf>,
+    key_file: Option<PathBuf>,
+    /// One backup at a time: each keeps the pages of its moment.
+    backing_up: Semaphore,
+}
+
+impl Files {
+    pub(crate) fn new(dir: DataDir, key_file: Option<PathBuf>) -> Files {
+        Files { dir, key_file, backing_up: Semaphore::new(1) }
+    }
 }
 
 /// Binds the control socket: in the data directory, or if that is too deep for a socket in a private
@@ -88,26 +104,75 @@ impl Control {
             let control = self.clone();
             tokio::spawn(async move {
                 // Who does not ask or read in time has gone.
-                drop(timeout(CONTROL_TIMEOUT, control.answer(socket)).await);
+                let long = timeout(CONTROL_TIMEOUT, control.answer(socket)).await;
+                if let Ok(Ok(Some((to, mut write)))) = long {
+                    let answer = control.back_up(&to, &mut write).await;
+                    let answer = answer.map_or_else(failure, |()| Answer::Done);
+                    // It may have gone meanwhile.
+                    drop(timeout(CONTROL_TIMEOUT, tell(&mut write, &answer)).await);
+                }
                 drop(permit);
             });
         }
     }
 
-    async fn answer(&self, socket: tokio::net::UnixStream) -> std::io::Result<()> {
+    /// Answers, but for what takes long: a backup to be written, and who waits for it.
+    async fn answer(
+        &self,
+        socket: tokio::net::UnixStream,
+    ) -> std::io::Result<Option<(PathBuf, OwnedWriteHalf)>> {
         let (read, mut write) = socket.into_split();
         let mut line = String::new();
         let mut read = tokio::io::BufReader::new(read.take(CONTROL_REQUEST_BYTES_MAX));
         read.read_line(&mut line).await?;
         let answer = match serde_json::from_str(&line) {
+            Ok(Request::Backup { to }) => return Ok(Some((to, write))),
             Ok(request) => self.perform(request).await,
             Err(_) => Err(anyhow::anyhow!("the running node does not know this command")),
         };
-        let answer = answer.unwrap_or_else(|error| Answer::Error(format!("{error:#}")));
-        let mut text = serde_json::to_string(&answer).map_err(std::io::Error::other)?;
-        text.push('\n');
-        write.write_all(text.as_bytes()).await?;
-        write.shutdown().await
+        tell(&mut write, &answer.unwrap_or_else(failure)).await?;
+        write.shutdown().await?;
+        Ok(None)
+    }
+
+    /// Writes a backup on a thread of its own, and tells every second how far it is. Ends when nobody
+    /// listens any more.
+    async fn back_up(&self, to: &Path, write: &mut OwnedWriteHalf) -> Result<()> {
+        let Ok(_alone) = self.files.backing_up.try_acquire() else {
+            bail!("a backup is being written already: wait for its end");
+        };
+        ensure!(to.is_absolute(), "{} is no absolute path", to.display());
+        tracing::info!(to = %to.display(), "a backup is being written");
+        let progress = Arc::new(Mutex::new(Some(Progress::default())));
+        let (dir, reader, key_file) =
+            (self.files.dir.clone(), self.reader.clone(), self.files.key_file.clone());
+        let (to, at) = (to.to_owned(), progress.clone());
+        let writing = tokio::task::spawn_blocking(move || {
+            backup::write(&dir, &reader, (&to, key_file.as_deref()), &mut |now| {
+                let mut at = at.lock().unwrap_or_else(PoisonError::into_inner);
+                // `None`: nobody listens any more.
+                at.as_mut().map(|it| *it = now).is_some()
+            })
+        });
+        tokio::pin!(writing);
+        let done = loop {
+            tokio::select! {
+                done = &mut writing => break done,
+                () = tokio::time::sleep(CONTROL_PROGRESS_EVERY) => {}
+            }
+            let now = *progress.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(Progress { rows, of }) = now else { continue };
+            let told = timeout(CONTROL_TIMEOUT, tell(write, &Answer::Progress { rows, of })).await;
+            if !matches!(told, Ok(Ok(()))) {
+                *progress.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
+        };
+        let done = done.context("the backup's thread has ended")?;
+        match &done {
+            Ok(()) => tracing::info!("the backup is written"),
+            Err(error) => tracing::warn!("no backup was written: {error:#}"),
+        }
+        done
     }
 
     async fn perform(&self, request: Request) -> Result<Answer> {
@@ -142,6 +207,7 @@ impl Control {
             Request::Entry { room_id, seq } => {
                 Answer::Entry(Box::new(self.entry(&room_id, seq).await?))
             }
+            Request::Backup { .. } => bail!("a backup is not answered at once; this is a bug"),
         })
     }
 
@@ -189,7 +255,8 @@ impl Control {
     }
 
     fn reload_key(&self) -> Result<()> {
-        let (Some(file), Auth::Key(key)) = (&self.key_file, &self.bridge.config().auth) else {
+        let (Some(file), Auth::Key(key)) = (&self.files.key_file, &self.bridge.config().auth)
+        else {
             bail!("the running node checks no keys (--no-auth)");
         };
         let new = ApiKey::read(file)?;
@@ -197,6 +264,16 @@ impl Control {
         tracing::info!("the key was rotated");
         Ok(())
     }
+}
+
+fn failure(error: anyhow::Error) -> Answer {
+    Answer::Error(format!("{error:#}"))
+}
+
+async fn tell(write: &mut OwnedWriteHalf, answer: &Answer) -> std::io::Result<()> {
+    let mut text = serde_json::to_string(answer).map_err(std::io::Error::other)?;
+    text.push('\n');
+    write.write_all(text.as_bytes()).await
 }
 
 fn fingerprint(text: &str) -> Result<KeyPrint> {
@@ -219,6 +296,15 @@ pub(crate) fn is_loopback(address: &Address) -> bool {
 
 /// Asks the node that runs on `dir`; `None`: none does.
 pub(crate) fn ask(dir: &DataDir, request: Request) -> Result<Option<(RunFile, Answer)>> {
+    ask_long(dir, request, &mut |_| ())
+}
+
+/// The same of what may take long, as long as the node says how far it is.
+pub(crate) fn ask_long(
+    dir: &DataDir,
+    request: Request,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Option<(RunFile, Answer)>> {
     let Some(run) = dir.run()? else { return Ok(None) };
     // Killed, or just stopping.
     let Ok(mut socket) = UnixStream::connect(&run.control) else { return Ok(None) };
@@ -226,9 +312,14 @@ pub(crate) fn ask(dir: &DataDir, request: Request) -> Result<Option<(RunFile, An
         socket.set_read_timeout(Some(CONTROL_TIMEOUT))?;
         socket.set_write_timeout(Some(CONTROL_TIMEOUT))?;
         writeln!(socket, "{}", serde_json::to_string(&request)?)?;
-        let mut line = String::new();
-        BufReader::new((&socket).take(CONTROL_ANSWER_BYTES_MAX)).read_line(&mut line)?;
-        Ok(serde_json::from_str(&line)?)
+        let mut answers = BufReader::new(&socket);
+        loop {
+            let mut line = String::new();
+            answers.by_ref().take(CONTROL_ANSWER_BYTES_MAX).read_line(&mut line)?;
+            let answer = serde_json::from_str(&line)?;
+            let Answer::Progress { rows, of } = answer else { return Ok(answer) };
+            progress(Progress { rows, of });
+        }
     };
     let answer = exchange().context("the running node does not answer")?;
     if let Answer::Error(why) = answer {

@@ -172,6 +172,36 @@ impl DataDir {
     pub(crate) fn control_socket(&self) -> PathBuf {
         self.file("control.sock")
     }
+
+    /// Every file that is not the store's and not only the running process's: what a backup needs besides.
+    pub(crate) fn kept(&self) -> Result<Vec<PathBuf>> {
+        let hint = || format!("--data-dir {}", self.0.display());
+        let mut kept = Vec::new();
+        for entry in fs::read_dir(&self.0).with_context(hint)? {
+            let entry = entry.with_context(hint)?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let passing = name.starts_with(store::FILE_NAME) || name.ends_with(".new");
+            if entry.file_type().with_context(hint)?.is_file() && !passing && name != "run.json" {
+                kept.push(entry.path());
+            }
+        }
+        kept.sort();
+        Ok(kept)
+    }
+}
+
+/// Copies a file of the size of a key; the copy is its owner's alone, whatever the file was.
+pub(crate) fn copy_private(from: &Path, to: &Path) -> Result<()> {
+    let content =
+        Zeroizing::new(fs::read(from).with_context(|| format!("read {}", from.display()))?);
+    replace(to, &content)
+}
+
+/// Makes what was done to the names in a directory last.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    File::open(dir)?.sync_all()
 }
 
 /// Makes a directory and those above it; what is made is its owner's alone.
@@ -274,12 +304,12 @@ fn read_secret(file: &Path) -> Result<Option<Zeroizing<String>>> {
     }
 }
 
-fn read_json<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
+pub(crate) fn read_json<T: DeserializeOwned>(file: &Path) -> Result<Option<T>> {
     let Some(text) = read_secret(file)? else { return Ok(None) };
     serde_json::from_str(&text).map(Some).with_context(|| format!("read {}", file.display()))
 }
 
-fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
+pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
     replace(file, text.as_bytes())
@@ -301,8 +331,7 @@ fn replace(file: &Path, content: &[u8]) -> Result<()> {
         out.write_all(content)?;
         out.sync_all()?;
         fs::rename(&new, file)?;
-        let dir = file.parent().filter(|it| !it.as_os_str().is_empty());
-        File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
+        sync_dir(file.parent().unwrap_or(Path::new(".")))
     };
     write().with_context(|| format!("write {}", file.display()))
 }

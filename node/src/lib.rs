@@ -5,10 +5,11 @@
 //!
 //! In reading order: [`settings`], `files`, [`ticket`], `membership` (which mesh); `driver` (the
 //! engine's thread) with `queue` and `clock`; to peers `outgoing` and `beacon`, from them `intake` and
-//! `remembered`; to clients `backend` and `listen`; to operators `control`, [`report`] and `keys`; [`start`]
+//! `remembered`; to clients `backend` and `listen`; to operators `control`, [`report`], `keys` and `backup`; [`start`]
 //! puts it together; `commands` is the command line.
 
 mod backend;
+mod backup;
 mod beacon;
 mod clock;
 mod commands;

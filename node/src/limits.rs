@@ -53,6 +53,8 @@ pub const CONTROL_REQUEST_BYTES_MAX: u64 = 4_096;
 pub const CONTROL_ANSWER_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// How long an operator's command may take.
 pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often who waits for something long is told how far it is: well within [`CONTROL_TIMEOUT`].
+pub const CONTROL_PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// Rooms shown by `clawmeshd status` without `--json`.
 pub const STATUS_ROOMS_SHOWN: usize = 40;
 

@@ -25,7 +25,7 @@ use crate::{
     backend::{FromStore, ToEngine},
     beacon::{Beacons, Connected, Heart, PulseCell},
     clock::Clock,
-    control::{self, Control},
+    control::{self, Control, Files},
     driver::{Driver, End, Ending, TOPICS},
     files::{ApiKey, DataDir, RunFile, admin_secret, random},
     intake::{Counters, Intake},
@@ -147,23 +147,23 @@ impl Parts {
             pulse: pulse.clone(),
         };
         let engine = driver.start(ending)?;
-        let heart = Heart {
+        let beacons = Heart {
             mesh,
             identity: member.identity.clone(),
             pulse,
             connected: connected.clone(),
             net: net.clone(),
-        };
-        let beacons = heart.start()?;
-        let intake = Intake {
+        }
+        .start()?;
+        Intake {
             mesh,
             net: net.clone(),
             queue: queue.clone(),
             connected,
             counters: counters.clone(),
             learned,
-        };
-        intake.start(inbox)?;
+        }
+        .start(inbox)?;
         let remembered = Remembered::start(dir.clone(), member.peers, addresses);
         let control = Arc::new(Control {
             name: name.clone(),
@@ -174,7 +174,7 @@ impl Parts {
             reader,
             bridge: bridge.clone(),
             counters,
-            key_file: key_file.clone(),
+            files: Files::new(dir.clone(), key_file.clone()),
         });
         first_turn(&queue, &bridge).await?;
 

@@ -29,6 +29,12 @@ pub enum Request {
         /// Any number.
         seq: u64,
     },
+    /// Write a backup into a directory that does not exist. → [`Answer::Progress`], some times, then
+    /// [`Answer::Done`], when it is durable.
+    Backup {
+        /// An absolute path.
+        to: std::path::PathBuf,
+    },
 }
 
 /// What the node says to it.
@@ -43,6 +49,13 @@ pub enum Answer {
     Keys(Vec<MintedKey>),
     /// What a number means.
     Entry(Box<Entry>),
+    /// How far it is: another answer follows, each in a line.
+    Progress {
+        /// Rows done.
+        rows: u64,
+        /// Rows there are.
+        of: u64,
+    },
     /// It is done.
     Done,
     /// Why not.

@@ -52,6 +52,7 @@ pub(crate) async fn run(cx: &Context, args: Mesh) -> Result<Outcome, Failure> {
                 Answer::Status(_)
                 | Answer::Ticket(_)
                 | Answer::Keys(_)
+                | Answer::Progress { .. }
                 | Answer::Done
                 | Answer::Error(_) => return Err(Failure::strange()),
             };

@@ -60,9 +60,8 @@ impl Engine {
 
     /// Known at once: nothing that is decided in this turn goes by the old state.
     fn write_key(&mut self, local: bool, act: KeyAct) -> Result<(), Refused> {
-        let (mesh, me) = (self.cx.mesh, self.cx.me);
-        let directory =
-            if local { RoomId::private_directory(mesh, me) } else { RoomId::directory(mesh) };
+        let mesh = self.cx.mesh;
+        let directory = if local { self.cx.private_directory } else { RoomId::directory(mesh) };
         let room = self.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
         if !room.is_writable(&self.cx) {
             return Err(Refused::Full(super::rooms::NOT_WRITABLE.to_owned()));

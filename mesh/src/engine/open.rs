@@ -38,7 +38,7 @@ impl Engine {
         let boot = node.boot;
         let mut engine = Engine {
             identity,
-            cx: context(&config, me, boot, now),
+            cx: context(&config, (me, node.private_of), boot, now),
             live: Liveness::new(me, config.takeover_after, now.mono, !clean),
             rosters: Rosters::new(me, config.mesh, boot),
             directory: Directory::default(),
@@ -133,11 +133,12 @@ impl Engine {
 
     /// Lobby and directory are there from the first start on, and so is the private directory.
     fn ensure_permanent_rooms(&mut self) {
-        let (mesh, me, founder) = (self.cx.mesh, self.cx.me, self.config.founder);
+        let (mesh, founder) = (self.cx.mesh, self.config.founder);
+        let private_of = self.node.private_of.unwrap_or(self.cx.me);
         let rooms = [
             (RoomId::directory(mesh), founder, Reach::Mesh),
             (RoomId::lobby(mesh), founder, Reach::Mesh),
-            (RoomId::private_directory(mesh, me), me, Reach::Node),
+            (self.cx.private_directory, private_of, Reach::Node),
         ];
         for (id, home, reach) in rooms {
             let home = LogId { author: home, incarnation: 0 };
@@ -257,6 +258,7 @@ fn new_node(config: &Config) -> NodeRecord {
         lobby_floor: Number::ZERO,
         ephemeral_claims: Vec::new(),
         roster: None,
+        private_of: None,
     }
 }
 
@@ -275,11 +277,17 @@ fn new_record(mesh: crate::id::MeshId, home: LogId) -> RoomRecord {
     }
 }
 
-fn context(config: &Config, me: NodeId, boot: u64, now: Now) -> Context {
+fn context(
+    config: &Config,
+    (me, private_of): (NodeId, Option<NodeId>),
+    boot: u64,
+    now: Now,
+) -> Context {
     Context {
         now,
         me,
         mesh: config.mesh,
+        private_directory: RoomId::private_directory(config.mesh, private_of.unwrap_or(me)),
         boot,
         era_capacity: config.era_capacity,
         retention_min_ms: in_ms(config.retention_min),

@@ -253,13 +253,13 @@ impl Engine {
                             room public, or at another node";
                 Err(Refused::Full(full.to_owned()))
             }
-            None => Ok(RoomId::private_directory(self.cx.mesh, self.cx.me)),
+            None => Ok(self.cx.private_directory),
         }
     }
 
     /// Who has the rooms that a directory lists.
     pub(super) fn reach_of(&self, directory: RoomId) -> Reach {
-        if directory == RoomId::private_directory(self.cx.mesh, self.cx.me) {
+        if directory == self.cx.private_directory {
             return Reach::Node;
         }
         let seal = self.rooms.get(&directory).and_then(|room| room.record.seal.as_ref());

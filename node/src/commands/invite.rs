@@ -32,6 +32,7 @@ impl Invite {
                 Answer::Status(_)
                 | Answer::Keys(_)
                 | Answer::Entry(_)
+                | Answer::Progress { .. }
                 | Answer::Done
                 | Answer::Error(_),
             )) => {

@@ -123,6 +123,7 @@ fn keys(place: Place) -> Result<Vec<MintedKey>> {
         Answer::Status(_)
         | Answer::Ticket(_)
         | Answer::Entry(_)
+        | Answer::Progress { .. }
         | Answer::Done
         | Answer::Error(_) => bail!(STRANGE),
     }
@@ -135,6 +136,7 @@ fn done(place: Place, request: Request) -> Result<()> {
         | Answer::Ticket(_)
         | Answer::Keys(_)
         | Answer::Entry(_)
+        | Answer::Progress { .. }
         | Answer::Error(_) => bail!(STRANGE),
     }
 }

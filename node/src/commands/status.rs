@@ -29,6 +29,7 @@ impl Status {
                 Answer::Ticket(_)
                 | Answer::Keys(_)
                 | Answer::Entry(_)
+                | Answer::Progress { .. }
                 | Answer::Done
                 | Answer::Error(_),
             )) => {

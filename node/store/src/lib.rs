@@ -4,13 +4,15 @@
 //! ([`mesh::batch::Summary`]). Its one contract: [`Store::commit`] writes a whole batch or nothing of
 //! it, durably when it returns. A [`Reader`] never waits for the writer.
 //!
-//! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming),
-//! [`error`]s, [`limits`], and [`testing`] (a disk that crashes). The file, byte by byte:
+//! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming, copies),
+//! [`check`] (every row of a stopped one), [`error`]s, [`limits`], and [`testing`] (a disk that crashes). The file, byte by byte:
 //! `docs/store.md`.
 
 #![warn(missing_docs)]
 
 mod apply;
+pub mod check;
+mod copy;
 pub mod error;
 mod held;
 pub mod limits;
@@ -25,6 +27,7 @@ mod summary;
 pub mod testing;
 mod view;
 
+pub use copy::{CopyError, Progress};
 pub use error::{CommitError, OpenError, ReadError};
 pub use reader::{Kept, Reader, Row};
 pub use roam::{Cursor, Roam};

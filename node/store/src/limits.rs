@@ -29,3 +29,8 @@ pub const ENTRY_OVERHEAD_BYTES: usize = 96;
 pub const UNPROVEN_NUMBERS_MAX: usize = 4_096;
 /// Rooms for which it is remembered up to where cursors were found to be proven.
 pub const PROVEN_ROOMS_MAX: usize = 1_024;
+/// Rows copied or checked between two words of progress: some milliseconds' worth.
+pub const PROGRESS_ROWS: u64 = 8_192;
+/// Findings of a check that are told one by one. Of more, how many there are is enough: the store is to be
+/// replaced.
+pub const FINDINGS_MAX: usize = 200;

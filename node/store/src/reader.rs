@@ -78,6 +78,10 @@ impl Reader {
         Reader { databases, proven: Arc::default() }
     }
 
+    pub(crate) fn databases(&self) -> &Databases {
+        &self.databases
+    }
+
     /// Whether an earlier read found that such a cursor leaves nothing unproven.
     pub(crate) fn is_proven(&self, room: RoomId, cursor: &Proven) -> bool {
         let proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);

@@ -23,7 +23,7 @@ const LAYOUT_ROW: &str = "layout";
 pub(crate) type PlaceKey = (u32, u32, u64);
 
 /// Says which layout the rest has. Its own name and form never change.
-const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// Room id → room.
 pub(crate) const ROOM_IDS: TableDefinition<'_, &[u8; 16], u32> = TableDefinition::new("room_ids/1");
 /// Room → room id (16 bytes), then its record.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use mesh::{
-    batch::{Change, Summary},
+    batch::{Change, Summary, VoteNote},
     id::{MeshId, NodeId, RoomId},
 };
 use redb::{
@@ -154,11 +154,57 @@ impl Store {
         summary::read(&self.databases.disk, node, mesh)
     }
 
+    /// Makes what `before` kept the beginning of another node, which has restored it from a backup: see
+    /// [`mesh::batch::NodeRecord::under_new_identity`]. Which ballots `before` had sealed and not shown is
+    /// forgotten: another node cannot show them.
+    ///
+    /// # Errors
+    ///
+    /// See [`CommitError`].
+    pub fn adopt(&mut self, before: NodeId) -> Result<(), CommitError> {
+        let Summary { node, notes, .. } = self.summary(before, None)?;
+        let mut batch: Vec<Change> = notes
+            .into_iter()
+            .map(|(room, vote, note)| {
+                let note = VoteNote { choices: Vec::new(), told: note.told };
+                Change::Note { room, vote, note: Some(note) }
+            })
+            .collect();
+        batch.extend(node.map(|it| Change::Node(it.under_new_identity(before))));
+        self.commit(&batch)
+    }
+
     /// A way to read, for any thread.
     #[must_use]
     pub fn reader(&self) -> Reader {
         Reader::new(Arc::clone(&self.databases))
     }
+}
+
+/// The database of the store in `dir`, if there is one: everything that is done to it stays in memory.
+pub(crate) fn look(dir: &Path) -> Result<Database, OpenError> {
+    Ok(held(dir)?.0)
+}
+
+/// The same, to be written.
+pub(crate) fn open_existing(dir: &Path) -> Result<Database, OpenError> {
+    let (disk, backend) = held(dir)?;
+    let failed = |source| OpenError::Io { file: dir.join(FILE_NAME), source };
+    backend.release().map_err(failed)?;
+    Ok(disk)
+}
+
+fn held(dir: &Path) -> Result<(Database, HoldBack<FileBackend>), OpenError> {
+    let file = dir.join(FILE_NAME);
+    let failed = |source| OpenError::Io { file: file.clone(), source };
+    let open = OpenOptions::new().read(true).write(true).open(&file).map_err(failed)?;
+    let backend = HoldBack::new(FileBackend::new(open).map_err(|it| failed(io::Error::other(it)))?);
+    let look = AssertUnwindSafe(|| inspect(backend.clone(), dir, &file));
+    let (disk, _) = catch_unwind(look).unwrap_or_else(|_| {
+        let why = "its pages contradict each other".to_owned();
+        Err(OpenError::Damaged { file: file.clone(), why })
+    })?;
+    Ok((disk, backend))
 }
 
 impl Databases {

@@ -32,7 +32,12 @@ pub(crate) fn read(db: &Database, me: NodeId, mesh: Option<MeshId>) -> Result<Su
         return Ok(Summary { node, forked, ..Summary::default() });
     };
     let mut dedups = dedups(&read)?;
-    let directories = [RoomId::directory(mesh), RoomId::private_directory(mesh, me)];
+    let former = node.as_ref().and_then(|it| it.private_of).unwrap_or(me);
+    let directories = [
+        RoomId::directory(mesh),
+        RoomId::private_directory(mesh, me),
+        RoomId::private_directory(mesh, former),
+    ];
     let mut rooms = Vec::new();
     let mut directory = Vec::new();
     let (mut acts, mut notes) = (Vec::new(), Vec::new());

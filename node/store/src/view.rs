@@ -47,10 +47,13 @@ pub(crate) type Numbered = (Number, At, Fate);
 impl View {
     /// `None` if the database has no such room.
     pub(crate) fn open(read: &ReadTransaction, id: RoomId) -> Result<Option<View>, ReadError> {
-        let Some(room) = table(read, ROOM_IDS)?.get(&id.0)?.map(|row| row.value()) else {
-            return Ok(None);
-        };
-        Ok(Some(View {
+        let room = table(read, ROOM_IDS)?.get(&id.0)?.map(|row| row.value());
+        room.map(|room| View::at(read, id, room)).transpose()
+    }
+
+    /// The room `id`, which is `room` in this database.
+    pub(crate) fn at(read: &ReadTransaction, id: RoomId, room: u32) -> Result<View, ReadError> {
+        Ok(View {
             id,
             room,
             rooms: table(read, ROOMS)?,
@@ -62,7 +65,7 @@ impl View {
             pruned: table(read, PRUNED)?,
             log_ids: RefCell::default(),
             record: OnceCell::new(),
-        }))
+        })
     }
 
     pub(crate) fn record(&self) -> Result<RoomRecord, ReadError> {

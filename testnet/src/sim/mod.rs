@@ -2,7 +2,7 @@
 //!
 //! [`run`] plays the world of a seed and judges it. In reading order: [`plan`] (what will happen),
 //! [`world`] (how it happens), `node`, [`network`], `agents`, `roamer`, `votes`, `elections`,
-//! `tasks`, `holders`, `keyed`, `kept`, [`promises`] (what must hold).
+//! `tasks`, `holders`, `keyed`, `kept`, `sound`, [`promises`] (what must hold).
 
 mod agents;
 pub mod dice;
@@ -19,6 +19,7 @@ pub mod plan;
 mod private;
 pub mod promises;
 mod roamer;
+mod sound;
 mod tasks;
 mod votes;
 pub mod world;
@@ -163,6 +164,7 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
     world.old_bodies_are_dropped(&rooms)?;
     world.it_is_still()?;
     world.nobody_waits()?;
+    world.stores_are_sound()?;
     Ok(world.report())
 }
 

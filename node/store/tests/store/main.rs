@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+mod check;
+mod copy;
 mod crash;
 mod fixtures;
 mod keep;
+mod lone;
 mod model;
 mod open;
 mod prune;

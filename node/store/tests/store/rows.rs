@@ -57,6 +57,7 @@ pub(crate) fn node(boot: u64) -> NodeRecord {
         lobby_floor: Number::ZERO,
         ephemeral_claims: Vec::new(),
         roster: None,
+        private_of: None,
     }
 }
 

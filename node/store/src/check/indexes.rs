@@ -1,0 +1,90 @@
+//! What is of no single room: remembered sends, notes, evidence, the node itself.
+
+use std::collections::BTreeMap;
+
+use mesh::{
+    batch::{NodeRecord, VoteNote},
+    id::RoomId,
+    run::{Certificate, Run},
+};
+use redb::{ReadTransaction, ReadableTable};
+
+use super::{Place, Problem, Report};
+use crate::{
+    error::ReadError,
+    schema::{DEDUPS, ENTRIES, EVIDENCE, NODE, NOTES, ROOM_IDS, ROOMS, decode, table},
+    view::room_row,
+};
+
+pub(super) fn of_no_room(
+    read: &ReadTransaction,
+    known: &BTreeMap<u32, RoomId>,
+    report: &mut Report,
+) -> Result<(), ReadError> {
+    let place =
+        |room: u32| known.get(&room).map_or(Place::Row { room }, |it| Place::Room { room: *it });
+    let entries = table(read, ENTRIES)?;
+    for row in table(read, DEDUPS)?.iter()? {
+        let (key, row) = row?;
+        let ((_, room, _), (log, seq)) = (key.value(), row.value());
+        if entries.get((room, log, seq))?.is_none() {
+            report.add(place(room), Problem::Dedup);
+        }
+    }
+    for row in table(read, NOTES)?.iter()? {
+        let (key, row) = row?;
+        let key = key.value();
+        let note: Result<VoteNote, _> = decode(row.value(), "note");
+        if note.is_err() {
+            report.add(place(key.0), Problem::Record("note on a vote"));
+        } else if entries.get(key)?.is_none() {
+            report.add(place(key.0), Problem::Note);
+        }
+    }
+    for row in table(read, EVIDENCE)?.iter()? {
+        let (key, row) = row?;
+        let mut room = [0; 16];
+        room.copy_from_slice(&key.value()[32..48]);
+        let evidence: Result<(Certificate, Run), _> = decode(row.value(), "evidence");
+        match evidence {
+            Ok((certificate, run)) => {
+                if !proves(read, key.value(), &certificate, run)? {
+                    report.add(Place::Room { room: RoomId(room) }, Problem::Evidence);
+                }
+            }
+            Err(_) => report.add(Place::Room { room: RoomId(room) }, Problem::Record("evidence")),
+        }
+    }
+    for row in table(read, NODE)?.iter()? {
+        let (key, row) = row?;
+        let record: Result<NodeRecord, _> = decode(row.value(), "node");
+        if key.value() != 0 || record.is_err() {
+            report.add(Place::Store, Problem::Record("node's record"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether seal and run are both of the author, and say two things of one place. Of a room that is not
+/// here any more nobody knows which mesh its runs are of: the seal alone is checked.
+fn proves(
+    read: &ReadTransaction,
+    key: &[u8; 56],
+    certificate: &Certificate,
+    run: Run,
+) -> Result<bool, ReadError> {
+    let log = certificate.log;
+    let named = key[..32] == log.author.0
+        && key[32..48] == certificate.room.0
+        && key[48..] == log.incarnation.to_be_bytes();
+    if !named || !certificate.verify() || (run.room, run.log) != (certificate.room, log) {
+        return Ok(false);
+    }
+    let room = table(read, ROOM_IDS)?.get(&certificate.room.0)?.map(|it| it.value());
+    let Some(room) = room else { return Ok(true) };
+    let Some(row) = table(read, ROOMS)?.get(room)? else { return Ok(true) };
+    let Ok((_, record)) = room_row(row.value()) else { return Ok(true) };
+    let verified = run.verify(record.mesh);
+    Ok(verified
+        .is_ok_and(|run| run.hash_at(certificate.seq).is_some_and(|hash| hash != certificate.hash)))
+}

@@ -1,0 +1,175 @@
+//! Indexes made anew from what they index, in one transaction. Entries and numbers are not touched.
+
+use std::{collections::BTreeMap, path::Path};
+
+use mesh::{
+    batch::{Fate, RoomRecord},
+    entry::is_act,
+    id::RoomId,
+    number::Number,
+};
+use redb::{Database, Durability, ReadableDatabase, ReadableTable, WriteTransaction};
+
+use super::{Report, numbers, rooms};
+use crate::{
+    error::{CommitError, OpenError},
+    schema::{
+        ACTS, DEDUPS, ENTRIES, FORETOLD, Gist, NOTES, NUMBERS, Numbers, PLACES, PlaceKey, ROOM_IDS,
+        ROOMS, decode, encode, fate_of,
+    },
+    store,
+};
+
+/// Makes every index of the store in `dir` anew. Check it again afterwards.
+///
+/// # Errors
+///
+/// The outer one: it cannot be opened. The inner one: it cannot be written, or what the indexes are made
+/// from cannot be read; then nothing was changed.
+pub fn repair(dir: &Path) -> Result<Result<(), CommitError>, OpenError> {
+    let database = store::open_existing(dir)?;
+    Ok(mend(&database))
+}
+
+fn mend(database: &Database) -> Result<(), CommitError> {
+    let mut write = database.begin_write()?;
+    write.set_durability(Durability::Immediate).map_err(|it| {
+        let error: redb::Error = it.into();
+        CommitError::Storage(Box::new(error))
+    })?;
+    write.set_quick_repair(true);
+    room_ids(&write)?;
+    acts(&write)?;
+    places(&write)?;
+    references(&write)?;
+    write.commit()?;
+    // What is left follows from the indexes that are right now.
+    let (tips, foretold) = derived(database)?;
+    let mut write = database.begin_write()?;
+    write.set_quick_repair(true);
+    {
+        let mut table = write.open_table(ROOMS)?;
+        for (room, (id, record)) in tips {
+            let row = [id.0.as_slice(), &encode(&record)].concat();
+            table.insert(room, row.as_slice())?;
+        }
+        let mut table = write.open_table(FORETOLD)?;
+        for (key, (best, canonical)) in foretold {
+            match best {
+                0 => drop(table.remove(key)?),
+                best => drop(table.insert(key, (best, canonical))?),
+            }
+        }
+    }
+    Ok(write.commit()?)
+}
+
+fn room_ids(write: &WriteTransaction) -> Result<(), CommitError> {
+    let rooms = write.open_table(ROOMS)?;
+    let mut ids = write.open_table(ROOM_IDS)?;
+    ids.retain(|_, _| false)?;
+    for row in rooms.iter()? {
+        let (room, row) = row?;
+        if let Some(id) = row.value().first_chunk() {
+            ids.insert(id, room.value())?;
+        }
+    }
+    Ok(())
+}
+
+fn acts(write: &WriteTransaction) -> Result<(), CommitError> {
+    let entries = write.open_table(ENTRIES)?;
+    let mut acts = write.open_table(ACTS)?;
+    acts.retain(|_, _| false)?;
+    for row in entries.iter()? {
+        let (key, row) = row?;
+        let gist: Result<Gist, _> = decode(row.value(), "entry");
+        if gist.is_ok_and(|it| is_act(it.facts.kind)) {
+            acts.insert(key.value(), ())?;
+        }
+    }
+    Ok(())
+}
+
+/// Room by room: of one room all is in memory meanwhile.
+fn places(write: &WriteTransaction) -> Result<(), CommitError> {
+    let numbers = write.open_table(NUMBERS)?;
+    let mut places = write.open_table(PLACES)?;
+    places.retain(|_, _| false)?;
+    let mut of_room: BTreeMap<PlaceKey, Numbers> = BTreeMap::new();
+    let mut last = None;
+    for row in numbers.iter()? {
+        let (key, row) = row?;
+        let ((room, number), (log, seq, fate)) = (key.value(), row.value());
+        if last.replace(room).is_some_and(|last| last != room) {
+            for (key, numbers) in std::mem::take(&mut of_room) {
+                places.insert(key, numbers.encode().as_slice())?;
+            }
+        }
+        let fate = fate_of(fate).unwrap_or(Fate::Assigned);
+        of_room.entry((room, log, seq)).or_default().set(Number(number), Some(fate));
+    }
+    for (key, numbers) in of_room {
+        places.insert(key, numbers.encode().as_slice())?;
+    }
+    Ok(())
+}
+
+/// What leads nowhere is left out.
+fn references(write: &WriteTransaction) -> Result<(), CommitError> {
+    let entries = write.open_table(ENTRIES)?;
+    let mut dedups = write.open_table(DEDUPS)?;
+    let mut dangling = Vec::new();
+    for row in dedups.iter()? {
+        let (key, row) = row?;
+        let (log, seq) = row.value();
+        if entries.get((key.value().1, log, seq))?.is_none() {
+            dangling.push(key.value());
+        }
+    }
+    for key in dangling {
+        dedups.remove(key)?;
+    }
+    let mut notes = write.open_table(NOTES)?;
+    let mut dangling = Vec::new();
+    for row in notes.iter()? {
+        let key = row?.0.value();
+        if entries.get(key)?.is_none() {
+            dangling.push(key);
+        }
+    }
+    for key in dangling {
+        notes.remove(key)?;
+    }
+    Ok(())
+}
+
+type Tips = BTreeMap<u32, (RoomId, RoomRecord)>;
+/// By place: highest and lowest number; 0: the row is to go.
+type Foretold = BTreeMap<PlaceKey, (u64, u64)>;
+
+fn derived(database: &Database) -> Result<(Tips, Foretold), CommitError> {
+    let read = database.begin_read()?;
+    let (mut tips, mut foretold) = (Tips::new(), Foretold::new());
+    // What is wrong with it was said before, and will be again.
+    let mut ignored = Report::default();
+    let all = rooms::list(&read, &mut ignored)?;
+    let table = read.open_table(FORETOLD)?;
+    for (row, (id, record)) in &all {
+        let Some(room) = rooms::open(&read, (*row, *id, record), &mut ignored)? else { continue };
+        let tip = numbers::tip_of(&room);
+        if record.tip != tip {
+            tips.insert(*row, (*id, RoomRecord { tip, ..record.clone() }));
+        }
+        for stale in table.range((*row, 0, 0)..=(*row, u32::MAX, u64::MAX))? {
+            let key = stale?.0.value();
+            if !room.logs.contains_key(&key.1) {
+                foretold.insert(key, (0, 0));
+            }
+        }
+        for ((log, seq), it) in numbers::expected(&room)? {
+            foretold.insert((*row, log, seq), (it.best.0, it.canonical.0));
+        }
+    }
+    Ok((tips, foretold))
+}
