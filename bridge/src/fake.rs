@@ -62,6 +62,8 @@ pub(crate) struct Fake {
 pub(crate) struct Knobs {
     /// Commands are not taken.
     pub(crate) full: AtomicBool,
+    /// The delivery log goes on from no cursor, as after a split.
+    pub(crate) split: AtomicBool,
     /// Nothing can be read.
     pub(crate) broken: AtomicBool,
     /// How often nothing could be read.
@@ -447,6 +449,7 @@ impl Reads for Fake {
     }
 
     fn serves(&self, room: RoomId, cursor: Number) -> Result<Serves, ReadError> {
-        Ok(if cursor <= self.tip(room)? { Serves::Here } else { Serves::Foreign })
+        let here = cursor <= self.tip(room)? && !self.knobs.split.load(Ordering::Relaxed);
+        Ok(if here { Serves::Here } else { Serves::Foreign })
     }
 }

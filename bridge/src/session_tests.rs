@@ -443,6 +443,23 @@ fn foreign(fake: &Fake, room: mesh::id::RoomId, needs_claim: bool) {
 }
 
 #[test]
+fn who_reads_on_where_he_has_read_to_the_end_gets_nothing_again() {
+    let (fake, mut a, mut b, name) = pair();
+    b.call("send_message", json!({"room_id": name, "content": "x"}));
+    foreign(&fake, room(&json!({"room_id": name})), false);
+    let page = |a: &mut Local, since: u64| {
+        let page = a.call("get_history", json!({"room_id": name, "since_seq": since}));
+        page["messages"].as_array().unwrap().len()
+    };
+    assert_eq!(page(&mut a, 0), 1);
+    fake.knobs.split.store(true, Ordering::Relaxed);
+    for _ in 0..2 {
+        assert_eq!(page(&mut a, 1), 0, "the cursor is of this connection's own page");
+    }
+    assert_eq!(page(&mut b, 1), 1, "where this one is from nobody knows");
+}
+
+#[test]
 fn a_cursor_from_elsewhere_is_served_above_it() {
     let (fake, mut a, mut b, room_name) = pair();
     let room = room(&json!({"room_id": room_name}));

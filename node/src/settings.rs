@@ -11,6 +11,7 @@ use std::{
 };
 
 use mesh::limits::TAKEOVER_AFTER;
+use net::Discovery;
 use thiserror::Error;
 
 pub(crate) use layer::Layer;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub listen: Vec<SocketAddr>,
     /// Invitations.
     pub join: Vec<Ticket>,
+    /// Whom to connect to besides.
+    pub discovery: Discovery,
     /// What people call the node; `None`: the machine's name.
     pub name: Option<String>,
     /// A sequencer counts as gone when it has not been heard for this long.
@@ -90,6 +93,7 @@ impl Settings {
             auth: Auth::Open,
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
             join: Vec::new(),
+            discovery: Discovery::FullMesh,
             name: None,
             takeover_after: TAKEOVER_AFTER,
             allow_private_webhooks: false,
@@ -225,6 +229,10 @@ impl Layered {
                 .iter()
                 .map(|text| text.parse().map_err(SettingsError::Ticket))
                 .collect::<Result<_>>()?,
+            discovery: match self.first(|it| it.no_discovery) {
+                Some(true) => Discovery::Configured,
+                Some(false) | None => Discovery::FullMesh,
+            },
             name: self.first(|it| it.name.clone()).map(node_name).transpose()?,
             takeover_after: takeover_after.map_or(Ok(TAKEOVER_AFTER), |it| takeover(&it))?,
             allow_private_webhooks: self.first(|it| it.allow_private_webhooks).unwrap_or(false),

@@ -12,7 +12,7 @@ use mesh::{
     command::Command,
     id::{NodeId, RoomId},
 };
-use net::{Discovery, Inbox, Net, StartError};
+use net::{Inbox, Net, StartError};
 use store::{Reader, Store};
 use tokio::{
     net::{TcpListener, UnixListener},
@@ -365,7 +365,7 @@ async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
         announce: Vec::new(),
         peers: member.peers.clone(),
         topics: TOPICS,
-        discovery: Discovery::FullMesh,
+        discovery: settings.discovery,
     };
     net::start(settings).await.map_err(|error| match error {
         StartError::Listen { address, source } => cannot_listen(address, &source),

@@ -57,6 +57,12 @@ impl Ticket {
         &self.mesh
     }
 
+    /// The same invitation, and the inviter is met there. The first few addresses are kept.
+    #[must_use]
+    pub fn at(self, addresses: Vec<Address>) -> Ticket {
+        Ticket::new(self.mesh, self.inviter, addresses)
+    }
+
     /// Where the inviter is met.
     pub fn peers(&self) -> impl Iterator<Item = PeerAddress> {
         let node = Some(self.inviter.0);

@@ -1,6 +1,7 @@
 //! The command line of `clawmesh-testnet`: one file per command.
 
 mod output;
+mod run;
 mod simulate;
 mod up;
 
@@ -22,6 +23,7 @@ struct Arguments {
 enum Command {
     Up(up::Up),
     Sim(simulate::Simulate),
+    Run(run::Run),
 }
 
 /// Runs the command line `arguments`, the program's name first.
@@ -47,6 +49,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn execute(command: Command, output: &mut Output) -> Result<ExitCode> {
     match command {
         Command::Sim(simulate) => simulate.run(output),
+        Command::Run(run) => run.run(output),
         Command::Up(up) => {
             let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
             runtime.block_on(up.run(output))

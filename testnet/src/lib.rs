@@ -7,7 +7,9 @@
 
 pub mod binary;
 pub mod cli;
+pub mod pipe;
 pub mod process;
+pub mod scenario;
 pub mod sim;
 pub mod wire;
 pub mod worlds;

@@ -226,6 +226,47 @@ impl Daemon {
         self.restart().await
     }
 
+    /// Its next start is with this program.
+    pub fn set_binary(&mut self, binary: &Path) {
+        self.options.binary = binary.to_owned();
+    }
+
+    /// Stops it where it stands (SIGSTOP), or lets it go on (SIGCONT).
+    ///
+    /// # Errors
+    ///
+    /// It does not run, or the system refuses.
+    pub fn pause(&self, paused: bool) -> Result<()> {
+        let signal = if paused { Signal::STOP } else { Signal::CONT };
+        let pid = self.child.as_ref().and_then(Child::id);
+        let pid = pid.and_then(|id| Pid::from_raw(id.try_into().ok()?));
+        let pid = pid.ok_or_else(|| self.options.failed("does not run"))?;
+        kill_process(pid, signal)
+            .map_err(|error| system(format!("signal {}", self.options.name))(error.into()))
+    }
+
+    /// Whether it has been started and has not ended.
+    pub fn is_running(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// An invitation that leads to it by way of this `HOST:PORT`.
+    ///
+    /// # Errors
+    ///
+    /// What `clawmeshd invite` says.
+    pub async fn invite_at(&self, address: &str) -> Result<String> {
+        let mut command = Command::new(&self.options.binary);
+        command.args(["invite", "--at", address, "--data-dir"]).arg(&self.options.data_dir);
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        let output = command.output().await.map_err(system("run clawmeshd invite".to_owned()))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        }
+        let why = String::from_utf8_lossy(&output.stderr);
+        Err(self.options.failed(&format!("invites nobody: {}", why.trim())))
+    }
+
     /// Waits until it ends by itself.
     ///
     /// # Errors

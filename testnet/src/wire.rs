@@ -86,6 +86,20 @@ impl Event {
     }
 }
 
+/// Something that came from a node.
+#[derive(Debug)]
+pub enum Incoming {
+    /// The answer to a request.
+    Reply {
+        /// The id of the request, as [`Agent::send`] returned it.
+        to: String,
+        /// Its payload, or why it was refused.
+        answer: Result<Value>,
+    },
+    /// Something pushed.
+    Event(Event),
+}
+
 /// A connection to a node, registered or not.
 #[derive(Debug)]
 pub struct Agent {
@@ -173,7 +187,7 @@ impl Agent {
     /// As [`Agent::call`].
     pub async fn reply(&mut self, id: &str) -> Result<Value> {
         let deadline = Instant::now() + REPLY_WITHIN;
-        let mut frame = loop {
+        let frame = loop {
             if let Some(frame) = self.replies.remove(id) {
                 break frame;
             }
@@ -181,12 +195,7 @@ impl Agent {
             let frame = frame.map_err(|_| silent(&format!("reply to {id}"), REPLY_WITHIN))?;
             self.keep(frame?).await?;
         };
-        let body = frame["payload"].take();
-        if frame["type"] == "error" {
-            Err(WireError::Refused { code: text(&body, "code"), message: text(&body, "message") })
-        } else {
-            Ok(body)
-        }
+        answer(frame)
     }
 
     /// Sends a request without waiting, and returns its id.
@@ -230,6 +239,25 @@ impl Agent {
             {
                 return Ok(event);
             }
+        }
+    }
+
+    /// The next thing that comes: of events that came before, the oldest. Cancelling it loses nothing but,
+    /// perhaps, the answer to a heartbeat.
+    ///
+    /// # Errors
+    ///
+    /// The connection is gone.
+    pub async fn incoming(&mut self) -> Result<Incoming> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(Incoming::Event(event));
+            }
+            if let Some((to, frame)) = self.replies.pop_first() {
+                return Ok(Incoming::Reply { to, answer: answer(frame) });
+            }
+            let frame = self.frame().await?;
+            self.keep(frame).await?;
         }
     }
 
@@ -315,6 +343,16 @@ impl Agent {
         let frame = serde_json::from_slice(&self.partial)?;
         self.partial.clear();
         Ok(frame)
+    }
+}
+
+/// What a reply says.
+fn answer(mut frame: Value) -> Result<Value> {
+    let body = frame["payload"].take();
+    if frame["type"] == "error" {
+        Err(WireError::Refused { code: text(&body, "code"), message: text(&body, "message") })
+    } else {
+        Ok(body)
     }
 }
 

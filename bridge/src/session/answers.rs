@@ -158,7 +158,10 @@ impl Session {
             (Pending::History(_), Found::NoSuchMessage) => return Err(no_such_message()),
             (Pending::History(history), Found::Rows(rows)) => self.page(&history, &rows),
             (Pending::History(history), Found::Log(rows)) => {
-                self.paged = rows.last().map(|row| (history.room, row.number));
+                // An empty page is the end of those before it: where they ended still counts.
+                if let Some(row) = rows.last() {
+                    self.paged = Some((history.room, row.number));
+                }
                 self.page(&history, &rows)
             }
             (Pending::History(history), Found::Later) => {

@@ -20,6 +20,10 @@ use crate::{
 pub(super) struct Invite {
     #[command(flatten)]
     place: Place,
+    /// Name this address in the ticket instead of those on which the node listens: where it is met from
+    /// outside, behind address translation or by name; can be repeated
+    #[arg(long, value_name = "HOST:PORT")]
+    at: Vec<Address>,
 }
 
 impl Invite {
@@ -40,6 +44,7 @@ impl Invite {
             }
             None => of_stopped(&dir)?,
         };
+        let ticket = if self.at.is_empty() { ticket } else { ticket.at(self.at) };
         warn(&ticket);
         say(&ticket.to_text())
     }

@@ -43,6 +43,10 @@ pub(crate) struct Layer {
     /// Join the mesh of this ticket (`clawmeshd invite` prints one); remembered; can be repeated
     #[arg(long, value_name = "TICKET")]
     pub(crate) join: Option<Vec<String>>,
+    /// Connect to the nodes of tickets only, and to who connects: tell nobody where nodes are, and believe
+    /// nobody. For meshes whose links are laid by hand
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) no_discovery: Option<bool>,
     /// What people call this node [default: the machine's name]
     #[arg(long)]
     pub(crate) name: Option<String>,
@@ -115,6 +119,7 @@ impl Layer {
             key_file: text("KEY_FILE").map(PathBuf::from),
             listen: list("LISTEN"),
             join: list("JOIN"),
+            no_discovery: switch("NO_DISCOVERY")?,
             name: text("NAME"),
             no_auth: switch("NO_AUTH")?,
             takeover_after: text("TAKEOVER_AFTER"),

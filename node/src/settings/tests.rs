@@ -47,6 +47,18 @@ fn without_a_word_the_standard_client_finds_the_node() {
     assert_eq!(settings.listen, ["127.0.0.1:9231".parse().unwrap()]);
     assert_eq!(settings.takeover_after, TAKEOVER_AFTER);
     assert!(settings.join.is_empty() && settings.name.is_none());
+    assert_eq!(settings.discovery, Discovery::FullMesh);
+}
+
+#[test]
+fn discovery_can_be_switched_off() {
+    let discovery = |flags: &[&str], file| settings(flags, &[], file).discovery;
+    assert_eq!(discovery(&["--no-discovery"], None), Discovery::Configured);
+    assert_eq!(discovery(&[], Some("no-discovery = true")), Discovery::Configured);
+    assert_eq!(
+        settings(&[], &[("CLAWMESH_NO_DISCOVERY", "1")], None).discovery,
+        Discovery::Configured
+    );
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn plan() -> Plan {
         voting: false,
         keys: false,
         retention: false,
+        scripted: None,
     }
 }
 

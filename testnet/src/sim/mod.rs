@@ -2,7 +2,8 @@
 //!
 //! [`run`] plays the world of a seed and judges it. In reading order: [`plan`] (what will happen),
 //! [`world`] (how it happens), `node`, [`network`], `agents`, `roamer`, `votes`, `elections`,
-//! `tasks`, `holders`, `keyed`, `kept`, `sound`, [`promises`] (what must hold).
+//! `tasks`, `holders`, `keyed`, `kept`, `sound`, [`promises`] (what must hold). `script` and `scripted` are the
+//! agents and the steps of a [scenario](crate::scenario), which replace chance.
 
 mod agents;
 pub mod dice;
@@ -19,6 +20,8 @@ pub mod plan;
 mod private;
 pub mod promises;
 mod roamer;
+mod script;
+pub(crate) mod scripted;
 mod sound;
 mod tasks;
 mod votes;

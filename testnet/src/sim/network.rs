@@ -69,6 +69,12 @@ impl Network {
         self.cut[from][to] = true;
     }
 
+    /// Cuts both ways of one link, or mends them.
+    pub fn link(&mut self, a: usize, b: usize, cut: bool) {
+        self.cut[a][b] = cut;
+        self.cut[b][a] = cut;
+    }
+
     /// All links as they should be.
     pub fn heal(&mut self) {
         self.cut.iter_mut().flatten().for_each(|cut| *cut = false);

@@ -61,6 +61,8 @@ pub struct Plan {
     pub retention: bool,
     /// Some agents have minted keys.
     pub keys: bool,
+    /// Agents do what a scenario says, and at first only so many nodes are there. `None`: chance says.
+    pub scripted: Option<usize>,
 }
 
 /// Which kinds of faults a world has.
@@ -112,6 +114,7 @@ impl Plan {
             voting: lasting,
             retention: dice.chance(25),
             keys: dice.chance(60),
+            scripted: None,
         }
     }
 }

@@ -30,6 +30,7 @@ use super::{
     plan::{Fault, Plan, some_weather},
     promises::{Broken, Entry, Promises, broken},
     roamer::Roamer,
+    script::Script,
     tasks::Tasks,
     votes::Votes,
 };
@@ -72,7 +73,7 @@ pub struct World {
     events: BTreeMap<usize, Event>,
     next_event: usize,
     pub(super) nodes: Vec<Node>,
-    network: Network,
+    pub(super) network: Network,
     /// Connections as both ends have noticed them.
     connected: BTreeSet<(usize, usize)>,
     pub(super) secret: MeshSecret,
@@ -83,6 +84,7 @@ pub struct World {
     pub(super) elections: Elections,
     pub(super) tasks: Tasks,
     pub(super) holders: Holders,
+    pub(super) script: Script,
     pub(super) promises: Promises,
     restarting: BTreeSet<usize>,
     /// When each node next looks at its inbox by itself.
@@ -127,7 +129,7 @@ impl World {
             })
             .collect::<Vec<Node>>();
         let network = Network::new(plan.nodes, plan.gossip);
-        let agents = Agents::new(plan.nodes);
+        let agents = Agents::new(if plan.scripted.is_some() { 0 } else { plan.nodes });
         let holders = Holders::new(plan.nodes, &mut dice);
         let lobby = RoomId::lobby(secret.mesh_id());
         let roamers = (0..2).map(|i| Roamer::new(i % plan.nodes, lobby, i == 1)).collect();
@@ -150,6 +152,7 @@ impl World {
             elections: Elections::default(),
             tasks: Tasks::default(),
             holders,
+            script: Script::default(),
             promises: Promises::default(),
             restarting: BTreeSet::new(),
             quiet: false,
@@ -166,14 +169,16 @@ impl World {
     }
 
     fn begin(&mut self) -> Result<(), Broken> {
-        for node in 0..self.nodes.len() {
+        for node in 0..self.plan.scripted.unwrap_or(self.nodes.len()) {
             self.start(node)?;
         }
         for index in 0..self.plan.faults.len() {
             let at = self.plan.faults[index].0;
             self.at(at, Event::Fault { index });
         }
-        self.at(Duration::from_millis(500), Event::Act);
+        if self.plan.scripted.is_none() {
+            self.at(Duration::from_millis(500), Event::Act);
+        }
         Ok(())
     }
 
@@ -429,6 +434,7 @@ impl World {
                         self.vote_ended(node, it)?;
                     }
                     self.task_told(node, &event);
+                    self.script_told(node, room, &event);
                 }
                 Effect::Pulse(_) => self.begin_beating(node),
                 Effect::Alarm(alarm) => self.say(|| format!("node{node}: {alarm:?}")),
@@ -522,6 +528,12 @@ impl World {
 
     // Connections.
 
+    /// One link breaks, or is there again.
+    pub(super) fn link(&mut self, (a, b): (usize, usize), broken: bool) {
+        self.network.link(a, b, broken);
+        self.notice_all();
+    }
+
     fn notice_all(&mut self) {
         for a in 0..self.nodes.len() {
             for b in a + 1..self.nodes.len() {
@@ -583,6 +595,7 @@ impl World {
         self.elections.node_down(node);
         self.tasks.node_down(node);
         self.holders.node_down(node);
+        self.script.node_down(node);
         self.promises.node_down(self.nodes[node].id);
         self.roamers.iter_mut().for_each(|it| it.node_down(node));
         for other in 0..self.nodes.len() {
@@ -718,7 +731,9 @@ impl World {
     /// Where a call says something, if it does.
     fn said_in(&self, call: CallId) -> Option<RoomId> {
         let said = self.agents.said_in(call).or_else(|| self.elections.said_in(call));
-        said.or_else(|| self.holders.said_in(call))
+        let lobby = RoomId::lobby(self.secret.mesh_id());
+        let said = said.or_else(|| self.holders.said_in(call));
+        said.or_else(|| self.script.says(call).then_some(lobby))
     }
 
     fn replied(
@@ -751,6 +766,9 @@ impl World {
             if !self.exempt.contains(&id) {
                 self.promises.acknowledged(id, room, entry, said.number);
             }
+        }
+        if self.script_replied(call, &result)? {
+            return Ok(());
         }
         self.agent_replied(node, call, result)
     }

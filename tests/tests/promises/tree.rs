@@ -179,6 +179,7 @@ const PACKAGES: &[Package] = &[
             "tempfile",
             "thiserror",
             "tokio",
+            "toml",
         ],
         in_tests: &[],
     },

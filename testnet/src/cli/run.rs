@@ -1,0 +1,162 @@
+//! `clawmesh-testnet run`.
+
+use std::{fs, path::PathBuf, process::ExitCode, time::Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::output::Output;
+use crate::{
+    binary,
+    scenario::{
+        self, Report, catalogue,
+        daemons::Setting,
+        file::{Scenario, World},
+    },
+};
+
+/// Play a scenario: what happens to some nodes, and what must hold in spite of it.
+///
+/// Exits 1 when a promise is broken, and prints the command that replays it.
+#[derive(Debug, clap::Args)]
+pub(super) struct Run {
+    /// Its name, or a file
+    #[arg(required_unless_present = "list")]
+    scenario: Option<String>,
+    /// Say which scenarios there are
+    #[arg(long, conflicts_with = "scenario")]
+    list: bool,
+    /// Where: `sim` is the real engine and store in virtual time, `process` is real daemons
+    #[arg(long, value_enum, default_value = "sim")]
+    world: World,
+    /// What chance does in the simulated world, and which delays pipes have
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// So many times the messages that the scenario says, such as 0.01
+    #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = scale)]
+    scale: f64,
+    /// Say what happens, on stderr (sim)
+    #[arg(long)]
+    trace: bool,
+    /// Keep the nodes' data and logs in DIR [default: only when something is broken] (process)
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// The daemon to run [default: the clawmeshd beside this program] (process)
+    #[arg(long, value_name = "PATH")]
+    clawmeshd: Option<PathBuf>,
+    /// An older or newer daemon, for scenarios that restart nodes with another one (process)
+    #[arg(long, value_name = "PATH")]
+    other: Option<PathBuf>,
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(scale) if scale > 0.0 && scale <= 100.0 => Ok(scale),
+        Ok(_) | Err(_) => Err("write a number above 0, at most 100".to_owned()),
+    }
+}
+
+impl Run {
+    pub(super) fn run(self, output: &mut Output) -> Result<ExitCode> {
+        let Some(name) = &self.scenario else { return list(output) };
+        let scenario = load(name)?.scaled(self.scale);
+        if !scenario.worlds.contains(&self.world) {
+            let worlds: Vec<String> = scenario.worlds.iter().map(ToString::to_string).collect();
+            bail!("{name} is not for --world {}, but for {}", self.world, worlds.join(", "));
+        }
+        let began = Instant::now();
+        let played = match self.world {
+            World::Sim => scenario::simulate(&scenario, self.seed, self.trace),
+            World::Process => self.with_daemons(&scenario, output)?,
+        };
+        let seconds = began.elapsed().as_secs_f64();
+        let broken = match &played {
+            Ok(report) if report.broken.is_empty() => {
+                output.say(&kept(name, &scenario, report, seconds))?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Ok(report) => {
+                let line =
+                    |it: &scenario::checks::Broken| format!("{:?}: {}\n", it.promise, it.what);
+                report.broken.iter().map(line).collect()
+            }
+            Err(broken) => format!("{broken}\n"),
+        };
+        let Run { world, seed, scale, .. } = &self;
+        let scale = if *scale == 1.0 { String::new() } else { format!(" --scale {scale}") };
+        output.say(&format!(
+            "{name} ({}) broke its promises in the {world} world:\n{broken}play it again: cargo run \
+             --bin clawmesh-testnet -- run {name} --world {world} --seed {seed}{scale}",
+            scenario.title
+        ))?;
+        Ok(ExitCode::FAILURE)
+    }
+}
+
+impl Run {
+    /// The data stays when something is broken, or somebody wants it.
+    fn with_daemons(
+        &self,
+        scenario: &Scenario,
+        output: &mut Output,
+    ) -> Result<Result<Report, String>> {
+        let binary = match &self.clawmeshd {
+            Some(path) => path.clone(),
+            None => binary::beside()?,
+        };
+        if binary::is_stale(&binary) {
+            output.note("clawmeshd is older than its sources: `cargo build --bin clawmeshd`");
+        }
+        let temp = tempfile::Builder::new().prefix("clawmesh-").tempdir()?;
+        let dir = match &self.keep {
+            Some(dir) => std::path::absolute(dir).context("no such --keep")?,
+            None => temp.path().to_owned(),
+        };
+        if fs::read_dir(&dir).is_ok_and(|mut files| files.next().is_some()) {
+            bail!("--keep {}: not empty; a scenario begins with new nodes", dir.display());
+        }
+        let setting = Setting { binary, other: self.other.clone(), dir: dir.clone() };
+        let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
+        let played = runtime.block_on(scenario::run(scenario, setting));
+        // Daemons that are still there are killed with it.
+        drop(runtime);
+        if !played.as_ref().is_ok_and(|report| report.broken.is_empty()) {
+            if self.keep.is_none() {
+                // Kept from now on.
+                let _ = temp.keep();
+            }
+            output.note(&format!("data and logs of the nodes are in {}", dir.display()));
+        }
+        Ok(played.map_err(|error| error.to_string()))
+    }
+}
+
+fn list(output: &mut Output) -> Result<ExitCode> {
+    for name in catalogue::names() {
+        let Some(scenario) = catalogue::named(name) else { continue };
+        let scenario = scenario.with_context(|| name.to_owned())?;
+        let worlds: Vec<String> = scenario.worlds.iter().map(ToString::to_string).collect();
+        output.say(&format!("{name:16} {:12} {}", worlds.join(", "), scenario.title))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn load(name: &str) -> Result<Scenario> {
+    if let Some(scenario) = catalogue::named(name) {
+        return scenario.with_context(|| name.to_owned());
+    }
+    let names: Vec<&str> = catalogue::names().collect();
+    let text = fs::read_to_string(name).with_context(|| {
+        format!("{name} is no file, and none of the scenarios {}", names.join(", "))
+    })?;
+    Scenario::parse(&text).with_context(|| name.to_owned())
+}
+
+fn kept(name: &str, scenario: &Scenario, report: &Report, seconds: f64) -> String {
+    let Report { told, refused, heard, messages, took, .. } = report;
+    format!(
+        "{name} ({}) kept all promises: {told} messages answered, {refused} refused, {heard} pushed, \
+         {messages} in the end; {:.1} s of its own time, {seconds:.1} s of ours",
+        scenario.title,
+        took.as_secs_f64()
+    )
+}

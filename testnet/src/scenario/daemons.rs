@@ -1,0 +1,504 @@
+//! A scenario with real daemons, each pair of them joined by a [pipe](crate::pipe) of our own.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use thiserror::Error;
+use tokio::{sync::watch, time::sleep};
+
+use super::{
+    file::{Binary, Scenario, Step, duration},
+    history::{History, Row, Seen},
+    speaker::{Notes, Speaker, look, row},
+};
+use crate::{
+    pipe::{Pipe, State},
+    process::{Daemon, Options, ProcessError, Terminal},
+    wire::{Agent, WireError, get, text},
+};
+
+/// Between two looks at something that is waited for.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Somebody is answered within this time, or it is a failure.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
+/// Everything is everywhere so long after the last new message came anywhere, or it is a failure.
+const COMPLETE_WITHIN: Duration = Duration::from_secs(60);
+/// How long new messages may not agree after the last fault. It is 10 s on a machine that has time.
+const AGREE_WITHIN: Duration = Duration::from_secs(90);
+/// Messages of a page of history.
+const PAGE: usize = 500;
+
+/// Why a scenario could not be played to its end.
+#[derive(Debug, Error)]
+pub enum StageError {
+    /// A daemon does not do what it should.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// An agent got no answer.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// A pipe cannot be laid, or a file not be copied.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It took too long.
+    #[error("{what}: not within {within:?}")]
+    Late {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        within: Duration,
+    },
+    /// A daemon ended though nobody ended it.
+    #[error("node {node} ended by itself; its log ends with:\n{log}")]
+    Ended {
+        /// Which.
+        node: usize,
+        /// What it logged last.
+        log: String,
+    },
+    /// A step needs what was not given.
+    #[error("{0}")]
+    Missing(String),
+}
+
+type Result<T> = std::result::Result<T, StageError>;
+
+/// With what a scenario is played.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The daemon.
+    pub binary: PathBuf,
+    /// An older or a newer one, for steps that ask for it.
+    pub other: Option<PathBuf>,
+    /// Where all nodes keep everything.
+    pub dir: PathBuf,
+}
+
+/// Plays a scenario and returns what was seen.
+///
+/// # Errors
+///
+/// It could not be played to its end.
+pub async fn play(scenario: &Scenario, setting: Setting) -> Result<History> {
+    let mut stage = Stage {
+        setting,
+        nodes: BTreeMap::new(),
+        pipes: BTreeMap::new(),
+        speakers: Vec::new(),
+        notes: Notes::default(),
+        chats: 0,
+    };
+    stage.play(scenario).await?;
+    stage.speakers.clear();
+    let history = std::mem::take(&mut *look(&stage.notes));
+    Ok(history)
+}
+
+/// A node that was started once.
+struct Node {
+    daemon: Daemon,
+    /// Whether it should be running.
+    up: bool,
+    /// Its address for agents while it runs.
+    door: watch::Sender<Option<String>>,
+}
+
+/// All nodes are counted from 0 here.
+struct Stage {
+    setting: Setting,
+    nodes: BTreeMap<usize, Node>,
+    /// By who dials and who is dialled.
+    pipes: BTreeMap<(usize, usize), Pipe>,
+    speakers: Vec<Speaker>,
+    notes: Notes,
+    /// Messages answered when the chats in the background began.
+    chats: usize,
+}
+
+impl Stage {
+    async fn play(&mut self, scenario: &Scenario) -> Result<()> {
+        for node in 0..scenario.first() {
+            self.start(node).await?;
+        }
+        self.sit().await?;
+        self.know_each_other().await?;
+        for step in &scenario.steps {
+            self.step(step).await?;
+        }
+        self.settle(scenario.nodes).await
+    }
+
+    async fn step(&mut self, step: &Step) -> Result<()> {
+        match step {
+            Step::Chat { at, messages, background } => {
+                self.chat(at, *messages)?;
+                if !background {
+                    return self.finish(|node| at.contains(&(node + 1))).await;
+                }
+            }
+            Step::Await { messages } => {
+                let more = usize::try_from(*messages).unwrap_or(usize::MAX);
+                let goal = self.chats.saturating_add(more);
+                return self.until("messages are answered", |stage| stage.told() >= goal).await;
+            }
+            Step::Finish => return self.finish(|_| true).await,
+            Step::Wait { seconds } => sleep(duration(*seconds)).await,
+            Step::Split { groups } => {
+                let group = |node: usize| groups.iter().position(|it| it.contains(&(node + 1)));
+                self.lay(|(a, b), state| state.cut = group(a) != group(b));
+            }
+            Step::HalfOpen { from, to } => {
+                let (from, to) = (from - 1, to - 1);
+                self.lay(|link, state| {
+                    state.there.held |= link == (from, to);
+                    state.back.held |= link == (to, from);
+                });
+            }
+            Step::Flap { between: [a, b], times, seconds } => {
+                let (a, b) = (a - 1, b - 1);
+                for cut in (0..*times).flat_map(|_| [true, false]) {
+                    self.lay(|link, state| {
+                        if link == (a, b) || link == (b, a) {
+                            state.cut = cut;
+                        }
+                    });
+                    sleep(duration(*seconds)).await;
+                }
+            }
+            Step::Slow { delay_ms } => {
+                let delay = Duration::from_millis(*delay_ms);
+                self.lay(|_, state| (state.there.delay, state.back.delay) = (delay, delay));
+            }
+            Step::Heal => self.lay(|_, state| *state = State::default()),
+            Step::Kill { nodes } => return self.kill(nodes).await,
+            Step::Start { nodes } => {
+                for node in nodes {
+                    self.start(node - 1).await?;
+                }
+                return self.sit().await;
+            }
+            Step::Restart { nodes, binary } => return self.restart(nodes, *binary).await,
+            Step::Pause { nodes, seconds } => {
+                for paused in [true, false] {
+                    for node in nodes {
+                        self.node(node - 1)?.daemon.pause(paused)?;
+                    }
+                    if paused {
+                        sleep(duration(*seconds)).await;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn chat(&mut self, at: &[usize], messages: u64) -> Result<()> {
+        if self.speakers.iter().all(Speaker::is_done) {
+            self.chats = self.told();
+        }
+        for node in at {
+            self.speaker(&format!("talker{node}"), node - 1)?.have_said(messages);
+        }
+        Ok(())
+    }
+
+    fn told(&self) -> usize {
+        look(&self.notes).told()
+    }
+
+    /// The agent of this name, which sits down if it is not there.
+    fn speaker(&mut self, name: &str, node: usize) -> Result<&Speaker> {
+        let known = self.speakers.iter().position(|it| it.name == name && it.node == node);
+        if let Some(at) = known {
+            return Ok(&self.speakers[at]);
+        }
+        let door = self.node(node)?.door.subscribe();
+        let speaker = Speaker::start(name, node, door, Notes::clone(&self.notes));
+        self.speakers.push(speaker);
+        Ok(&self.speakers[self.speakers.len() - 1])
+    }
+
+    fn node(&mut self, node: usize) -> Result<&mut Node> {
+        let missing = || StageError::Missing(format!("node {} was never started", node + 1));
+        self.nodes.get_mut(&node).ok_or_else(missing)
+    }
+
+    fn lay(&self, change: impl Fn((usize, usize), &mut State)) {
+        for (link, pipe) in &self.pipes {
+            pipe.set(|state| change(*link, state));
+        }
+    }
+
+    /// Starts a node, for the first time with pipes to all that are there.
+    async fn start(&mut self, node: usize) -> Result<()> {
+        if let Some(known) = self.nodes.get_mut(&node) {
+            if !known.up {
+                known.daemon.restart().await?;
+                known.open();
+            }
+            return Ok(());
+        }
+        let mut join = Vec::new();
+        for (other, there) in &self.nodes {
+            let target = there.daemon.ready().listen.first().cloned().unwrap_or_default();
+            let pipe = Pipe::to(target).await.map_err(system("lay a pipe"))?;
+            join.push(there.daemon.invite_at(&pipe.address().to_string()).await?);
+            self.pipes.insert((node, *other), pipe);
+        }
+        let name = format!("node{}", node + 1);
+        let daemon = Daemon::start(Options {
+            binary: self.setting.binary.clone(),
+            data_dir: self.setting.dir.join(&name),
+            name,
+            key_file: None,
+            join,
+            // Else nodes would tell each other ways around the pipes.
+            flags: vec!["--no-discovery".to_owned()],
+            terminal: Terminal::Shared,
+        });
+        let mut it = Node { daemon: daemon.await?, up: true, door: watch::channel(None).0 };
+        it.open();
+        self.nodes.insert(node, it);
+        self.speaker(&format!("listener{}", node + 1), node)?;
+        Ok(())
+    }
+
+    async fn kill(&mut self, nodes: &[usize]) -> Result<()> {
+        for node in nodes {
+            let node = self.node(node - 1)?;
+            node.close();
+            node.daemon.kill9().await?;
+        }
+        Ok(())
+    }
+
+    async fn restart(&mut self, nodes: &[usize], binary: Binary) -> Result<()> {
+        let Setting { binary: usual, other, .. } = self.setting.clone();
+        let program = match binary {
+            Binary::Same => None,
+            Binary::Usual => Some(usual),
+            Binary::Other => Some(other.ok_or_else(|| {
+                let what =
+                    "a step restarts a node with another clawmeshd: name it with --other PATH";
+                StageError::Missing(what.to_owned())
+            })?),
+        };
+        for node in nodes {
+            let node = self.node(node - 1)?;
+            node.close();
+            node.daemon.stop().await?;
+            if let Some(program) = &program {
+                node.daemon.set_binary(program);
+            }
+            node.daemon.restart().await?;
+            node.open();
+        }
+        self.sit().await
+    }
+
+    /// Waits until it is so; somebody is answered now and then, and nobody ends by himself.
+    async fn until(&mut self, what: &str, so: impl Fn(&Stage) -> bool) -> Result<()> {
+        let mut told = (self.told(), Instant::now());
+        while !so(self) {
+            sleep(LOOK_EVERY).await;
+            self.all_live()?;
+            if self.told() > told.0 {
+                told = (self.told(), Instant::now());
+            }
+            if told.1.elapsed() > ANSWERED_WITHIN {
+                return Err(late(what, ANSWERED_WITHIN));
+            }
+        }
+        Ok(())
+    }
+
+    fn all_live(&mut self) -> Result<()> {
+        for (node, it) in &mut self.nodes {
+            if it.up && !it.daemon.is_running() {
+                return Err(StageError::Ended { node: node + 1, log: it.daemon.log() });
+            }
+        }
+        Ok(())
+    }
+
+    fn is_up(&self, node: usize) -> bool {
+        self.nodes.get(&node).is_some_and(|it| it.up)
+    }
+
+    /// Everybody sits whose node runs.
+    async fn sit(&mut self) -> Result<()> {
+        self.until("agents are registered and in the lobby", |stage| {
+            stage.speakers.iter().all(|it| it.sits() || !stage.is_up(it.node))
+        })
+        .await
+    }
+
+    /// Everything is answered that agents at nodes of which `counts` says so and that run have to say.
+    async fn finish(&mut self, counts: impl Fn(usize) -> bool) -> Result<()> {
+        self.until("everything is answered", |stage| {
+            let mut due = stage.speakers.iter().filter(|it| counts(it.node));
+            due.all(|it| it.is_done() || !stage.is_up(it.node))
+        })
+        .await
+    }
+
+    /// Waits until every node lists the agents of all.
+    async fn know_each_other(&mut self) -> Result<()> {
+        let deadline = Instant::now() + COMPLETE_WITHIN;
+        let all = self.speakers.len();
+        for node in self.nodes.values() {
+            let mut agent = Agent::attach(node.daemon.tcp(), None, "visitor").await?;
+            loop {
+                let listed = agent.call("list_agents", json!({ "room_id": "lobby" })).await?;
+                if listed["agents"].as_array().map_or(0, Vec::len) >= all {
+                    break;
+                }
+                if Instant::now() > deadline {
+                    return Err(late("the nodes know each other", COMPLETE_WITHIN));
+                }
+                sleep(LOOK_EVERY).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The last fault is over: everything comes everywhere, and what is said then agrees.
+    async fn settle(&mut self, nodes: usize) -> Result<()> {
+        self.lay(|_, state| *state = State::default());
+        for node in 0..nodes {
+            self.start(node).await?;
+        }
+        self.sit().await?;
+        self.finish(|_| true).await?;
+        let mut all = self.readers().await?;
+        self.come_together(&mut all).await?;
+        let deadline = Instant::now() + AGREE_WITHIN;
+        loop {
+            look(&self.notes).seen.push(Seen::Calm);
+            let from = self.told();
+            for node in 0..nodes {
+                self.speaker(&format!("prober{}", node + 1), node)?.have_said(1);
+            }
+            self.finish(|_| true).await?;
+            self.come_together(&mut all).await?;
+            if self.agree_since(from, &all) || Instant::now() > deadline {
+                break;
+            }
+        }
+        let to_look_up = {
+            let mut notes = look(&self.notes);
+            let reads = all.into_iter().zip(1..);
+            let reads = reads.map(|(reader, at)| Seen::Read { at, rows: reader.rows });
+            notes.seen.extend(reads);
+            notes.to_look_up(nodes)
+        };
+        for (at, number) in to_look_up {
+            let http = self.node(at - 1)?.daemon.http().to_owned();
+            let answer = get(&http, &format!("/api/rooms/lobby/messages/{number}")).await?;
+            let message = (answer.0 == 200).then(|| text(&answer.1, "message_id"));
+            look(&self.notes).seen.push(Seen::Resolved { at, number, message });
+        }
+        Ok(())
+    }
+
+    /// Whether what was told after the first `from` messages has one number at all nodes.
+    fn agree_since(&self, from: usize, all: &[Reader]) -> bool {
+        let notes = look(&self.notes);
+        let told = notes.seen.iter().filter_map(|seen| match seen {
+            Seen::Told { row, .. } => Some(row),
+            Seen::Refused { .. }
+            | Seen::Heard { .. }
+            | Seen::Calm
+            | Seen::Read { .. }
+            | Seen::Resolved { .. } => None,
+        });
+        told.skip(from).all(|row| all.iter().all(|it| it.rows.iter().rev().any(|it| it == row)))
+    }
+
+    /// One at each node.
+    async fn readers(&self) -> Result<Vec<Reader>> {
+        let mut readers = Vec::new();
+        for node in self.nodes.values() {
+            let agent = Agent::attach(node.daemon.tcp(), None, "reader").await?;
+            readers.push(Reader { agent, rows: Vec::new() });
+        }
+        Ok(readers)
+    }
+
+    /// Reads on at all nodes until all have as many messages, or nothing new comes for too long: then
+    /// the checkers say what is missing.
+    async fn come_together(&mut self, all: &mut [Reader]) -> Result<()> {
+        let count = |all: &[Reader]| all.iter().map(|it| it.rows.len()).sum::<usize>();
+        let mut grown = (count(all), Instant::now());
+        loop {
+            for reader in all.iter_mut() {
+                reader.read_on().await?;
+            }
+            self.all_live()?;
+            let most = all.iter().map(|it| it.rows.len()).max().unwrap_or(0);
+            if most >= self.told() && all.iter().all(|it| it.rows.len() == most) {
+                return Ok(());
+            }
+            if count(all) > grown.0 {
+                grown = (count(all), Instant::now());
+            }
+            if grown.1.elapsed() > COMPLETE_WITHIN {
+                return Ok(());
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+/// Pages through a node's history, over one connection: to a cursor that another one brings, which may be
+/// from any node, a node repeats what it cannot know to be seen.
+struct Reader {
+    agent: Agent,
+    rows: Vec<Row>,
+}
+
+impl Reader {
+    /// All that there is after what it has.
+    async fn read_on(&mut self) -> Result<()> {
+        loop {
+            let since = self.rows.last().map_or(0, |last| last.number);
+            let page = json!({ "room_id": "lobby", "since_seq": since, "limit": PAGE });
+            let page = self.agent.call("get_history", page).await?;
+            let page = page["messages"].as_array().cloned().unwrap_or_default();
+            if page.is_empty() {
+                return Ok(());
+            }
+            self.rows.extend(page.iter().map(row));
+        }
+    }
+}
+
+impl Node {
+    fn open(&mut self) {
+        self.up = true;
+        self.door.send_replace(Some(self.daemon.tcp().to_owned()));
+    }
+
+    fn close(&mut self) {
+        self.up = false;
+        self.door.send_replace(None);
+    }
+}
+
+fn late(what: &str, within: Duration) -> StageError {
+    StageError::Late { what: what.to_owned(), within }
+}
+
+fn system(what: &str) -> impl FnOnce(std::io::Error) -> StageError {
+    let what = what.to_owned();
+    move |source| StageError::System { what, source }
+}

@@ -1,0 +1,121 @@
+//! What agents saw, in whichever world: a list that can be judged without knowing how it came about.
+
+use std::collections::BTreeSet;
+
+/// A message as somebody was told of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The number it has there.
+    pub number: u64,
+    /// Its id.
+    pub message: String,
+    /// What it says.
+    pub content: String,
+}
+
+/// Something that was seen of the one room that all are in. Nodes are counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// An agent's message was answered `ok`.
+    Told {
+        /// Where.
+        at: usize,
+        /// The answer.
+        row: Row,
+    },
+    /// An agent's message was refused.
+    Refused {
+        /// Where.
+        at: usize,
+        /// How the protocol calls it.
+        code: String,
+    },
+    /// A message was pushed to an agent.
+    Heard {
+        /// Where.
+        at: usize,
+        /// Of all connections in this history.
+        connection: u64,
+        /// Which agent's connection that is: it is not told of what it says itself.
+        by: String,
+        /// The message.
+        row: Row,
+    },
+    /// All faults are over: what is told from here on has one number everywhere. Of several the last
+    /// counts.
+    Calm,
+    /// The whole history of a node, as pages say; of several the last counts.
+    Read {
+        /// Where.
+        at: usize,
+        /// In the order of the pages.
+        rows: Vec<Row>,
+    },
+    /// Somebody asked for what a number means.
+    Resolved {
+        /// Where.
+        at: usize,
+        /// The number.
+        number: u64,
+        /// The message's id; `None`: nothing.
+        message: Option<String>,
+    },
+}
+
+/// All that was seen, in order.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// See the module.
+    pub seen: Vec<Seen>,
+    connections: u64,
+}
+
+impl History {
+    /// A number for a connection that was made just now.
+    pub fn connect(&mut self) -> u64 {
+        self.connections += 1;
+        self.connections
+    }
+
+    /// Messages that were answered.
+    #[must_use]
+    pub fn told(&self) -> usize {
+        self.seen.iter().filter(|it| matches!(it, Seen::Told { .. })).count()
+    }
+}
+
+/// What an agent says for the `n`th time in one of its chats: nobody says the same twice, and who said it
+/// can be seen.
+#[must_use]
+pub fn words(by: &str, n: u64) -> String {
+    format!("{by} says {n}")
+}
+
+/// Whose words these are.
+#[must_use]
+pub fn author(content: &str) -> &str {
+    content.split_once(" says ").map_or("", |(by, _)| by)
+}
+
+/// Numbers that are looked up at the end, at most, at each node: each is a request.
+const LOOKED_UP_MAX: usize = 300;
+
+impl History {
+    /// Which numbers to look up where, nodes counted from 1: of all that anybody was told, evenly.
+    #[must_use]
+    pub fn to_look_up(&self, nodes: usize) -> Vec<(usize, u64)> {
+        let mut numbers = BTreeSet::new();
+        for seen in &self.seen {
+            match seen {
+                Seen::Told { row, .. } | Seen::Heard { row, .. } => {
+                    numbers.insert(row.number);
+                }
+                Seen::Read { rows, .. } => numbers.extend(rows.iter().map(|row| row.number)),
+                Seen::Refused { .. } | Seen::Calm | Seen::Resolved { .. } => {}
+            }
+        }
+        let every = numbers.len().div_ceil(LOOKED_UP_MAX).max(1);
+        let some: Vec<u64> = numbers.into_iter().step_by(every).collect();
+        (1..=nodes).flat_map(|at| some.iter().map(move |number| (at, *number))).collect()
+    }
+}

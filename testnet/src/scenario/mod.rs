@@ -1,0 +1,87 @@
+//! Scenarios: what happens to a few nodes, as data, played in the simulated world or with real daemons, and
+//! judged by what agents saw.
+//!
+//! In reading order: [`file`] (what a scenario says), [`history`] (what was seen), [`checks`] (what must
+//! hold), [`catalogue`] (those that come with the program), [`simulate`] and [`run`] (the two worlds),
+//! [`daemons`] and `speaker` (the nodes and agents of the second one).
+
+pub mod catalogue;
+pub mod checks;
+pub mod daemons;
+pub mod file;
+pub mod history;
+mod speaker;
+
+use std::time::{Duration, Instant};
+
+use checks::Broken;
+use daemons::{Setting, StageError};
+use file::Scenario;
+use history::{History, Seen};
+
+use crate::sim;
+
+/// What a scenario came to.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Messages answered `ok`.
+    pub told: usize,
+    /// Messages refused.
+    pub refused: usize,
+    /// Messages pushed, over all connections.
+    pub heard: usize,
+    /// Messages in a node's history at the end.
+    pub messages: usize,
+    /// How long it took, in the world's own time.
+    pub took: Duration,
+    /// What does not hold.
+    pub broken: Vec<Broken>,
+}
+
+impl Report {
+    fn of(scenario: &Scenario, history: &History, took: Duration) -> Report {
+        let count = |which: fn(&Seen) -> bool| history.seen.iter().filter(|it| which(it)).count();
+        let messages = history.seen.iter().filter_map(|seen| match seen {
+            Seen::Read { rows, .. } => Some(rows.len()),
+            Seen::Told { .. }
+            | Seen::Refused { .. }
+            | Seen::Heard { .. }
+            | Seen::Calm
+            | Seen::Resolved { .. } => None,
+        });
+        Report {
+            told: history.told(),
+            refused: count(|it| matches!(it, Seen::Refused { .. })),
+            heard: count(|it| matches!(it, Seen::Heard { .. })),
+            messages: messages.max().unwrap_or(0),
+            took,
+            broken: checks::judge(history, &scenario.promises),
+        }
+    }
+}
+
+/// Plays a scenario in the simulated world.
+///
+/// # Errors
+///
+/// What the world itself found broken: its name, what happened, and when.
+pub fn simulate(scenario: &Scenario, seed: u64, trace: bool) -> Result<Report, String> {
+    match sim::scripted::play(scenario, seed, trace) {
+        Ok((history, took)) => Ok(Report::of(scenario, &history, took)),
+        Err((at, broken)) => {
+            let at = at.as_secs_f64();
+            Err(format!("\"{}\" broken at {at:.3} s: {}", broken.promise, broken.what))
+        }
+    }
+}
+
+/// Plays a scenario with real daemons.
+///
+/// # Errors
+///
+/// It could not be played to its end.
+pub async fn run(scenario: &Scenario, setting: Setting) -> Result<Report, StageError> {
+    let began = Instant::now();
+    let history = daemons::play(scenario, setting).await?;
+    Ok(Report::of(scenario, &history, began.elapsed()))
+}

@@ -1,0 +1,210 @@
+//! An agent of the process world: it sits at its node for ever, comes back whenever that is there again,
+//! says what it is given, and notes what it is told.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinHandle,
+    time::sleep,
+};
+
+use super::history::{History, Row, Seen, words};
+use crate::wire::{Agent, Incoming, WireError, text};
+
+/// Messages that an agent has on the way at once.
+const WINDOW: usize = 16;
+/// After a refusal or a connection that failed.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// The history that all agents write.
+pub(super) type Notes = Arc<Mutex<History>>;
+
+/// For a moment.
+pub(super) fn look(notes: &Notes) -> MutexGuard<'_, History> {
+    // Who panicked with it in hand left whole rows behind.
+    notes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// See the module. It leaves when it is dropped.
+#[derive(Debug)]
+pub(super) struct Speaker {
+    /// Its name and id.
+    pub(super) name: String,
+    /// Its node, from 0.
+    pub(super) node: usize,
+    work: Arc<Work>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Work {
+    state: Mutex<State>,
+    more: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    to_say: VecDeque<String>,
+    said: u64,
+    /// On the way.
+    open: usize,
+    joined: bool,
+}
+
+impl Work {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Speaker {
+    /// An agent at `node`, whose address for agents `door` says while it runs.
+    pub(super) fn start(
+        name: &str,
+        node: usize,
+        door: watch::Receiver<Option<String>>,
+        notes: Notes,
+    ) -> Speaker {
+        let work = Arc::new(Work::default());
+        let own = Own { name: name.to_owned(), node, work: Arc::clone(&work), notes };
+        let task = tokio::spawn(own.live(door));
+        Speaker { name: name.to_owned(), node, work, task }
+    }
+
+    /// Gives it so many more messages to say.
+    pub(super) fn have_said(&self, messages: u64) {
+        let mut state = self.work.state();
+        for _ in 0..messages {
+            state.said += 1;
+            let content = words(&self.name, state.said);
+            state.to_say.push_back(content);
+        }
+        self.work.more.notify_one();
+    }
+
+    /// Whether all is answered that it was given, or lost on the way.
+    pub(super) fn is_done(&self) -> bool {
+        let state = self.work.state();
+        state.to_say.is_empty() && state.open == 0
+    }
+
+    /// Whether it is in the lobby.
+    pub(super) fn sits(&self) -> bool {
+        self.work.state().joined
+    }
+}
+
+impl Drop for Speaker {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// What the task has.
+struct Own {
+    name: String,
+    node: usize,
+    work: Arc<Work>,
+    notes: Notes,
+}
+
+impl Own {
+    async fn live(self, mut door: watch::Receiver<Option<String>>) {
+        loop {
+            let address = match door.wait_for(Option::is_some).await {
+                Ok(address) => address.clone().unwrap_or_default(),
+                Err(_) => return,
+            };
+            // How it ended does not matter: the node is gone, or will be there again.
+            let _ = self.sit(&address).await;
+            {
+                // Nobody knows what became of what was on the way.
+                let mut state = self.work.state();
+                (state.joined, state.open) = (false, 0);
+            }
+            sleep(TRY_AGAIN_AFTER).await;
+        }
+    }
+
+    /// Until the connection ends.
+    async fn sit(&self, address: &str) -> Result<(), WireError> {
+        let fields = json!({ "agent_id": self.name, "reconnect": true });
+        let mut agent = Agent::attach_as(address, None, &self.name, fields).await?;
+        agent.call("join_room", json!({ "room_id": "lobby" })).await?;
+        let connection = look(&self.notes).connect();
+        self.work.state().joined = true;
+        let mut asked: BTreeMap<String, String> = BTreeMap::new();
+        loop {
+            while let Some(content) = self.next_words() {
+                let payload = json!({ "room_id": "lobby", "content": content });
+                asked.insert(agent.send("send_message", payload).await?, content);
+            }
+            let incoming = tokio::select! {
+                incoming = agent.incoming() => incoming?,
+                () = self.work.more.notified() => continue,
+            };
+            match incoming {
+                Incoming::Event(event) if event.kind == "message_received" => {
+                    let (at, by) = (self.node + 1, self.name.clone());
+                    let row = row(&event.body);
+                    look(&self.notes).seen.push(Seen::Heard { at, connection, by, row });
+                }
+                Incoming::Event(_) => {}
+                Incoming::Reply { to, answer } => {
+                    let Some(content) = asked.remove(&to) else { continue };
+                    self.answered(content, answer).await?;
+                }
+            }
+        }
+    }
+
+    fn next_words(&self) -> Option<String> {
+        let mut state = self.work.state();
+        if state.open >= WINDOW {
+            return None;
+        }
+        let content = state.to_say.pop_front()?;
+        state.open += 1;
+        Some(content)
+    }
+
+    async fn answered(
+        &self,
+        content: String,
+        answer: Result<Value, WireError>,
+    ) -> Result<(), WireError> {
+        let at = self.node + 1;
+        match answer {
+            Ok(body) => {
+                // What the node says it took down is judged, not what it was given.
+                look(&self.notes).seen.push(Seen::Told { at, row: row(&body) });
+                self.work.state().open -= 1;
+                Ok(())
+            }
+            Err(error) => {
+                let Some(code) = error.code().map(str::to_owned) else { return Err(error) };
+                look(&self.notes).seen.push(Seen::Refused { at, code });
+                sleep(TRY_AGAIN_AFTER).await;
+                let mut state = self.work.state();
+                state.to_say.push_front(content);
+                state.open -= 1;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A message as a reply, an event or a page has it.
+pub(super) fn row(message: &Value) -> Row {
+    Row {
+        number: message["seq"].as_u64().unwrap_or(0),
+        message: text(message, "message_id"),
+        content: text(message, "content"),
+    }
+}

@@ -1,0 +1,296 @@
+//! Agents that do what a scenario says and note what they see, instead of what chance says.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use mesh::{
+    Input,
+    command::{Attach, CallId, Caller, Command, Outcome, Refused, Say, Speech},
+    event::{Delivered, RoomEvent},
+    id::{AgentId, RoomId},
+};
+use store::Row as Stored;
+
+use super::{
+    agents::KEY,
+    promises::{Broken, broken},
+    world::World,
+};
+use crate::scenario::history::{History, Row, Seen, words};
+
+/// Messages that an agent has on the way at once.
+const WINDOW: usize = 16;
+/// Rows of a node's history that are read at once.
+const PAGE: usize = 1_000;
+
+/// What a call was for.
+#[derive(Clone, Debug)]
+enum Asked {
+    Attach,
+    Join,
+    Say(String),
+}
+
+/// An agent: it sits at its node for ever, and comes back whenever that starts.
+#[derive(Debug)]
+struct Seat {
+    name: String,
+    node: usize,
+    caller: Option<Caller>,
+    joined: bool,
+    /// What it has still to say; what was refused is said again.
+    to_say: VecDeque<String>,
+    /// How much it was ever told to say.
+    said: u64,
+    /// Calls on the way.
+    open: usize,
+    /// What was refused waits for the next tick.
+    waits: bool,
+    /// Of this agent at its node.
+    connection: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    seats: Vec<Seat>,
+    asked: BTreeMap<CallId, (usize, Asked)>,
+    pub(super) history: History,
+    /// Messages answered.
+    pub(super) told: u64,
+}
+
+impl Script {
+    /// Whether everything that agents at nodes of which `counts` says so have to say is answered.
+    pub(super) fn is_done(&self, counts: impl Fn(usize) -> bool) -> bool {
+        self.seats
+            .iter()
+            .filter(|seat| counts(seat.node))
+            .all(|seat| seat.to_say.is_empty() && seat.open == 0)
+    }
+
+    /// Its agents lose their connections; nobody knows what became of what was on the way.
+    pub(super) fn node_down(&mut self, node: usize) {
+        for seat in self.seats.iter_mut().filter(|it| it.node == node) {
+            (seat.caller, seat.joined, seat.open, seat.waits) = (None, false, 0, false);
+        }
+        let seats = &self.seats;
+        self.asked.retain(|_, (seat, _)| seats[*seat].node != node);
+    }
+
+    /// Whether a call of the script says something.
+    pub(super) fn says(&self, call: CallId) -> bool {
+        matches!(self.asked.get(&call), Some((_, Asked::Say(_))))
+    }
+}
+
+impl World {
+    fn lobby(&self) -> RoomId {
+        RoomId::lobby(self.secret.mesh_id())
+    }
+
+    /// An agent sits down at a node, unless it sits there.
+    pub(super) fn take_seat(&mut self, name: &str, node: usize) -> usize {
+        let known = self.script.seats.iter().position(|it| it.name == name && it.node == node);
+        known.unwrap_or_else(|| {
+            self.script.seats.push(Seat {
+                name: name.to_owned(),
+                node,
+                caller: None,
+                joined: false,
+                to_say: VecDeque::new(),
+                said: 0,
+                open: 0,
+                waits: false,
+                connection: 0,
+            });
+            self.script.seats.len() - 1
+        })
+    }
+
+    /// Gives an agent so many messages to say.
+    pub(super) fn have_said(&mut self, seat: usize, messages: u64) {
+        let it = &mut self.script.seats[seat];
+        for _ in 0..messages {
+            it.said += 1;
+            it.to_say.push_back(words(&it.name, it.said));
+        }
+        self.pump(seat);
+    }
+
+    /// Everybody who can goes on.
+    pub(super) fn tick_script(&mut self) {
+        for seat in 0..self.script.seats.len() {
+            self.script.seats[seat].waits = false;
+            self.pump(seat);
+        }
+    }
+
+    /// Whether everybody sits and has joined whose node runs.
+    pub(super) fn all_sit(&self) -> bool {
+        let mut seats = self.script.seats.iter();
+        seats.all(|it| it.joined || self.nodes[it.node].running.is_none())
+    }
+
+    fn ask_script(&mut self, seat: usize, asked: Asked, command: Command) {
+        let call = self.call();
+        let node = self.script.seats[seat].node;
+        self.script.seats[seat].open += 1;
+        self.script.asked.insert(call, (seat, asked));
+        self.give(node, Input::Command { call, command });
+    }
+
+    fn pump(&mut self, seat: usize) {
+        let it = &self.script.seats[seat];
+        if self.nodes[it.node].running.is_none() || it.waits {
+            return;
+        }
+        let room = self.lobby();
+        let Some(caller) = it.caller.clone() else {
+            if it.open == 0 {
+                let attach = Attach {
+                    agent: AgentId::from(it.name.clone()),
+                    stable: true,
+                    reconnect: true,
+                    key: KEY,
+                    own: true,
+                    opener: None,
+                    name: it.name.clone(),
+                    capabilities: Vec::new(),
+                };
+                self.ask_script(seat, Asked::Attach, Command::Attach(attach));
+            }
+            return;
+        };
+        if !it.joined {
+            if it.open == 0 {
+                self.ask_script(seat, Asked::Join, Command::Join { caller, room });
+            }
+            return;
+        }
+        while self.script.seats[seat].open < WINDOW {
+            let Some(content) = self.script.seats[seat].to_say.pop_front() else { return };
+            let say = Say {
+                room,
+                speech: Speech::Chat,
+                content: content.clone(),
+                reply_to: None,
+                mentions: Vec::new(),
+                metadata: None,
+                dedup: None,
+            };
+            let command = Command::Say { caller: caller.clone(), say };
+            self.ask_script(seat, Asked::Say(content), command);
+        }
+    }
+
+    /// Whether the call was the script's; and if so, what the answer means.
+    pub(super) fn script_replied(
+        &mut self,
+        call: CallId,
+        result: &Result<Outcome, Refused>,
+    ) -> Result<bool, Broken> {
+        let Some((seat, asked)) = self.script.asked.remove(&call) else { return Ok(false) };
+        self.script.seats[seat].open -= 1;
+        match (asked, result) {
+            (Asked::Attach, Ok(Outcome::Attached(attached))) => {
+                let it = &mut self.script.seats[seat];
+                let agent = AgentId::from(it.name.clone());
+                let registration = attached.registration;
+                it.caller = Some(Caller { agent: Arc::clone(&agent), key: KEY, registration });
+            }
+            (Asked::Join, Ok(_)) => {
+                let connection = self.script.history.connect();
+                let it = &mut self.script.seats[seat];
+                (it.joined, it.connection) = (true, connection);
+            }
+            (Asked::Say(content), Ok(Outcome::Said(said))) => {
+                let row = Row { number: said.number.0, message: said.message.to_string(), content };
+                let at = self.script.seats[seat].node + 1;
+                self.script.told += 1;
+                self.script.history.seen.push(Seen::Told { at, row });
+            }
+            (asked, Err(refused)) => {
+                let at = self.script.seats[seat].node + 1;
+                self.say(|| format!("node{}: {asked:?} refused: {refused}", at - 1));
+                let it = &mut self.script.seats[seat];
+                it.waits = true;
+                if let Asked::Say(content) = asked {
+                    it.to_say.push_front(content);
+                    let code = format!("{refused:?}");
+                    self.script.history.seen.push(Seen::Refused { at, code });
+                }
+            }
+            (asked, Ok(outcome)) => {
+                return broken("replies", format!("{asked:?} was answered with {outcome:?}"));
+            }
+        }
+        self.pump(seat);
+        Ok(true)
+    }
+
+    /// What a node tells the members of the lobby.
+    pub(super) fn script_told(&mut self, node: usize, room: RoomId, event: &RoomEvent) {
+        if let RoomEvent::Message(it) = event
+            && !self.script.seats.is_empty()
+            && room == self.lobby()
+        {
+            let row = self.told_row(node, room, it);
+            let seats = self.script.seats.iter().filter(|seat| seat.node == node && seat.joined);
+            let seats = seats.filter(|seat| !row.content.starts_with(&format!("{} ", seat.name)));
+            let heard: Vec<Seen> = seats
+                .map(|seat| Seen::Heard {
+                    at: node + 1,
+                    connection: seat.connection,
+                    by: seat.name.clone(),
+                    row: row.clone(),
+                })
+                .collect();
+            self.script.history.seen.extend(heard);
+        }
+    }
+
+    fn told_row(&self, node: usize, room: RoomId, it: &Delivered) -> Row {
+        let content = it.said.as_ref().map(|said| said.content.clone()).or_else(|| {
+            // As the bridge does with what is no longer in memory.
+            let running = self.nodes[node].running.as_ref()?;
+            let row = running.reader.by_number(room, it.number).ok().flatten()?;
+            Some(row.said?.content)
+        });
+        let (number, message) = (it.number.0, it.message.to_string());
+        Row { number, message, content: content.unwrap_or_default() }
+    }
+
+    /// All that a node would page through, from the last row of `rows` on.
+    pub(super) fn read_on(&self, node: usize, rows: &mut Vec<Row>) -> Result<(), Broken> {
+        let Some(running) = &self.nodes[node].running else { return Ok(()) };
+        let row = |it: &Stored| Row {
+            number: it.number.0,
+            message: it.message.to_string(),
+            content: it.said.as_ref().map(|said| said.content.clone()).unwrap_or_default(),
+        };
+        loop {
+            let after = mesh::number::Number(rows.last().map_or(0, |row| row.number));
+            let page = running.reader.page_since(self.lobby(), after, PAGE);
+            let page = page.map_err(|error| read_failed(&error))?;
+            if page.is_empty() {
+                return Ok(());
+            }
+            rows.extend(page.iter().map(row));
+        }
+    }
+
+    /// What a number leads to at a node.
+    pub(super) fn look_up(&self, node: usize, number: u64) -> Result<Option<String>, Broken> {
+        let Some(running) = &self.nodes[node].running else { return Ok(None) };
+        let row = running.reader.by_number(self.lobby(), mesh::number::Number(number));
+        let row = row.map_err(|error| read_failed(&error))?;
+        Ok(row.map(|row| row.message.to_string()))
+    }
+}
+
+fn read_failed(error: &store::ReadError) -> Broken {
+    Broken { promise: "store", what: format!("a read failed: {error}") }
+}
