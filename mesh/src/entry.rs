@@ -305,7 +305,9 @@ pub enum Body {
 }
 
 impl Body {
-    pub(crate) fn kind(&self) -> u8 {
+    /// The number that headers know it by.
+    #[must_use]
+    pub fn kind(&self) -> u8 {
         match self {
             Body::Unknown => 0,
             Body::Chat(_) => 1,
@@ -328,7 +330,9 @@ impl Body {
         takes_number(self.kind()) == Some(true)
     }
 
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    /// Deterministic CBOR.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
         match self {
             Body::Chat(it) | Body::Thinking(it) => encode(it),
             Body::Decision(it) => encode(it),

@@ -1,10 +1,10 @@
 //! The logs of a room: their heads, and what a received run means to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     batch::{LogRecord, RoomRecord},
-    id::{Hash, LogId, LogIx, RoomId, sha256},
+    id::{Hash, LogId, LogIx, NodeId, RoomId, sha256},
     limits::{CLOCK_START_MAX, CLOCK_STEP_MAX, LOGS_PER_ROOM_MAX},
     message::Head,
     run::{Certificate, Verified},
@@ -41,8 +41,10 @@ pub(crate) struct Logs {
     several: bool,
     list: Vec<Log>,
     by_id: BTreeMap<LogId, LogIx>,
-    /// Over all heads. Equal at two nodes when their frontiers are.
+    /// Over all heads, but for those of `shut_out`. Equal at two nodes when their frontiers are.
     digest: u64,
+    /// Authors of whom nothing more is taken: nodes that have more and less of them would differ for ever.
+    shut_out: BTreeSet<NodeId>,
 }
 
 impl Logs {
@@ -62,7 +64,7 @@ impl Logs {
     fn push(&mut self, record: LogRecord, dirty: bool) -> LogIx {
         let ix = LogIx::try_from(self.list.len()).expect("at most LOGS_PER_ROOM_MAX");
         self.by_id.insert(record.id, ix);
-        self.digest ^= mix(record.id, record.head);
+        self.digest ^= self.mix(record.id, record.head);
         self.list.push(Log { record, dirty });
         ix
     }
@@ -110,8 +112,9 @@ impl Logs {
 
     /// The log now ends with entry `seq`.
     pub(crate) fn advance(&mut self, ix: LogIx, seq: u64, clock: u64) {
+        let LogRecord { id, head, .. } = self.list[ix as usize].record;
+        self.digest ^= self.mix(id, head) ^ self.mix(id, seq);
         let log = &mut self.list[ix as usize];
-        self.digest ^= mix(log.record.id, log.record.head) ^ mix(log.record.id, seq);
         log.record.head = seq;
         log.record.clock = clock;
         log.dirty = true;
@@ -133,9 +136,25 @@ impl Logs {
         self.digest
     }
 
+    /// Nothing more is taken from this author.
+    pub(crate) fn shut_out(&mut self, author: NodeId) {
+        let theirs = self.iter().filter(|(_, log)| log.id.author == author);
+        self.digest ^= theirs.fold(0, |all, (_, log)| all ^ self.mix(log.id, log.head));
+        self.shut_out.insert(author);
+    }
+
+    /// One log's part in the digest. Nothing for an empty log, so that knowing of it makes no difference.
+    fn mix(&self, id: LogId, head: u64) -> u64 {
+        if head == 0 || self.shut_out.contains(&id.author) {
+            return 0;
+        }
+        first_8(sha256(&[&id.author.0, &id.incarnation.to_be_bytes(), &head.to_be_bytes()]))
+    }
+
+    /// How far each log goes that is still followed.
     pub(crate) fn heads(&self) -> Vec<Head> {
         self.iter()
-            .filter(|(_, log)| log.head > 0)
+            .filter(|(_, log)| log.head > 0 && !self.shut_out.contains(&log.id.author))
             .map(|(_, log)| Head { log: log.id, seq: log.head })
             .collect()
     }
@@ -196,14 +215,6 @@ fn clocks_step(before: u64, first_of_log: bool, run: &Verified, skip: usize) -> 
         ceiling = clock.saturating_add(CLOCK_STEP_MAX);
     }
     true
-}
-
-/// One log's part in a digest. Nothing for an empty log, so that knowing of it makes no difference.
-fn mix(id: LogId, head: u64) -> u64 {
-    if head == 0 {
-        return 0;
-    }
-    first_8(sha256(&[&id.author.0, &id.incarnation.to_be_bytes(), &head.to_be_bytes()]))
 }
 
 /// The first eight bytes of a hash, for digests.

@@ -30,6 +30,8 @@ pub(crate) struct Waiting {
     pub(crate) from: NodeId,
     since: Duration,
     asking: Option<Asking>,
+    /// Who was asked last, and when.
+    last_asked: Option<(NodeId, Duration)>,
     /// Whoever was asked since all of them were.
     asked: BTreeSet<NodeId>,
     /// Whoever has said that they do not have what is gone.
@@ -66,6 +68,7 @@ impl Waiting {
             from,
             since,
             asking: None,
+            last_asked: None,
             asked: BTreeSet::new(),
             without: BTreeSet::from([from]),
             bytes,
@@ -290,6 +293,11 @@ impl Pending {
                 let other = if first_time { author } else { another(head).or(author) };
                 other.unwrap_or(waiting.from)
             };
+            // Who says at once that it has nothing would be asked again at once, for ever.
+            if waiting.last_asked.is_some_and(|(it, at)| it == peer && now < at + WANT_TIMEOUT) {
+                continue;
+            }
+            waiting.last_asked = Some((peer, now));
             waiting.asked.insert(peer);
             let open = lacks.iter().map(|(seq, _)| *seq).collect();
             waiting.asking = Some(Asking { peer, at: now, open, gone });

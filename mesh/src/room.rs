@@ -654,6 +654,7 @@ impl Room {
     /// Nothing more is accepted from this author, here or anywhere; its eras end where they are.
     pub(crate) fn shut_out(&mut self, cx: &mut Context, author: NodeId) {
         self.pending.forget_author(cx, author);
+        self.logs.shut_out(author);
         self.numbering.end_eras_of(author);
         self.votes.expel(author);
         self.elections.expel(author);

@@ -183,8 +183,13 @@ impl Run {
         self.first + self.entries.len() as u64 - 1
     }
 
-    /// Signs the entries as a run of `identity`'s log.
-    pub(crate) fn seal(mut self, mesh: MeshId, identity: &Identity) -> Verified {
+    /// Signs the entries as a run of `identity`'s log. Whether they can be in it is for receivers to judge.
+    ///
+    /// # Panics
+    ///
+    /// If there are no entries.
+    #[must_use]
+    pub fn seal(mut self, mesh: MeshId, identity: &Identity) -> Verified {
         let hashes = self.hashes(mesh);
         let certificate = self.certificate(*hashes.last().expect("a run has entries"));
         self.seal = identity.sign(&certificate.text());

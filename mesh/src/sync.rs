@@ -26,6 +26,7 @@ struct View {
 struct Want {
     peer: NodeId,
     at: Duration,
+    spans: Vec<Span>,
 }
 
 /// See the module. One view for each connected peer, one want at a time.
@@ -152,12 +153,23 @@ impl Room {
         self.pump(cx);
     }
 
-    /// The answer to a want has ended.
+    /// The answer to a want has ended. A peer that gave nothing of what it said it had is not asked for
+    /// it again before it says so again: else one lie would keep two nodes busy for ever.
     pub(crate) fn on_spans_end(&mut self, cx: &mut Context, from: NodeId) {
-        if self.sync.want.as_ref().is_some_and(|want| want.peer == from) {
-            self.sync.want = None;
+        if let Some(want) = self.sync.want.take_if(|want| want.peer == from) {
+            let came = want.spans.iter().any(|it| self.reaches(it.log) > it.after);
+            if !came && let Some(view) = self.sync.views.get_mut(&from) {
+                for span in want.spans {
+                    view.heads.remove(&span.log);
+                }
+            }
         }
         self.pump(cx);
+    }
+
+    /// The log seq up to which this log is here or waits to be accepted.
+    fn reaches(&self, log: LogId) -> u64 {
+        self.pending.reaches(log, self.logs.head_of(log))
     }
 
     /// Asks every connected peer that has the room what it has of it; at most once per
@@ -197,9 +209,9 @@ impl Room {
         });
         self.sync.behind = lacking.is_some();
         if let Some((peer, spans)) = lacking {
-            self.sync.want = Some(Want { peer, at: now });
             self.sync.last_asked = Some(peer);
-            cx.send(peer, Message::Want { room: self.id, spans });
+            cx.send(peer, Message::Want { room: self.id, spans: spans.clone() });
+            self.sync.want = Some(Want { peer, at: now, spans });
         }
     }
 
@@ -207,8 +219,7 @@ impl Room {
     fn lacking(&self, cx: &Context, peer: NodeId) -> Vec<Span> {
         let Some(view) = self.sync.views.get(&peer) else { return Vec::new() };
         let spans = view.heads.iter().filter_map(|(log, seq)| {
-            let head = self.logs.head_of(*log);
-            let after = self.pending.reaches(*log, head);
+            let after = self.reaches(*log);
             (*seq > after && !self.is_forked(cx, log.author)).then_some(Span {
                 log: *log,
                 after,

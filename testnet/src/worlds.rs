@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::sim::{self, Failure, Report, promises::Broken};
+use crate::sim::{self, Failure, Kind, Report, promises::Broken};
 
 /// What many worlds came to.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,7 @@ pub struct Summary {
 /// every one of them, in the order in which they end.
 ///
 /// A world that panics counts as one that broke a promise.
-pub fn play(seeds: Range<u64>, jobs: usize, mut each: impl FnMut(&Summary)) -> Summary {
+pub fn play(kind: Kind, seeds: Range<u64>, jobs: usize, mut each: impl FnMut(&Summary)) -> Summary {
     let next = AtomicU64::new(seeds.start);
     let (done, results) = mpsc::channel();
     let done = Mutex::new(done);
@@ -40,7 +40,7 @@ pub fn play(seeds: Range<u64>, jobs: usize, mut each: impl FnMut(&Summary)) -> S
                 let Ok(done) = done.lock().map(|done| done.clone()) else { return };
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end || done.send(one(seed)).is_err() {
+                    if seed >= seeds.end || done.send(one(kind, seed)).is_err() {
                         return;
                     }
                 }
@@ -78,15 +78,17 @@ impl Summary {
                 total.claims += report.claims;
                 total.granted += report.granted;
                 total.contested += report.contested;
+                total.lies.0 += report.lies.0;
+                total.lies.1 += report.lies.1;
             }
             Err(failure) => self.failures.push(failure),
         }
     }
 }
 
-fn one(seed: u64) -> Result<Report, Failure> {
+fn one(kind: Kind, seed: u64) -> Result<Report, Failure> {
     // A world shares nothing with the others, so what one of them leaves half done hurts nobody.
-    let played = panic::catch_unwind(AssertUnwindSafe(|| sim::run(seed, false)));
+    let played = panic::catch_unwind(AssertUnwindSafe(|| sim::run(kind, seed, false)));
     played.unwrap_or_else(|payload| {
         let what = payload
             .downcast_ref::<String>()
@@ -94,7 +96,12 @@ fn one(seed: u64) -> Result<Report, Failure> {
             .or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()))
             .unwrap_or_else(|| "see the panic above".to_owned());
         // A panic leaves no clock behind.
-        Err(Failure { seed, at: Duration::ZERO, broken: Broken { promise: "no panic", what } })
+        Err(Failure {
+            kind,
+            seed,
+            at: Duration::ZERO,
+            broken: Broken { promise: "no panic", what },
+        })
     })
 }
 
@@ -105,10 +112,10 @@ mod tests {
     #[test]
     fn every_seed_is_played_once() {
         let mut seen = Vec::new();
-        let summary = play(3..7, 2, |so_far| seen.push(so_far.worlds));
+        let summary = play(Kind::Honest, 3..7, 2, |so_far| seen.push(so_far.worlds));
         assert_eq!(seen, [1, 2, 3, 4]);
         assert_eq!(summary.worlds, 4);
-        let ran = |seeds| play(seeds, 1, |_| {}).total.entries;
+        let ran = |seeds| play(Kind::Honest, seeds, 1, |_| {}).total.entries;
         if summary.failures.is_empty() {
             assert_eq!(summary.total.entries, ran(3..5) + ran(5..7));
         }

@@ -1,6 +1,6 @@
 //! Peers: what they say, and what they are told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Engine, turn::bucket};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     event::RoomEvent,
     id::{NodeId, RoomId},
     limits::{BEACON_EVERY, DIGEST_ROOMS_MAX, NODES_MAX},
-    message::{ApartBody, Beacon, Message, RoomDigest},
+    message::{ApartBody, Beacon, Head, Message, RoomDigest},
     roster::{RosterNews, What},
     rosters::Taken,
     run::Verified,
@@ -17,6 +17,8 @@ use crate::{
 
 /// How long a peer's digest may differ before it is looked into: news under way explain it first.
 const COMPARE_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+/// Proofs of forks in answer to one message: what is asked with little is not answered with much.
+const PROOFS_AT_ONCE_MAX: usize = 4;
 /// Rooms whose frontiers are asked for at once; the next comparison brings the rest.
 const HAVES_AT_ONCE_MAX: usize = 1_024;
 
@@ -81,6 +83,7 @@ impl Engine {
                 }
                 self.note_answer(from, room);
                 self.in_shared(from, room, |engine, room| {
+                    engine.prove_forks(from, room, &heads);
                     engine.with_room(room, |it, cx| it.on_have(cx, from, (&heads, answer)));
                 });
             }
@@ -139,6 +142,24 @@ impl Engine {
         // What shows it may have been lost: it is asked for, and the peer asks again.
         let (boot, version) = self.rosters.version(from);
         self.cx.send(from, Message::WantRoster { node: from, boot, version });
+    }
+
+    /// A peer still follows authors whose logs forked: it has not seen why not to.
+    fn prove_forks(&mut self, peer: NodeId, room: RoomId, heads: &[Head]) {
+        let Some(it) = self.rooms.get(&room) else { return };
+        let forked = |node: NodeId| it.is_forked(&self.cx, node);
+        let theirs: BTreeSet<NodeId> =
+            heads.iter().map(|head| head.log.author).filter(|node| forked(*node)).collect();
+        if theirs.is_empty() {
+            return;
+        }
+        let proofs = self.proofs_of(self.sealed_for(room)).into_iter();
+        let needed = proofs.filter(
+            |proof| matches!(proof, Message::Fork(it, _) if theirs.contains(&it.log.author)),
+        );
+        for proof in needed.take(PROOFS_AT_ONCE_MAX).collect::<Vec<_>>() {
+            self.cx.send(peer, proof);
+        }
     }
 
     fn with_room(

@@ -8,6 +8,7 @@
 mod disk;
 mod elections;
 mod keys;
+mod liars;
 mod private;
 mod retention;
 mod tasks;

@@ -67,12 +67,11 @@ impl Reader {
     ) -> Result<Vec<ApartBody>, ReadError> {
         let mut bodies = Vec::new();
         let view = self.view(room)?;
-        let logs = view.as_ref().map(View::logs).transpose()?.unwrap_or_default();
         let mut budget = Budget::new(budget_bytes);
         for head in at {
-            let log = logs.iter().find(|(_, record)| record.id == head.log);
+            let log = view.as_ref().map(|it| it.log(head.log)).transpose()?.flatten();
             let stored = match (&view, log) {
-                (Some(view), Some((log, _))) => view.stored(At { log: *log, seq: head.seq })?,
+                (Some(view), Some((log, _))) => view.stored(At { log, seq: head.seq })?,
                 (Some(_), None) | (None, _) => None,
             };
             // Of one that was dropped the body is empty, too.

@@ -37,6 +37,8 @@ pub(crate) struct View {
     places: ReadOnlyTable<PlaceKey, &'static [u8]>,
     pruned: ReadOnlyTable<u32, u64>,
     log_ids: RefCell<BTreeMap<LogIx, LogId>>,
+    /// All logs by id: read once, because peers name hundreds in one question.
+    by_id: OnceCell<BTreeMap<LogId, (LogIx, LogRecord)>>,
     /// Read once: what a body says takes it.
     record: OnceCell<RoomRecord>,
 }
@@ -64,6 +66,7 @@ impl View {
             places: table(read, PLACES)?,
             pruned: table(read, PRUNED)?,
             log_ids: RefCell::default(),
+            by_id: OnceCell::new(),
             record: OnceCell::new(),
         })
     }
@@ -85,8 +88,16 @@ impl View {
     }
 
     /// The index and head of a log.
-    pub(crate) fn log(&self, id: LogId) -> Result<Option<(LogIx, LogRecord)>, ReadError> {
-        Ok(self.logs()?.into_iter().find(|(_, record)| record.id == id))
+    pub(crate) fn log(&self, id: LogId) -> Result<Option<(LogIx, &LogRecord)>, ReadError> {
+        let by_id = match self.by_id.get() {
+            Some(known) => known,
+            None => {
+                let logs = self.logs()?.into_iter();
+                let read = logs.map(|(log, record)| (record.id, (log, record))).collect();
+                self.by_id.get_or_init(|| read)
+            }
+        };
+        Ok(by_id.get(&id).map(|(log, record)| (*log, record)))
     }
 
     fn log_id(&self, log: LogIx) -> Result<LogId, ReadError> {

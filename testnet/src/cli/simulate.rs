@@ -31,6 +31,9 @@ pub(super) struct Simulate {
     /// The first seed of them
     #[arg(long, value_name = "M", default_value_t = 0, conflicts_with = "seed")]
     from: u64,
+    /// Worlds in which one node lies, and the promises to all others
+    #[arg(long)]
+    liar: bool,
     /// Worlds at the same time [default: one for each processor]
     #[arg(long, conflicts_with = "seed")]
     jobs: Option<NonZeroUsize>,
@@ -39,7 +42,7 @@ pub(super) struct Simulate {
 impl Simulate {
     pub(super) fn run(self, output: &mut Output) -> Result<ExitCode> {
         match self.seed {
-            Some(seed) => one(seed, self.trace, output),
+            Some(seed) => one(seed, (self.liar, self.trace), output),
             None => self.many(output),
         }
     }
@@ -51,7 +54,7 @@ impl Simulate {
         let jobs = self.jobs.map_or(all, NonZeroUsize::get);
         let began = Instant::now();
         let mut shown = 0;
-        let summary = worlds::play(self.from..end, jobs, |so_far| {
+        let summary = worlds::play(kind(self.liar), self.from..end, jobs, |so_far| {
             for failure in so_far.failures.iter().skip(shown).take(FAILURES_SHOWN - shown) {
                 output.note(&failure.to_string());
             }
@@ -64,8 +67,12 @@ impl Simulate {
     }
 }
 
-fn one(seed: u64, trace: bool, output: &mut Output) -> Result<ExitCode> {
-    match sim::run(seed, trace) {
+fn kind(liar: bool) -> sim::Kind {
+    if liar { sim::Kind::WithLiar } else { sim::Kind::Honest }
+}
+
+fn one(seed: u64, (liar, trace): (bool, bool), output: &mut Output) -> Result<ExitCode> {
+    match sim::run(kind(liar), seed, trace) {
         Ok(report) => {
             output.say(&format!("seed {seed} kept all promises: {}", counts(&report)))?;
             Ok(code(true))
@@ -97,12 +104,12 @@ fn text(summary: &Summary, seconds: f64) -> String {
 fn counts(report: &Report) -> String {
     let Report { entries, eras, holes, answered, refused, moves, repeats, .. } = report;
     let Report { votes, ballots, elections, leaders, decisions, .. } = report;
-    let Report { tasks, claims, granted, contested, .. } = report;
+    let Report { tasks, claims, granted, contested, lies: (told, stopped), .. } = report;
     format!(
         "{entries} messages, {eras} eras, {holes} holes, {answered} commands answered and {refused} \
          refused, {moves} moves of roaming clients and {repeats} repeats to them, {votes} votes and \
          {ballots} ballots told, {elections} elections, {leaders} leaders told and {decisions} \
          decisions, {tasks} tasks, {claims} claims, {granted} of them granted, and {contested} fields \
-         contested to the end"
+         contested to the end; {told} lies told, {stopped} stopped at the door"
     )
 }

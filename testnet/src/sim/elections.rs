@@ -266,9 +266,9 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
 
 /// What must hold at every moment.
 impl World {
-    /// *elections end*, where nothing fails.
+    /// *elections end*, where nothing fails and nobody begins any that cannot end.
     fn may_still_run(&self, node: usize, room: RoomId) -> Result<(), Broken> {
-        let undisturbed = self.plan.calm && self.plan.faults.is_empty();
+        let undisturbed = self.plan.calm && self.plan.faults.is_empty() && self.liar.is_none();
         match self.elections.last.get(&room) {
             Some(since) if undisturbed && self.now > *since + DONE_WITHIN => {
                 let text = format!("node{node}: one still runs in {room}, begun at {since:?}");

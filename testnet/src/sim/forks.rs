@@ -26,6 +26,7 @@ fn plan() -> Plan {
         keys: false,
         retention: false,
         scripted: None,
+        liar: false,
     }
 }
 

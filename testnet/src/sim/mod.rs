@@ -13,6 +13,7 @@ mod forks;
 mod holders;
 mod kept;
 mod keyed;
+mod liar;
 pub mod network;
 mod node;
 pub mod plan;
@@ -69,11 +70,25 @@ pub struct Report {
     pub granted: u64,
     /// Fields of tasks that were contested in the end.
     pub contested: u64,
+    /// Lies that were told, and of those that could not even be read or verified.
+    pub lies: (u64, u64),
+}
+
+/// Who is in a world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// Nodes that fail in every way, and never lie.
+    #[default]
+    Honest,
+    /// One of them lies: promises are to the others.
+    WithLiar,
 }
 
 /// A world that broke a promise.
 #[derive(Clone, Debug)]
 pub struct Failure {
+    /// Who was in it.
+    pub kind: Kind,
     /// The world.
     pub seed: u64,
     /// When it was noticed, in its own time.
@@ -84,11 +99,12 @@ pub struct Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure { seed, at, broken } = self;
+        let Failure { kind, seed, at, broken } = self;
+        let liar = if *kind == Kind::WithLiar { " --liar" } else { "" };
         write!(
             f,
             "seed {seed} broke \"{}\" at {:.3} s: {}\nreplay it: \
-             cargo run --bin clawmesh-testnet -- sim --seed {seed} --trace",
+             cargo run --bin clawmesh-testnet -- sim{liar} --seed {seed} --trace",
             broken.promise,
             at.as_secs_f64(),
             broken.what
@@ -103,19 +119,17 @@ impl std::error::Error for Failure {}
 /// # Errors
 ///
 /// The promise it broke, with the command that replays it.
-pub fn run(seed: u64, trace: bool) -> Result<Report, Failure> {
-    play(seed, Plan::of(seed), trace)
-}
-
-/// Plays a world of a plan of one's own.
-///
-/// # Errors
-///
-/// As [`run`].
-pub fn play(seed: u64, plan: Plan, trace: bool) -> Result<Report, Failure> {
-    let broken_at = |at| move |broken| Failure { seed, at, broken };
+pub fn run(kind: Kind, seed: u64, trace: bool) -> Result<Report, Failure> {
+    let plan = match kind {
+        Kind::Honest => Plan::of(seed),
+        Kind::WithLiar => Plan::with_liar(seed),
+    };
+    let broken_at = |at| move |broken| Failure { kind, seed, at, broken };
     let mut world = World::new(seed, plan, trace).map_err(broken_at(Duration::ZERO))?;
-    let result = judge(&mut world);
+    let result = match kind {
+        Kind::Honest => judge(&mut world),
+        Kind::WithLiar => judge_among_honest(&mut world),
+    };
     result.map_err(broken_at(world.now))
 }
 
@@ -171,6 +185,38 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
     Ok(world.report())
 }
 
+/// What is promised to those who do not lie, whatever one of them says: nobody stands still, what they
+/// write is delivered at all of them, and numbers are right.
+fn judge_among_honest(world: &mut World) -> Result<Report, Broken> {
+    let end = world.plan.faults_end;
+    world.run_until(end)?;
+    world.quiet = true;
+    world.calm_down()?;
+    // What it began may hold others up as long as what a node that is silent began.
+    let complete_at =
+        end + mesh::limits::HOLE_AFTER_SILENCE + mesh::limits::PENDING_FOR + world::COMPLETE_WITHIN;
+    world.run_until(complete_at)?;
+    let honest: Vec<NodeId> = (0..world.nodes.len())
+        .filter(|it| !world.is_exempt(*it))
+        .map(|it| world.nodes[it].id)
+        .collect();
+    for room in world.promises.rooms() {
+        if world.promises.ephemeral.contains(&room) {
+            continue;
+        }
+        let with = world.nodes_with(room);
+        let nodes: Vec<NodeId> = with.into_iter().filter(|it| honest.contains(it)).collect();
+        let may_lack = |node, entry: promises::Entry| {
+            world.is_a_lie(entry) || world.is_gone(node, room, entry)
+        };
+        world.promises.complete(&nodes, room, may_lack)?;
+    }
+    world.nobody_waits()?;
+    numbers_agree_again(world, &honest)?;
+    world.it_is_still()?;
+    Ok(world.report())
+}
+
 /// After the heal new messages have one number everywhere again.
 fn numbers_agree_again(world: &mut World, nodes: &[NodeId]) -> Result<(), Broken> {
     let lobby = RoomId::lobby(world.secret.mesh_id());
@@ -185,11 +231,12 @@ fn numbers_agree_again(world: &mut World, nodes: &[NodeId]) -> Result<(), Broken
     let until = world.now + Duration::from_secs(3);
     world.run_until(until)?;
     let is_gone = |node, entry| world.is_gone(node, lobby, entry);
-    world.promises.complete(nodes, lobby, is_gone)?;
+    let may_lack = |node, entry| is_gone(node, entry) || world.is_a_lie(entry);
+    world.promises.complete(nodes, lobby, may_lack)?;
     if world.promises.seen(nodes[0], lobby).len() < before.len() + nodes.len() {
         return promises::broken("complete", "nobody could speak after the heal".to_owned());
     }
-    world.promises.agree(nodes, lobby, |entry| !old.contains(entry))
+    world.promises.agree(nodes, lobby, |entry| !old.contains(entry) && !world.is_a_lie(*entry))
 }
 
 fn roam_to_the_end(world: &mut World) -> Result<(), Broken> {
@@ -260,6 +307,7 @@ impl World {
             claims: self.tasks.claimed,
             granted: self.tasks.granted,
             contested: self.tasks.contested,
+            lies: self.liar.as_ref().map_or((0, 0), |it| (it.taken, it.refused)),
         }
     }
 }

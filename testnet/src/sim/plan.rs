@@ -63,6 +63,8 @@ pub struct Plan {
     pub keys: bool,
     /// Agents do what a scenario says, and at first only so many nodes are there. `None`: chance says.
     pub scripted: Option<usize>,
+    /// The last node lies.
+    pub liar: bool,
 }
 
 /// Which kinds of faults a world has.
@@ -83,6 +85,16 @@ impl Plan {
     /// The plan of a seed.
     #[must_use]
     pub fn of(seed: u64) -> Plan {
+        Plan::draw(seed, 2)
+    }
+
+    /// A plan of a seed in which the last node lies, and at least two others do not.
+    #[must_use]
+    pub fn with_liar(seed: u64) -> Plan {
+        Plan { liar: true, ..Plan::draw(seed, 3) }
+    }
+
+    fn draw(seed: u64, least: usize) -> Plan {
         let mut dice = Dice::new(seed ^ 0x706c_616e);
         let kind = match seed % 8 {
             _ if seed % 16 == 15 => Kind::Lonely,
@@ -93,7 +105,7 @@ impl Plan {
             4 => Kind::Crashes,
             _ => Kind::Everything,
         };
-        let nodes = usize::try_from(dice.within(2, 5)).expect("small");
+        let nodes = usize::try_from(dice.within(2, 5)).expect("small").max(least);
         let nodes = if kind == Kind::Lonely { nodes.max(3) } else { nodes };
         let faults_end = Duration::from_secs(dice.within(18, 30));
         let lasting = kind == Kind::Lasting;
@@ -115,6 +127,7 @@ impl Plan {
             retention: dice.chance(25),
             keys: dice.chance(60),
             scripted: None,
+            liar: false,
         }
     }
 }

@@ -44,6 +44,7 @@ pub(crate) fn play(
         voting: false,
         retention: false,
         keys: false,
+        liar: false,
         scripted: Some(scenario.first()),
     };
     let world = World::new(seed, plan, trace).map_err(|broken| (Duration::ZERO, broken))?;

@@ -247,7 +247,9 @@ impl World {
                 }
             }
             VoteAct::Shown(it) if !self.votes.closed.contains(&(room, it.vote)) => {
-                return broken("sealed", format!("node{node} opens ballots of an open vote"));
+                let what =
+                    format!("node{node} opens ballots of the open vote {:?} in {room}", it.vote);
+                return broken("sealed", what);
             }
             VoteAct::Opened(_) | VoteAct::Cast(_) | VoteAct::Shown(_) => {}
         }

@@ -8,7 +8,7 @@ use std::{
 
 use mesh::{
     Config, Effect, Input, MeshSecret,
-    acts::Place,
+    acts::{Place, VoteAct},
     batch::{Change, Fate},
     command::{CallId, Outcome, Refused},
     entry::{self, Body, Stored},
@@ -25,6 +25,7 @@ use super::{
     elections::Elections,
     holders::Holders,
     kept::{self, some_retention},
+    liar::Liar,
     network::Network,
     node::Node,
     plan::{Fault, Plan, some_weather},
@@ -61,6 +62,8 @@ enum Event {
     Isolate { node: usize },
     /// An agent does something.
     Act,
+    /// The liar says something.
+    Lie,
 }
 
 /// See the module.
@@ -95,7 +98,9 @@ pub struct World {
     /// What was said besides signs of life, by whom to whom.
     pub(super) sent: BTreeMap<(usize, usize), usize>,
     trace: bool,
-    /// Nodes whose promises are not judged: their disks were tampered with.
+    /// What the last node says besides what its engine does.
+    pub(super) liar: Option<Liar>,
+    /// Nodes whose promises are not judged: their disks were tampered with, or they lie.
     exempt: BTreeSet<NodeId>,
     /// A call of a test, and its answer.
     #[cfg(test)]
@@ -160,6 +165,7 @@ impl World {
             messages: 0,
             sent: BTreeMap::new(),
             trace,
+            liar: None,
             exempt: BTreeSet::new(),
             #[cfg(test)]
             probe: None,
@@ -178,6 +184,13 @@ impl World {
         }
         if self.plan.scripted.is_none() {
             self.at(Duration::from_millis(500), Event::Act);
+        }
+        if self.plan.liar {
+            let liar = Liar::new(self.secret.mesh_id(), Dice::new(self.dice.draw()));
+            self.exempt.extend(liar.authors());
+            self.exempt.extend(self.nodes.last().map(|it| it.id));
+            self.liar = Some(liar);
+            self.at(Duration::from_millis(700), Event::Lie);
         }
         Ok(())
     }
@@ -235,6 +248,11 @@ impl World {
             }
             Event::Arrive { to, from, message } => {
                 if self.network.reaches(from, to) {
+                    if to + 1 == self.nodes.len()
+                        && let Some(liar) = &mut self.liar
+                    {
+                        liar.hear(&message);
+                    }
                     let from = self.nodes[from].id;
                     self.give(to, Input::Message { from, message: *message });
                 }
@@ -250,6 +268,7 @@ impl World {
                 self.network.split(&groups);
                 self.notice_all();
             }
+            Event::Lie => self.tell_a_lie(),
             Event::Act => {
                 if !self.quiet {
                     self.act()?;
@@ -339,7 +358,8 @@ impl World {
                 }
                 Change::Number { room, number, at, fate } => {
                     let entry = self.entry(node, *room, *at)?;
-                    if self.exempt.contains(&entry.0.author) || self.exempt.contains(&id) {
+                    let lies = self.liar.as_ref().is_some_and(|it| it.is_its_own(number.era()));
+                    if lies || self.exempt.contains(&entry.0.author) || self.exempt.contains(&id) {
                         continue;
                     }
                     self.promises.named(*room, *number, entry)?;
@@ -380,6 +400,15 @@ impl World {
         entry: &Stored,
     ) -> Result<(), Broken> {
         let (log, seq) = self.entry(node, room, at)?;
+        if self.liar.is_some() && self.is_a_lie((log, seq)) {
+            // It may close what it opened; of what others opened nobody may believe it.
+            if let Body::Vote(VoteAct::Closed(it)) = Body::decode(entry.facts.kind, &entry.body)
+                && it.vote.log.author == log.author
+            {
+                return self.vote_stored(node, room, VoteAct::Closed(it));
+            }
+            return Ok(());
+        }
         let place = Place { log, seq };
         let body = Body::decode(entry.facts.kind, &entry.body);
         if let Body::Vote(act) = body {
@@ -475,6 +504,9 @@ impl World {
         }
         let bytes = message.encode();
         self.look_into(from, &bytes);
+        if let Some(liar) = self.liar.as_mut().filter(|_| to.contains(&(self.nodes.len() - 1))) {
+            liar.overhear(bytes.clone());
+        }
         self.count_sent(from, to, message);
         let decoded = Message::decode(&bytes).expect("what nodes send can be read");
         let verified = decoded.verify(self.secret.mesh_id()).expect("what nodes send is sealed");
@@ -484,6 +516,31 @@ impl World {
                 self.after(wait, Event::Arrive { to: *to, from, message });
             }
         }
+    }
+
+    /// To some of those whom the liar reaches: what is no message at all stops at their doors, as in a node.
+    fn tell_a_lie(&mut self) {
+        if self.quiet {
+            return;
+        }
+        let node = self.nodes.len() - 1;
+        let peers = self.peers(node);
+        let Some(liar) = &mut self.liar else { return };
+        let bytes = liar.lie();
+        let verified = Message::decode(&bytes).and_then(|it| it.verify(self.secret.mesh_id()));
+        match verified {
+            Ok(verified) => {
+                liar.taken += 1;
+                for to in peers.into_iter().filter(|_| self.dice.chance(70)).collect::<Vec<_>>() {
+                    let wait = Duration::from_micros(self.dice.within(200, 1_500));
+                    let message = Box::new(verified.clone());
+                    self.after(wait, Event::Arrive { to, from: node, message });
+                }
+            }
+            Err(_) => liar.refused += 1,
+        }
+        let wait = self.dice.within(1, 30);
+        self.after(Duration::from_millis(wait), Event::Lie);
     }
 
     fn peers(&self, node: usize) -> Vec<usize> {
@@ -695,6 +752,11 @@ impl World {
     /// Whether all disks are as their nodes left them: no log is forked.
     pub(super) fn is_honest(&self) -> bool {
         self.exempt.is_empty()
+    }
+
+    /// Whether whoever is not judged wrote an entry.
+    pub(super) fn is_a_lie(&self, entry: Entry) -> bool {
+        self.exempt.contains(&entry.0.author)
     }
 
     pub(super) fn is_exempt(&self, node: usize) -> bool {

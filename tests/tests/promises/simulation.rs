@@ -1,14 +1,14 @@
 //! The simulated world keeps its promises: the seeds of every test run. More of them by command:
 //! `cargo run --bin clawmesh-testnet -- sim --seeds 2000`.
 
-use testnet::worlds;
+use testnet::{sim::Kind, worlds};
 
 use crate::end_to_end::machine;
 
 #[test]
 fn sixty_four_worlds_keep_all_promises() {
     let _alone = machine();
-    let summary = worlds::play(0..64, 2, |_| {});
+    let summary = worlds::play(Kind::Honest, 0..64, 2, |_| {});
     let broken: Vec<String> = summary.failures.iter().map(ToString::to_string).collect();
     assert!(broken.is_empty(), "{} worlds of 64:\n{}", broken.len(), broken.join("\n\n"));
     assert_eq!(summary.worlds, 64);
@@ -18,4 +18,14 @@ fn sixty_four_worlds_keep_all_promises() {
     assert!(total.elections > 200 && total.leaders > 500 && total.decisions > 150, "{total:?}");
     assert!(total.tasks > 400 && total.granted > 300 && total.contested > 10, "{total:?}");
     assert!(total.claims > total.granted * 2, "hardly a claim was too late: {total:?}");
+}
+
+#[test]
+fn one_node_that_lies_harms_no_other() {
+    let _alone = machine();
+    let summary = worlds::play(Kind::WithLiar, 0..12, 2, |_| {});
+    let broken: Vec<String> = summary.failures.iter().map(ToString::to_string).collect();
+    assert!(broken.is_empty(), "{} worlds of 12:\n{}", broken.len(), broken.join("\n\n"));
+    let total = summary.total;
+    assert!(total.lies.0 > 5_000 && total.lies.1 > 1_000 && total.entries > 1_000, "{total:?}");
 }

@@ -1,0 +1,639 @@
+//! A member of a simulated mesh that lies. It has the mesh's secret, a node that is otherwise well, and as many
+//! keys as it likes; it writes whatever can be signed, says whatever can be said, and repeats what it heard,
+//! whole or mangled. What is refused when it is read or verified never reaches an engine, as in a real node.
+//!
+//! Promises are kept to all others: they are judged by `judge_among_honest`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mesh::{
+    Identity,
+    acts::{
+        BallotCast, BallotsShown, Candidate, ElectionAct, ElectionStarted, Grant, KeyAct,
+        KeyMinted, Named, Place, Shown, TaskAct, TaskAssigned, TaskStatus, TaskUpdated, Tier,
+        VoteAct, VoteClosed, VoteOpened,
+    },
+    command::Presence,
+    entry::{
+        AgentClaimed, Body, Decision, EraClaimed, Facts, HandedOver, Items, NodeAdmitted, Ordered,
+        Reached, RoomCreated, Said,
+    },
+    id::{AgentId, KeyPrint, LogId, MeshId, NodeId, RoomId},
+    message::{Beacon, Followed, Head, Message, Post, RoomDigest, Signed, Span},
+    number::{Era, Number},
+    roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
+    run::{Carried, Run, RunEntry, Verified},
+    sealed::Token,
+};
+
+use super::dice::Dice;
+
+/// Keys it writes under, besides its node's own.
+const AUTHORS: usize = 6;
+/// Messages of others that it remembers.
+const HEARD_MAX: usize = 256;
+/// Logs, rooms and acts of others that it knows by name.
+const KNOWN_MAX: usize = 64;
+
+/// The end of a log that it writes.
+#[derive(Clone, Debug, Default)]
+struct Tail {
+    seq: u64,
+    hash: [u8; 32],
+    clock: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Liar {
+    mesh: MeshId,
+    dice: Dice,
+    authors: Vec<Identity>,
+    tails: BTreeMap<(RoomId, LogId), Tail>,
+    heard: Vec<Vec<u8>>,
+    logs: Vec<LogId>,
+    rooms: Vec<RoomId>,
+    acts: Vec<Place>,
+    eras: Vec<Era>,
+    agents: Vec<AgentId>,
+    lanes: Vec<u32>,
+    own_lanes: BTreeSet<u32>,
+    /// What it said, by whether it could be read and verified.
+    pub(super) taken: u64,
+    pub(super) refused: u64,
+}
+
+impl Liar {
+    pub(super) fn new(mesh: MeshId, mut dice: Dice) -> Liar {
+        let authors = (0..AUTHORS)
+            .map(|_| {
+                let mut seed = [0; 32];
+                seed[..8].copy_from_slice(&dice.draw().to_be_bytes());
+                Identity::from_seed(&seed)
+            })
+            .collect();
+        Liar {
+            mesh,
+            dice,
+            authors,
+            tails: BTreeMap::new(),
+            heard: Vec::new(),
+            logs: Vec::new(),
+            rooms: vec![RoomId::lobby(mesh), RoomId::directory(mesh)],
+            acts: Vec::new(),
+            eras: vec![Era::HOME],
+            agents: vec!["nobody".into()],
+            lanes: vec![1],
+            own_lanes: BTreeSet::new(),
+            taken: 0,
+            refused: 0,
+        }
+    }
+
+    /// Whose entries are lies.
+    pub(super) fn authors(&self) -> impl Iterator<Item = NodeId> {
+        self.authors.iter().map(Identity::node_id)
+    }
+
+    /// Whether an era is in a lane that it entered for itself.
+    pub(super) fn is_its_own(&self, era: Era) -> bool {
+        era.lane().is_some_and(|lane| self.own_lanes.contains(&lane))
+    }
+
+    /// It hears what others say, and learns names from it.
+    pub(super) fn hear(&mut self, message: &Message<Verified>) {
+        let runs: Vec<&Verified> = match message {
+            Message::Runs(runs) | Message::Spans { runs, .. } => runs.iter().collect(),
+            Message::Fork(_, run) => vec![run],
+            Message::WantBodies { .. }
+            | Message::Want { .. }
+            | Message::Have { .. }
+            | Message::Buckets(_)
+            | Message::Digests(_)
+            | Message::Beacon(_)
+            | Message::Roster(_)
+            | Message::WantRoster { .. }
+            | Message::Ask { .. }
+            | Message::Probe { .. }
+            | Message::Sighting { .. }
+            | Message::Offer(_)
+            | Message::Accept(_)
+            | Message::Taken(_)
+            | Message::Follows(_) => Vec::new(),
+        };
+        let lies: Vec<NodeId> = self.authors().collect();
+        for run in runs.into_iter().map(Verified::run) {
+            if lies.contains(&run.log.author) {
+                return;
+            }
+            self.learn(run);
+        }
+    }
+
+    /// Remembers the bytes of a message.
+    pub(super) fn overhear(&mut self, bytes: Vec<u8>) {
+        remember(&mut self.dice, &mut self.heard, HEARD_MAX, bytes);
+    }
+
+    fn learn(&mut self, run: &Run) {
+        remember(&mut self.dice, &mut self.logs, KNOWN_MAX, run.log);
+        if !self.rooms.contains(&run.room) {
+            remember(&mut self.dice, &mut self.rooms, KNOWN_MAX, run.room);
+        }
+        for (seq, entry) in (run.first..).zip(&run.entries) {
+            let Carried::Here(bytes) = &entry.body else { continue };
+            match Body::decode(entry.facts.kind, bytes) {
+                Body::Chat(it) | Body::Thinking(it) => {
+                    remember(&mut self.dice, &mut self.agents, KNOWN_MAX, it.agent);
+                }
+                Body::Vote(_) | Body::Election(_) | Body::Task(_) => {
+                    let place = Place { log: run.log, seq };
+                    remember(&mut self.dice, &mut self.acts, KNOWN_MAX, place);
+                }
+                Body::EraClaimed(it) => {
+                    remember(&mut self.dice, &mut self.eras, KNOWN_MAX, it.era);
+                }
+                Body::NodeAdmitted(it) => {
+                    remember(&mut self.dice, &mut self.lanes, KNOWN_MAX, it.lane);
+                }
+                Body::Decision(_)
+                | Body::Ordered(_)
+                | Body::HandedOver(_)
+                | Body::RoomCreated(_)
+                | Body::AgentClaimed(_)
+                | Body::Key(_)
+                | Body::Unknown => {}
+            }
+        }
+    }
+
+    /// The next lie, as bytes.
+    pub(super) fn lie(&mut self) -> Vec<u8> {
+        match self.dice.within(0, 9) {
+            0 if !self.heard.is_empty() => self.dice.pick(&self.heard).clone(),
+            1 | 2 if !self.heard.is_empty() => self.mangled(),
+            3..=6 => Message::Runs(self.runs()).encode(),
+            _ => self.talk().encode(),
+        }
+    }
+
+    fn mangled(&mut self) -> Vec<u8> {
+        let mut bytes = self.dice.pick(&self.heard).clone();
+        for _ in 0..self.dice.within(1, 4) {
+            if bytes.is_empty() {
+                break;
+            }
+            let at = self.dice.index(bytes.len());
+            match self.dice.within(0, 3) {
+                0 => bytes.truncate(at),
+                1 => bytes.insert(at, low_byte(&mut self.dice)),
+                2 => drop(bytes.remove(at)),
+                _ => bytes[at] = low_byte(&mut self.dice),
+            }
+        }
+        bytes
+    }
+
+    // What it writes.
+
+    /// Entries of one of its logs; sometimes another end of it, so that the log forks.
+    fn runs(&mut self) -> Vec<Run> {
+        let room = *self.dice.pick(&self.rooms);
+        let author = self.dice.index(self.authors.len());
+        let incarnation = if self.dice.chance(80) { 0 } else { self.some_u64() };
+        let log = LogId { author: self.authors[author].node_id(), incarnation };
+        let before = self.tails.get(&(room, log)).cloned().unwrap_or_default();
+        let run = self.run((room, author, log), &before);
+        let forks = self.dice.chance(3);
+        let mut runs = vec![run];
+        if forks {
+            runs.push(self.run((room, author, log), &before));
+        }
+        runs
+    }
+
+    fn run(&mut self, (room, author, log): (RoomId, usize, LogId), before: &Tail) -> Run {
+        let mut clock = before.clock;
+        let entries: Vec<RunEntry> = (0..self.dice.within(1, 3))
+            .map(|_| {
+                clock = match self.dice.within(0, 12) {
+                    0 => self.some_u64(),
+                    1 => clock.saturating_add(1 << 20),
+                    _ => clock.saturating_add(self.dice.within(1, 200)),
+                };
+                self.entry(room, clock)
+            })
+            .collect();
+        let first = match self.dice.within(0, 30) {
+            0 => self.some_u64().clamp(1, 1 << 62),
+            _ => before.seq + 1,
+        };
+        let run = Run { room, log, first, backlink: before.hash, entries, seal: [0; 64] };
+        let sealed = run.seal(self.mesh, &self.authors[author]);
+        let (last, run) = (sealed.certificate(), sealed.run().clone());
+        if let Ok(good) = run.clone().verify(self.mesh) {
+            drop(good);
+            let tail = Tail { seq: last.seq, hash: last.hash, clock };
+            self.tails.insert((room, log), tail);
+        }
+        run
+    }
+
+    fn entry(&mut self, room: RoomId, clock: u64) -> RunEntry {
+        let wall_ms = if self.dice.chance(80) { 1_800_000_000_000 } else { self.some_u64() };
+        if self.dice.chance(10) {
+            // Of no kind that there is, or nothing that can be read.
+            let kind = low_byte(&mut self.dice);
+            let visible = self.dice.chance(50);
+            let body = self.junk();
+            let facts = Facts { clock, wall_ms, kind, visible };
+            return RunEntry { facts, body: Carried::Here(body.into()) };
+        }
+        let body = self.body(room);
+        let visible = matches!(
+            body,
+            Body::Chat(_)
+                | Body::Thinking(_)
+                | Body::Decision(_)
+                | Body::RoomCreated(_)
+                | Body::AgentClaimed(_)
+        );
+        let facts = Facts { clock, wall_ms, kind: body.kind(), visible };
+        RunEntry { facts, body: Carried::Here(body.encode().into()) }
+    }
+
+    /// Bytes that nest deeply, say that more follow, or are just bytes.
+    fn junk(&mut self) -> Vec<u8> {
+        let len = usize::try_from(self.dice.within(0, 4_000)).expect("small");
+        match self.dice.within(0, 3) {
+            0 => vec![0x81; len],
+            1 => [vec![0x9b], vec![0xff; 8], vec![0; len]].concat(),
+            2 => vec![0xd8; len],
+            _ => (0..len.min(200)).map(|_| low_byte(&mut self.dice)).collect(),
+        }
+    }
+
+    fn body(&mut self, room: RoomId) -> Body {
+        match self.dice.within(0, 15) {
+            0 => Body::Chat(self.said()),
+            1 => Body::Thinking(self.said()),
+            2 => Body::Decision(Decision { said: self.said(), election: self.place() }),
+            3 | 4 => Body::Ordered(self.ordered()),
+            5 => Body::EraClaimed(EraClaimed {
+                era: self.era(),
+                after: self.era(),
+                cut: (0..self.dice.within(0, 3))
+                    .map(|_| Reached { era: self.era(), n: self.some_u64() })
+                    .collect(),
+            }),
+            6 => Body::HandedOver(HandedOver {
+                era: self.era(),
+                next: self.some_u64(),
+                to: self.log(),
+            }),
+            // Lanes of its own only: see docs/decisions for what one that takes others' can do.
+            7 => Body::NodeAdmitted(NodeAdmitted { lane: self.free_lane(), name: self.text() }),
+            8 => Body::RoomCreated(RoomCreated {
+                room: if self.dice.chance(50) { room } else { RoomId(self.sixteen()) },
+                name: self.text(),
+                description: self.dice.chance(50).then(|| self.text()),
+                parent: self.dice.chance(50).then(|| *self.dice.pick(&self.rooms)),
+                public: self.dice.chance(80),
+                encrypted: self.dice.chance(20),
+                owner: KeyPrint(self.sixteen()),
+                created_by: self.agent(),
+            }),
+            9 => Body::AgentClaimed(AgentClaimed {
+                agent: "a liar's".into(),
+                key: KeyPrint(self.sixteen()),
+            }),
+            10 => Body::Key(KeyAct::Minted(KeyMinted {
+                key: KeyPrint(self.sixteen()),
+                tier: Tier::Pro,
+                label: Some(self.text()),
+            })),
+            11 | 12 => Body::Vote(self.vote()),
+            13 => Body::Election(self.election()),
+            _ => Body::Task(self.task()),
+        }
+    }
+
+    fn said(&mut self) -> Said {
+        Said {
+            agent: self.agent(),
+            name: self.text(),
+            content: self.text(),
+            reply_to: self.dice.chance(50).then(|| self.text()),
+            mentions: (0..self.dice.within(0, 40)).map(|_| self.agent()).collect(),
+            metadata: self.dice.chance(50).then(|| "[".repeat(2_000)),
+            dedup: None,
+            turn: self.dice.chance(50).then(|| self.some_u64()),
+        }
+    }
+
+    fn ordered(&mut self) -> Ordered {
+        let logs: Vec<LogId> = (0..self.dice.within(0, 3)).map(|_| self.log()).collect();
+        let items = (0..self.dice.within(0, 4))
+            .map(|_| Items {
+                log: u32::try_from(self.dice.within(0, 4)).expect("small"),
+                from: self.some_u64(),
+                count: match self.dice.within(0, 3) {
+                    0 => u32::MAX,
+                    1 => 0,
+                    _ => u32::try_from(self.dice.within(1, 9)).expect("small"),
+                },
+            })
+            .collect();
+        Ordered { era: self.era(), first: self.some_u64(), logs, items }
+    }
+
+    fn vote(&mut self) -> VoteAct {
+        match self.dice.within(0, 3) {
+            0 => VoteAct::Opened(VoteOpened {
+                title: self.text(),
+                description: None,
+                options: (0..self.dice.within(0, 70)).map(|_| self.text()).collect(),
+                eligible: (0..self.dice.within(0, 30)).map(|_| self.named()).collect(),
+                created_by: self.agent(),
+                closes_ms: self.dice.chance(70).then(|| self.some_u64()),
+            }),
+            1 => VoteAct::Cast(BallotCast {
+                vote: self.place(),
+                agent: self.agent(),
+                commitment: [low_byte(&mut self.dice); 32],
+            }),
+            2 => VoteAct::Closed(VoteClosed {
+                vote: self.place(),
+                logs: (0..self.dice.within(0, 3)).map(|_| self.log()).collect(),
+                ballots: (0..self.dice.within(0, 5))
+                    .map(|_| {
+                        (u32::try_from(self.dice.within(0, 4)).expect("small"), self.some_u64())
+                    })
+                    .collect(),
+            }),
+            _ => VoteAct::Shown(BallotsShown {
+                vote: self.place(),
+                ballots: (0..self.dice.within(0, 5))
+                    .map(|_| Shown { seq: self.some_u64(), choice: u32::MAX, nonce: [7; 32] })
+                    .collect(),
+            }),
+        }
+    }
+
+    fn election(&mut self) -> ElectionAct {
+        let election = self.place();
+        match self.dice.within(0, 6) {
+            0 => ElectionAct::Started(ElectionStarted {
+                term: self.some_u64(),
+                candidates: (0..self.dice.within(0, 20)).map(|_| self.candidate()).collect(),
+                started_by: self.agent(),
+            }),
+            1 => ElectionAct::Committed { election, commitment: [3; 32] },
+            2 => ElectionAct::Declined { election, agent: self.agent() },
+            3 => ElectionAct::Closed {
+                election,
+                commitments: (0..self.dice.within(0, 4)).map(|_| self.place()).collect(),
+                declined: (0..self.dice.within(0, 4)).map(|_| self.place()).collect(),
+            },
+            4 => ElectionAct::Shown { closed: election, nonce: [9; 32] },
+            5 => ElectionAct::Dropped { closed: election, nodes: vec![self.log().author] },
+            _ => ElectionAct::Cleared { election },
+        }
+    }
+
+    fn task(&mut self) -> TaskAct {
+        match self.dice.within(0, 3) {
+            0 => TaskAct::Assigned(TaskAssigned {
+                title: self.text(),
+                description: Some(self.text()),
+                assignee: self.dice.chance(50).then(|| self.agent()),
+                created_by: self.agent(),
+            }),
+            1 => TaskAct::Updated(self.update()),
+            2 => {
+                let (update, era) = (self.update(), self.era());
+                TaskAct::Claimed { update, if_assignee: None, era }
+            }
+            _ => TaskAct::Granted(Grant {
+                era: self.era(),
+                claim: self.place(),
+                update: self.dice.chance(50).then(|| self.update()),
+                holder: None,
+            }),
+        }
+    }
+
+    fn update(&mut self) -> TaskUpdated {
+        TaskUpdated {
+            // Tasks of others may be updated by every member: that is no lie. Its own, then.
+            task: Place { log: self.own_log(), seq: self.dice.within(0, 30) },
+            over: (0..self.dice.within(0, 3)).map(|_| self.place()).collect(),
+            status: Some(TaskStatus::Blocked),
+            assignee: Some(self.agent()),
+            note: Some(self.text()),
+            by: self.agent(),
+        }
+    }
+
+    // What it says.
+
+    fn talk(&mut self) -> Message {
+        let room = if self.dice.chance(80) {
+            *self.dice.pick(&self.rooms)
+        } else {
+            RoomId(self.sixteen())
+        };
+        match self.dice.within(0, 13) {
+            0 => {
+                let heads = (0..self.dice.within(0, 200))
+                    .map(|_| Head { log: self.log(), seq: self.some_u64() })
+                    .collect();
+                Message::Have { room, heads, answer: self.dice.chance(50) }
+            }
+            1 => Message::Want { room, spans: self.spans() },
+            2 => Message::WantBodies {
+                room,
+                at: (0..9).map(|_| Head { log: self.log(), seq: self.some_u64() }).collect(),
+            },
+            3 => Message::Spans { room, runs: self.runs(), bodies: Vec::new(), last: true },
+            4 => Message::Buckets((0..64).map(|_| self.dice.draw()).collect()),
+            5 => Message::Digests(
+                (0..self.dice.within(1, 60))
+                    .map(|_| RoomDigest { room: RoomId(self.sixteen()), digest: self.dice.draw() })
+                    .collect(),
+            ),
+            6 => {
+                let (era, tip) = (self.era(), Number(self.some_u64()));
+                Message::Ask { room, era, tip, spans: self.spans() }
+            }
+            7 => Message::Sighting {
+                node: self.log().author,
+                age_ms: self.dice.chance(50).then(|| self.some_u64()),
+            },
+            8 => Message::Probe { node: self.log().author },
+            9 => {
+                let posts = vec![Post { room, era: self.era(), log: self.log() }];
+                match self.dice.within(0, 2) {
+                    0 => Message::Offer(posts),
+                    1 => Message::Accept(posts),
+                    _ => Message::Taken(posts),
+                }
+            }
+            10 => Message::Follows(vec![Followed {
+                token: Token(self.sixteen()),
+                digest: self.dice.draw(),
+            }]),
+            11 => Message::WantRoster {
+                node: self.log().author,
+                boot: self.some_u64(),
+                version: self.some_u64(),
+            },
+            12 => self.beacon(),
+            _ => self.roster(room),
+        }
+    }
+
+    fn beacon(&mut self) -> Message {
+        let author = self.dice.index(self.authors.len());
+        let beacon = Beacon {
+            node: self.authors[author].node_id(),
+            boot: self.some_u64(),
+            tick: self.some_u64(),
+            roster: self.some_u64(),
+            digest: self.dice.draw(),
+        };
+        Message::Beacon(Signed::new(self.mesh, &self.authors[author], beacon))
+    }
+
+    fn roster(&mut self, room: RoomId) -> Message {
+        let author = self.dice.index(self.authors.len());
+        let changes = (0..self.dice.within(0, 20))
+            .map(|_| RosterChange::Agent("a liar's".into(), self.record(room)))
+            .collect();
+        let version = self.some_u64();
+        let what = if self.dice.chance(50) {
+            What::Whole { version, changes }
+        } else {
+            What::Changes { version, changes }
+        };
+        let node = self.authors[author].node_id();
+        let news = RosterNews { node, boot: self.some_u64(), what };
+        Message::Roster(Box::new(Signed::new(self.mesh, &self.authors[author], news)))
+    }
+
+    fn record(&mut self, room: RoomId) -> AgentRecord {
+        let seat = Seat { joined: self.some_u64(), seen: Number(self.some_u64()) };
+        AgentRecord {
+            name: self.text().into(),
+            key: KeyPrint(self.sixteen()),
+            capabilities: vec![self.text()],
+            registered: self.some_u64(),
+            connected_ms: self.some_u64(),
+            last_active_ms: self.some_u64(),
+            presence: Presence::default(),
+            rooms: [(room, seat)].into(),
+            reconnected: false,
+            gone: None,
+        }
+    }
+
+    // Parts.
+
+    fn spans(&mut self) -> Vec<Span> {
+        (0..self.dice.within(0, 9))
+            .map(|_| Span { log: self.log(), after: self.some_u64(), upto: self.some_u64() })
+            .collect()
+    }
+
+    fn own_log(&mut self) -> LogId {
+        let author = self.dice.index(self.authors.len());
+        LogId { author: self.authors[author].node_id(), incarnation: 0 }
+    }
+
+    fn log(&mut self) -> LogId {
+        if self.logs.is_empty() || self.dice.chance(30) {
+            return self.own_log();
+        }
+        *self.dice.pick(&self.logs)
+    }
+
+    fn place(&mut self) -> Place {
+        if self.acts.is_empty() || self.dice.chance(50) {
+            return Place { log: self.own_log(), seq: self.dice.within(0, 30) };
+        }
+        *self.dice.pick(&self.acts)
+    }
+
+    fn era(&mut self) -> Era {
+        match self.dice.within(0, 3) {
+            0 => *self.dice.pick(&self.eras),
+            1 => Era(self.some_u64()),
+            _ => {
+                let c = u32::try_from(self.dice.within(1, 12)).expect("small");
+                Era::new(c, self.free_lane()).unwrap_or(Era::HOME)
+            }
+        }
+    }
+
+    /// One that no honest node has told of.
+    fn free_lane(&mut self) -> u32 {
+        let mut lane = u32::try_from(self.dice.within(500_000, 500_003)).expect("small");
+        while self.lanes.contains(&lane) {
+            lane += 1;
+        }
+        self.own_lanes.insert(lane);
+        lane
+    }
+
+    fn agent(&mut self) -> AgentId {
+        self.dice.pick(&self.agents).clone()
+    }
+
+    fn named(&mut self) -> Named {
+        Named { agent: self.agent(), name: self.text() }
+    }
+
+    fn candidate(&mut self) -> Candidate {
+        Candidate { agent: self.agent(), name: self.text(), node: self.log().author }
+    }
+
+    fn text(&mut self) -> String {
+        match self.dice.within(0, 5) {
+            0 => String::new(),
+            1 => "x".repeat(usize::try_from(self.dice.within(200, 5_000)).expect("small")),
+            2 => "\u{202e}\u{0}\n\r\t\"\\".to_owned(),
+            3 => "lobby".to_owned(),
+            _ => format!("lie {}", self.dice.within(0, 9)),
+        }
+    }
+
+    fn sixteen(&mut self) -> [u8; 16] {
+        [low_byte(&mut self.dice); 16]
+    }
+
+    /// Small, large, or at a bound.
+    fn some_u64(&mut self) -> u64 {
+        match self.dice.within(0, 7) {
+            0 => 0,
+            1 => u64::MAX,
+            2 => u64::MAX >> 3,
+            3 => 1 << self.dice.within(0, 63),
+            4 => 1_800_000_000_000 + self.dice.within(0, 100_000),
+            _ => self.dice.within(0, 60),
+        }
+    }
+}
+
+fn low_byte(dice: &mut Dice) -> u8 {
+    dice.draw().to_be_bytes()[0]
+}
+
+/// Keeps at most so many; a new one takes the place of another.
+fn remember<T>(dice: &mut Dice, kept: &mut Vec<T>, most: usize, it: T) {
+    if kept.len() < most {
+        kept.push(it);
+    } else {
+        let at = dice.index(most);
+        kept[at] = it;
+    }
+}
