@@ -1,6 +1,10 @@
 //! One connection: its session, its timers, its writer. One task, whatever goes on.
 
-use std::{collections::VecDeque, pin::pin, sync::Arc};
+use std::{
+    collections::VecDeque,
+    pin::pin,
+    sync::{Arc, OnceLock},
+};
 
 use mesh::{command::Command, id::RoomId, number::Number};
 use protocol::event::{Event, Heartbeat};
@@ -12,7 +16,8 @@ use tokio::{
 use crate::{
     backend::{Mesh, ReadError},
     config::Config,
-    http::Signups,
+    counters::Transport,
+    http::{Metrics, Signups},
     hub::Hub,
     job::{Found, Job},
     limits,
@@ -35,10 +40,17 @@ pub(crate) struct Shared {
     pub(crate) webhooks: Arc<Webhooks>,
     /// See [`limits::READS_AT_ONCE`].
     pub(crate) reads: Semaphore,
+    /// What `/metrics` shows, if it shows anything.
+    pub(crate) metrics: OnceLock<Metrics>,
 }
 
 /// Serves a connection until it ends, and detaches its agent.
-pub(crate) async fn serve<R: Source, W: Sink>(shared: Arc<Shared>, source: R, sink: W) {
+pub(crate) async fn serve<R: Source, W: Sink>(
+    shared: Arc<Shared>,
+    transport: Transport,
+    (source, sink): (R, W),
+) {
+    let _open = shared.hub.counters().open(transport);
     let link = shared.hub.connect();
     let session = Session::new(shared.config.clone(), shared.hub.clone(), shared.meter.clone());
     let now = Instant::now();

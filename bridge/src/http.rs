@@ -34,6 +34,7 @@ use crate::{
     config::Shown,
     connection::{self, Shared},
     convert::{self, Told},
+    counters::Transport,
     job::{Found, From, History, Job},
     limits,
     refusal::Refusal,
@@ -44,9 +45,11 @@ use crate::{
 mod guard;
 mod keys;
 mod listener;
+mod metrics;
 
 pub(crate) use keys::Signups;
 pub(crate) use listener::Listener;
+pub use metrics::Metrics;
 
 /// Above every key there is: who asks over HTTP has none, and sees public rooms only.
 const NOBODY: KeyPrint = KeyPrint([0xff; 16]);
@@ -96,6 +99,7 @@ pub(crate) async fn serve(
         .route("/ws", get(websocket))
         .route("/healthz", get(async || StatusCode::OK))
         .route("/readyz", get(readiness))
+        .route("/metrics", get(metrics::show))
         .route("/api/status", get(status))
         .route("/api/rooms", get(rooms))
         .route("/api/agents", get(agents))
@@ -166,7 +170,7 @@ async fn websocket(State(web): State<Web>, ws: WebSocketUpgrade) -> Response {
         .write_buffer_size(limits::WRITE_BYTES)
         .on_upgrade(async move |socket| {
             let (texts, sink) = Texts::split(socket);
-            connection::serve(web.shared, texts, sink).await;
+            connection::serve(web.shared, Transport::WebSocket, (texts, sink)).await;
         })
 }
 

@@ -29,6 +29,7 @@ use protocol::{
 use crate::{
     backend::Reads,
     convert,
+    counters::Counters,
     ids::FrameIds,
     link::{Ending, Life, Link, LinkId, Me},
     notice::Notice,
@@ -56,6 +57,7 @@ pub struct Hub {
     away: Mutex<Away>,
     /// The presence told last, and to whom: it comes once for every room of the agent.
     presence: Mutex<Option<(Arc<AgentView>, HashSet<LinkId>)>>,
+    counters: Arc<Counters>,
 }
 
 impl std::fmt::Debug for dyn Reads {
@@ -118,7 +120,12 @@ impl Hub {
             state: RwLock::default(),
             away: Mutex::default(),
             presence: Mutex::default(),
+            counters: Arc::default(),
         }
+    }
+
+    pub(crate) fn counters(&self) -> &Arc<Counters> {
+        &self.counters
     }
 
     /// Tells one agent attached here. Never blocks.

@@ -12,7 +12,7 @@
 //! In reading order: [`backend`] (the seam), [`config`], `reply`, `hub` (who gets what), `outbox` and
 //! `link` (what waits for one reader), `session` and `job` (what requests mean), `dialect`,
 //! `transport`, `connection`, `webhooks` (messages that are posted), `serve` and `http` (listeners), `convert` (core types to wire types),
-//! `refusal` (codes), `ids`, [`limits`].
+//! `refusal` (codes), `counters`, `ids`, [`limits`].
 
 #![warn(missing_docs)]
 
@@ -20,6 +20,7 @@ pub mod backend;
 pub mod config;
 mod connection;
 mod convert;
+mod counters;
 mod dialect;
 mod encrypted;
 mod http;
@@ -41,6 +42,8 @@ mod webhooks;
 pub use backend::{Mesh, Reads};
 pub use config::Config;
 pub use convert::timestamp;
+pub use counters::{Counters, Transport};
+pub use http::Metrics;
 pub use hub::Hub;
 pub use reply::Reply;
 pub use serve::Bridge;

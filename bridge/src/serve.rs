@@ -1,6 +1,12 @@
 //! Listeners: the caller binds them and says when to stop.
 
-use std::{future::Future, io, pin::pin, sync::Arc, time::Instant};
+use std::{
+    future::Future,
+    io,
+    pin::pin,
+    sync::{Arc, OnceLock, atomic::Ordering},
+    time::Instant,
+};
 
 use protocol::{code::Code, frame::encode_reply};
 use tokio::{
@@ -14,7 +20,8 @@ use crate::{
     backend::{Mesh, ReadError},
     config::Config,
     connection::{self, Shared},
-    http,
+    counters::{Counters, Transport},
+    http::{self, Metrics},
     hub::Hub,
     limits,
     meter::Meter,
@@ -54,6 +61,7 @@ impl Bridge {
                 meter: Arc::new(Meter::new(Instant::now())),
                 signups: http::Signups::default(),
                 reads: Semaphore::new(limits::READS_AT_ONCE),
+                metrics: OnceLock::new(),
             }),
             ready: Arc::default(),
         }
@@ -88,6 +96,18 @@ impl Bridge {
     /// What `/readyz` says. Not ready until told so.
     pub fn set_ready(&self, ready: bool) {
         self.ready.store(ready, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn counters(&self) -> &Arc<Counters> {
+        self.shared.hub.counters()
+    }
+
+    /// Serves `/metrics` from now on, over HTTP. Once.
+    pub fn show_metrics(&self, metrics: Metrics) {
+        // The first one stays.
+        drop(self.shared.metrics.set(metrics));
     }
 
     /// Serves NDJSON over TCP until `shutdown`; then connections write what is queued, and end.
@@ -146,8 +166,12 @@ impl Bridge {
                 socket = door.next() => socket,
             };
             match (socket, self.connections.clone().try_acquire_owned()) {
-                (Ok(Socket::Tcp(socket)), Ok(permit)) => self.start(socket.into_split(), permit),
-                (Ok(Socket::Unix(socket)), Ok(permit)) => self.start(socket.into_split(), permit),
+                (Ok(Socket::Tcp(socket)), Ok(permit)) => {
+                    self.start(Transport::Tcp, socket.into_split(), permit);
+                }
+                (Ok(Socket::Unix(socket)), Ok(permit)) => {
+                    self.start(Transport::Unix, socket.into_split(), permit);
+                }
                 (Ok(Socket::Tcp(socket)), Err(_)) => self.turn_away(socket).await,
                 (Ok(Socket::Unix(socket)), Err(_)) => self.turn_away(socket).await,
                 (Err(error), _) => {
@@ -160,20 +184,21 @@ impl Bridge {
         self.drained().await;
     }
 
-    fn start<R, W>(&self, (read, write): (R, W), permit: OwnedSemaphorePermit)
+    fn start<R, W>(&self, transport: Transport, (read, write): (R, W), permit: OwnedSemaphorePermit)
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let shared = self.shared.clone();
         tokio::spawn(async move {
-            connection::serve(shared, Lines::new(read), LineSink(write)).await;
+            connection::serve(shared, transport, (Lines::new(read), LineSink(write))).await;
             drop(permit);
         });
     }
 
     /// One line that says why, if the client takes it at once.
     async fn turn_away(&self, mut socket: impl AsyncWrite + Unpin) {
+        self.shared.hub.counters().turned_away.fetch_add(1, Ordering::Relaxed);
         let text = "the node has as many connections as it may; try again later or at another node";
         let reply = protocol::reply::Reply::error(Code::InternalError, text);
         let line = encode_reply(&reply, None, &self.shared.hub.frame_id());

@@ -350,6 +350,7 @@ impl Session {
                 refusal.code,
                 Code::UnsupportedProtocol | Code::Unauthorized | Code::RateLimitAgents
             );
+        self.hub.counters().refuse(refusal.code);
         let mut steps = self.reply(&refusal.into_reply(), reply_to);
         if close {
             steps.push(Step::Close(Ending::Refused));

@@ -527,8 +527,8 @@ async fn an_idle_connection_is_small() {
     let (read, write) = TcpStream::connect(node.tcp).await.unwrap().into_split();
     let task = crate::connection::serve(
         shared,
-        crate::transport::Lines::new(read),
-        crate::transport::LineSink(write),
+        crate::Transport::Tcp,
+        (crate::transport::Lines::new(read), crate::transport::LineSink(write)),
     );
     assert!(size_of_val(&task) + limits::READ_BYTES_MIN <= 8 * 1024, "{}", size_of_val(&task));
     drop(task);

@@ -2,13 +2,18 @@
 //!
 //! Persist, then speak; and nothing spoken here ever waits for a peer, a client or a disk.
 
-use std::{collections::HashMap, sync::Arc, thread};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    thread,
+};
 
 use bridge::Hub;
 use bytes::Bytes;
 use mesh::{
     Alarm, Effect, Engine, Input, Turn,
     command::{CallId, Outcome, Refused},
+    event::RoomEvent,
     id::RoomId,
     message::Message,
 };
@@ -20,6 +25,7 @@ use crate::{
     beacon::PulseCell,
     clock::Clock,
     limits::INPUTS_PER_TURN,
+    metrics::Meters,
     outgoing::{Asked, Outgoing},
     queue::{Asker, Item, Queue},
 };
@@ -65,6 +71,7 @@ pub(crate) struct Driver {
     pub(crate) outgoing: Outgoing,
     pub(crate) hub: Arc<Hub>,
     pub(crate) pulse: Arc<PulseCell>,
+    pub(crate) meters: Arc<Meters>,
 }
 
 impl Driver {
@@ -82,16 +89,18 @@ impl Driver {
 
     fn run(mut self) -> End {
         let mut calls = Calls::default();
+        let mut inputs = 0;
         loop {
             // The first turn is of the engine's opening: it has no input.
             let turn = self.engine.take_turn();
-            match self.end_turn(turn, &mut calls) {
+            match self.end_turn(turn, inputs, &mut calls) {
                 Ok(false) => {}
                 Ok(true) => return End::Stopped,
                 Err(error) => return End::Failed(error),
             }
             let wait = self.engine.deadline().saturating_sub(self.clock.now().mono);
             let Some(items) = self.queue.take(INPUTS_PER_TURN, wait) else { return End::Stopped };
+            inputs = items.len();
             if items.is_empty() {
                 self.engine.handle(self.clock.now(), Input::Timeout);
             }
@@ -108,11 +117,14 @@ impl Driver {
     }
 
     /// Whether it was the last one.
-    fn end_turn(&mut self, turn: Turn, calls: &mut Calls) -> anyhow::Result<bool> {
+    fn end_turn(&mut self, turn: Turn, inputs: usize, calls: &mut Calls) -> anyhow::Result<bool> {
         if !turn.batch.is_empty() {
-            self.store.set_wall_ms(self.clock.now().wall_ms);
+            let begun = self.clock.now();
+            self.store.set_wall_ms(begun.wall_ms);
             let committed = self.store.commit(&turn.batch);
             committed.map_err(|error| anyhow::Error::new(error).context("write the store"))?;
+            let took = self.clock.now().mono.saturating_sub(begun.mono);
+            self.meters.committed(took, inputs, turn.batch.len());
         }
         let mut stopped = false;
         for effect in turn.effects {
@@ -132,11 +144,24 @@ impl Driver {
             Effect::SendBodies { to, room, at } => {
                 self.outgoing.answer(to, room, Asked::Bodies(at));
             }
-            Effect::Reply { call, result } => calls.close(call, result),
-            Effect::Notify { room, event } => self.hub.notify(room, event),
+            Effect::Reply { call, result } => {
+                if let Ok(Outcome::Said(said)) = &result {
+                    self.meters.said(said);
+                }
+                calls.close(call, result);
+            }
+            Effect::Notify { room, event } => {
+                if matches!(event, RoomEvent::Message(_)) {
+                    self.meters.delivered.fetch_add(1, Relaxed);
+                }
+                self.hub.notify(room, event);
+            }
             Effect::Tell(event) => self.hub.tell(event),
             Effect::Pulse(pulse) => self.pulse.set(pulse),
-            Effect::Alarm(alarm) => warn(&alarm),
+            Effect::Alarm(alarm) => {
+                self.meters.alarm(&alarm);
+                warn(&alarm);
+            }
             Effect::Stopped => return true,
         }
         false
@@ -144,7 +169,9 @@ impl Driver {
 
     fn broadcast(&self, room: Option<RoomId>, message: &Message) {
         let topic = room.map_or(ALL_NODES, topic_of);
-        if let Err(error) = self.net.publish(topic, Bytes::from(message.encode())) {
+        let payload = Bytes::from(message.encode());
+        self.meters.sent.gossip.fetch_add(payload.len() as u64, Relaxed);
+        if let Err(error) = self.net.publish(topic, payload) {
             tracing::debug!(%error, "gossip is left out; peers will ask");
         }
     }

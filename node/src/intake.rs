@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use crate::{
     beacon::Connected,
     limits::{VERIFIER_QUEUE, VERIFIERS},
+    metrics::Meters,
     queue::{Closed, Queue},
 };
 
@@ -45,6 +46,7 @@ pub(crate) struct Intake {
     pub(crate) queue: Arc<Queue>,
     pub(crate) connected: Arc<Connected>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) meters: Arc<Meters>,
     /// Addresses worth remembering.
     pub(crate) learned: mpsc::Sender<PeerAddress>,
 }
@@ -123,6 +125,7 @@ impl Intake {
     }
 
     fn frame(&self, from: NodeId, payload: &[u8]) -> Result<(), Closed> {
+        self.meters.received.frames.fetch_add(payload.len() as u64, Ordering::Relaxed);
         match self.read(payload) {
             Ok(message) => self.queue.put(Input::Message { from, message }, payload.len()),
             Err(error) => {
@@ -133,6 +136,7 @@ impl Intake {
     }
 
     fn gossip(&self, from: NodeId, payload: &[u8], ticket: Ticket) {
+        self.meters.received.gossip.fetch_add(payload.len() as u64, Ordering::Relaxed);
         match self.read(payload) {
             Ok(message) => {
                 // Relayed at once: whether this node has time for it is not the others' concern.

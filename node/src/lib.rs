@@ -5,7 +5,7 @@
 //!
 //! In reading order: [`settings`], `files`, [`ticket`], `membership` (which mesh); `driver` (the
 //! engine's thread) with `queue` and `clock`; to peers `outgoing` and `beacon`, from them `intake` and
-//! `remembered`; to clients `backend` and `listen`; to operators `control`, [`report`], `keys` and `backup`; [`start`]
+//! `remembered`; to clients `backend` and `listen`; to operators `control`, [`report`], `keys`, `backup` and `metrics`; [`start`]
 //! puts it together; `commands` is the command line.
 
 mod backend;
@@ -22,6 +22,7 @@ mod keys;
 pub mod limits;
 mod listen;
 mod membership;
+mod metrics;
 mod outgoing;
 mod queue;
 mod remembered;

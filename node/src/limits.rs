@@ -58,6 +58,11 @@ pub const CONTROL_PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// Rooms shown by `clawmeshd status` without `--json`.
 pub const STATUS_ROOMS_SHOWN: usize = 40;
 
+/// The engine is asked for `/metrics` at most this often: with 100,000 rooms that is work.
+pub const METRICS_STATUS_EVERY: Duration = Duration::from_secs(2);
+/// How long that may take; without its answer the page has less on it. Prometheus waits 10 s.
+pub const METRICS_STATUS_WITHIN: Duration = Duration::from_secs(2);
+
 /// How long the handover may take when the node is stopped: two steps of
 /// [`mesh::limits::HANDOVER_STEP`], and what their turns take. With [`LEAVE_WITHIN`] under 3 s.
 pub const HAND_OVER_WITHIN: Duration = Duration::from_millis(2_200);

@@ -5,6 +5,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
+        atomic::Ordering::Relaxed,
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread,
@@ -20,12 +21,13 @@ use store::{ReadError, Reader};
 use crate::{
     driver::{End, Ending},
     limits::{ANSWER_BYTES_MAX, ANSWERS_MAX},
+    metrics::Meters,
 };
 
 /// The driver's end.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    net: Net,
+    net: Sender,
     jobs: SyncSender<(NodeId, Job)>,
     waiting: Arc<Waiting>,
 }
@@ -55,9 +57,15 @@ struct Held {
 
 impl Outgoing {
     /// Starts the thread. It ends when this is dropped.
-    pub(crate) fn start(net: Net, reader: Reader, ending: Ending) -> std::io::Result<Outgoing> {
+    pub(crate) fn start(
+        net: Net,
+        (reader, meters): (Reader, Arc<Meters>),
+        ending: &Ending,
+    ) -> std::io::Result<Outgoing> {
+        let net = Sender { net, meters };
         let (jobs, queue) = sync_channel(ANSWERS_MAX);
         let waiting = Arc::new(Waiting::default());
+        let ending = ending.clone();
         let worker = Worker { net: net.clone(), reader, waiting: waiting.clone() };
         thread::Builder::new().name("answers".to_owned()).spawn(move || {
             if let Err(error) = worker.run(&queue) {
@@ -78,7 +86,7 @@ impl Outgoing {
             return;
         }
         drop(held);
-        push_frame(&self.net, to, frame);
+        self.net.send(to, frame);
     }
 
     /// Answers a peer from the store. Never waits.
@@ -127,7 +135,7 @@ impl Waiting {
 }
 
 struct Worker {
-    net: Net,
+    net: Sender,
     reader: Reader,
     waiting: Arc<Waiting>,
 }
@@ -137,13 +145,13 @@ impl Worker {
         while let Ok((to, job)) = queue.recv() {
             let bytes = job.bytes();
             match job {
-                Job::Frame(frame) => push_frame(&self.net, to, frame),
+                Job::Frame(frame) => self.net.send(to, frame),
                 Job::Load(room, asked) => {
                     let message = match asked {
                         Asked::Spans(spans) => self.reader.answer_spans(room, &spans)?,
                         Asked::Bodies(at) => self.reader.answer_bodies(room, &at)?,
                     };
-                    push_frame(&self.net, to, message.encode());
+                    self.net.send(to, message.encode());
                 }
             }
             self.waiting.done(to, bytes);
@@ -152,9 +160,22 @@ impl Worker {
     }
 }
 
-/// If the network does not take it the peer is gone or slow, and asks again.
-fn push_frame(net: &Net, to: NodeId, frame: Vec<u8>) {
-    if let Err(error) = net.send(&to.0, frame.into()) {
-        tracing::trace!(peer = %to.short(), %error, "a frame is not sent");
+/// The network, and who counts what it takes.
+#[derive(Clone, Debug)]
+struct Sender {
+    net: Net,
+    meters: Arc<Meters>,
+}
+
+impl Sender {
+    /// If the network does not take it the peer is gone or slow, and asks again.
+    fn send(&self, to: NodeId, frame: Vec<u8>) {
+        let bytes = frame.len() as u64;
+        match self.net.send(&to.0, frame.into()) {
+            Ok(()) => {
+                self.meters.sent.frames.fetch_add(bytes, Relaxed);
+            }
+            Err(error) => tracing::trace!(peer = %to.short(), %error, "a frame is not sent"),
+        }
     }
 }

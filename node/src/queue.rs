@@ -192,6 +192,13 @@ impl Queue {
         self.work.notify_all();
     }
 
+    /// Items and bytes that wait: of clients, and of peers.
+    pub(crate) fn lengths(&self) -> ((usize, usize), (usize, usize)) {
+        let state = self.locked();
+        let of = |held: &Held| (held.items, held.bytes);
+        (of(&state.commands), of(&state.peers))
+    }
+
     fn locked(&self) -> MutexGuard<'_, State> {
         // Nothing that is done under the lock can leave it half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -34,6 +34,8 @@ pub struct Settings {
     pub tcp: Option<String>,
     /// `HOST:PORT` for HTTP and WebSocket; `None`: off.
     pub http: Option<String>,
+    /// Whether `/metrics` is served over HTTP.
+    pub metrics: bool,
     /// Who may attach.
     pub auth: Auth,
     /// Where other nodes connect.
@@ -90,6 +92,7 @@ impl Settings {
             socket: None,
             tcp: Some(free.to_owned()),
             http: Some(free.to_owned()),
+            metrics: true,
             auth: Auth::Open,
             listen: vec![SocketAddr::from(([127, 0, 0, 1], 0))],
             join: Vec::new(),
@@ -223,6 +226,7 @@ impl Layered {
             socket,
             tcp,
             http,
+            metrics: !self.first(|it| it.no_metrics).unwrap_or(false),
             auth,
             listen: listen.iter().map(|text| socket_address(text)).collect::<Result<_>>()?,
             join: join

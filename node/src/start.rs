@@ -1,6 +1,12 @@
 //! One node, from settings to readiness, and its orderly end.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
 use bridge::{
@@ -32,6 +38,7 @@ use crate::{
     limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, NODE_NAME_BYTES_MAX, REMEMBER_QUEUE},
     listen::{self, SocketFile},
     membership::{self, Member},
+    metrics::{Meters, Sources},
     outgoing::Outgoing,
     queue::{Asker, Queue},
     remembered::Remembered,
@@ -102,7 +109,8 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let summary = std::mem::take(&mut member.summary);
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
-    let parts = Parts { dir, key_file, clock, name, member, net };
+    let metrics = settings.metrics;
+    let parts = Parts { dir, key_file, clock, name, member, net, metrics };
     let config = bridge_config(settings, RoomId::lobby(mesh), auth, signup);
     parts.assemble((engine, store), inbox, doors, config).await
 }
@@ -115,6 +123,7 @@ struct Parts {
     name: String,
     member: Member,
     net: Net,
+    metrics: bool,
 }
 
 impl Parts {
@@ -125,13 +134,13 @@ impl Parts {
         doors: Doors,
         config: bridge::Config,
     ) -> Result<Running> {
-        let Parts { dir, key_file, clock, name, member, net } = self;
+        let Parts { dir, key_file, clock, name, member, net, metrics } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let reader = store.reader();
         let queue = Arc::new(Queue::default());
         let pulse = Arc::new(PulseCell::default());
         let connected = Arc::new(Connected::default());
-        let counters = Arc::new(Counters::default());
+        let (counters, meters) = (Arc::<Counters>::default(), Arc::<Meters>::default());
         let (hub, bridge) = bridge(config, &reader, &queue);
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -142,25 +151,20 @@ impl Parts {
             clock,
             queue: queue.clone(),
             net: net.clone(),
-            outgoing: Outgoing::start(net.clone(), reader.clone(), ending.clone())?,
+            outgoing: Outgoing::start(net.clone(), (reader.clone(), meters.clone()), &ending)?,
             hub,
             pulse: pulse.clone(),
+            meters: meters.clone(),
         };
         let engine = driver.start(ending)?;
-        let beacons = Heart {
-            mesh,
-            identity: member.identity.clone(),
-            pulse,
-            connected: connected.clone(),
-            net: net.clone(),
-        }
-        .start()?;
+        let beacons = heart(&member, pulse, connected.clone(), net.clone()).start()?;
         Intake {
             mesh,
             net: net.clone(),
             queue: queue.clone(),
             connected,
             counters: counters.clone(),
+            meters: meters.clone(),
             learned,
         }
         .start(inbox)?;
@@ -177,6 +181,9 @@ impl Parts {
             files: Files::new(dir.clone(), key_file.clone()),
         });
         first_turn(&queue, &bridge).await?;
+        if metrics {
+            show_metrics(&control, meters);
+        }
 
         let ready = ready(&dir, &control, &doors);
         publish_addresses(&dir, &doors, &ready, key_file.clone())?;
@@ -300,6 +307,29 @@ impl Doors {
         }
         Serving { shutdown, listeners, operators, sockets }
     }
+}
+
+fn heart(member: &Member, pulse: Arc<PulseCell>, connected: Arc<Connected>, net: Net) -> Heart {
+    let (mesh, identity) = (member.mesh.mesh_id(), member.identity.clone());
+    Heart { mesh, identity, pulse, connected, net }
+}
+
+/// What `/metrics` says from now on.
+fn show_metrics(control: &Control, meters: Arc<Meters>) {
+    let sources = Arc::new(Sources {
+        meters,
+        queue: control.queue.clone(),
+        net: control.net.clone(),
+        reader: control.reader.clone(),
+        counters: control.bridge.counters().clone(),
+        refused: control.counters.clone(),
+        started: Instant::now(),
+        status: Mutex::default(),
+    });
+    control.bridge.show_metrics(bridge::Metrics::new(move || {
+        let sources = sources.clone();
+        async move { sources.write().await }
+    }));
 }
 
 /// Who may attach, and the key file if there is one.

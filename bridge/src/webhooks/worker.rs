@@ -6,7 +6,7 @@
 
 use std::{
     pin::pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -174,17 +174,25 @@ impl Worker {
                 }
             }
         };
-        let Err(error) = posted else { return self.it.advance(Number(message.seq)) };
+        let counters = self.shop.hub.counters();
+        let Err(error) = posted else {
+            counters.webhooks_delivered.fetch_add(1, Relaxed);
+            return self.it.advance(Number(message.seq));
+        };
         let (subscription, host) = (&self.it.id, self.it.target.host().to_string());
         match self.it.fail(unix(Duration::as_millis)) {
             After::Retry(pause) => {
+                counters.webhooks_retried.fetch_add(1, Relaxed);
                 tracing::debug!(subscription, host, ?pause, "a delivery failed: {error}");
             }
-            After::Failed => tracing::warn!(
-                subscription,
-                host,
-                "a webhook has failed and rests until `enable_subscription`: {error}"
-            ),
+            After::Failed => {
+                counters.webhooks_failed.fetch_add(1, Relaxed);
+                tracing::warn!(
+                    subscription,
+                    host,
+                    "a webhook has failed and rests until `enable_subscription`: {error}"
+                );
+            }
         }
         // At once: a restart is to go on with this try, not with the first one.
         self.keep().await;

@@ -34,6 +34,9 @@ pub(crate) struct Layer {
     /// No HTTP and no WebSocket
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) no_http: Option<bool>,
+    /// No /metrics over HTTP
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    pub(crate) no_metrics: Option<bool>,
     /// The key that clients need, made if it is not there [default: ~/.clawchat/auth.key]
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
@@ -116,6 +119,7 @@ impl Layer {
             no_tcp: switch("NO_TCP")?,
             http: text("HTTP"),
             no_http: switch("NO_HTTP")?,
+            no_metrics: switch("NO_METRICS")?,
             key_file: text("KEY_FILE").map(PathBuf::from),
             listen: list("LISTEN"),
             join: list("JOIN"),

@@ -5,6 +5,7 @@
 mod backup;
 mod harness;
 mod keys;
+mod metrics;
 mod webhooks;
 
 use std::{

@@ -1,0 +1,302 @@
+//! `/metrics`: how the node is, in numbers, for Prometheus. Counts only: no name of a room, agent or key
+//! is in it, and no label has more values than this page has lines. What each means: `docs/operating.md`.
+
+mod process;
+mod text;
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use bridge::Transport;
+use mesh::{
+    Alarm,
+    command::{Command, Outcome, SaidOk},
+    status::Status,
+};
+use net::Net;
+use store::Reader;
+use tokio::{sync::oneshot, time::timeout};
+
+use crate::{
+    intake,
+    limits::{METRICS_STATUS_EVERY, METRICS_STATUS_WITHIN},
+    queue::{Asker, Queue},
+};
+use text::{Histogram, Page};
+
+/// Upper bounds of how long a commit takes, in seconds. A fast disk syncs within a millisecond, one that
+/// turns within some ten; from a tenth of a second on agents notice.
+const COMMIT_SECONDS: &[f64] =
+    &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+/// Upper bounds of how many inputs one commit answers.
+const COMMIT_INPUTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0];
+
+/// What the engine's thread and those for peers count.
+#[derive(Debug)]
+pub(crate) struct Meters {
+    pub(crate) accepted: AtomicU64,
+    pub(crate) delivered: AtomicU64,
+    commit_seconds: Histogram,
+    commit_inputs: Histogram,
+    pub(crate) rows: AtomicU64,
+    pub(crate) eras_opened: AtomicU64,
+    pub(crate) holes: AtomicU64,
+    pub(crate) received: Traffic,
+    pub(crate) sent: Traffic,
+}
+
+/// Bytes of payload, to or from peers.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) frames: AtomicU64,
+    pub(crate) gossip: AtomicU64,
+}
+
+impl Default for Meters {
+    fn default() -> Meters {
+        Meters {
+            accepted: AtomicU64::new(0),
+            delivered: AtomicU64::new(0),
+            commit_seconds: Histogram::new(COMMIT_SECONDS),
+            commit_inputs: Histogram::new(COMMIT_INPUTS),
+            rows: AtomicU64::new(0),
+            eras_opened: AtomicU64::new(0),
+            holes: AtomicU64::new(0),
+            received: Traffic::default(),
+            sent: Traffic::default(),
+        }
+    }
+}
+
+impl Meters {
+    /// A commit of so many rows, for so many inputs.
+    pub(crate) fn committed(&self, took: Duration, inputs: usize, rows: usize) {
+        self.commit_seconds.observe(took.as_secs_f64());
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a turn takes some thousand inputs at most"
+        )]
+        self.commit_inputs.observe(inputs as f64);
+        self.rows.fetch_add(rows as u64, Relaxed);
+    }
+
+    /// A message of an agent of this node has its answer.
+    pub(crate) fn said(&self, said: &SaidOk) {
+        if !said.repeated {
+            self.accepted.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn alarm(&self, alarm: &Alarm) {
+        match alarm {
+            Alarm::EraOpened { .. } => {
+                self.eras_opened.fetch_add(1, Relaxed);
+            }
+            Alarm::Hole { .. } => {
+                self.holes.fetch_add(1, Relaxed);
+            }
+            Alarm::Forked { .. }
+            | Alarm::LaneClash { .. }
+            | Alarm::DroppedThoughOpen { .. }
+            | Alarm::ClockJumped { .. }
+            | Alarm::Exhausted { .. } => {}
+        }
+    }
+}
+
+/// Whatever has something to say.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    pub(crate) meters: Arc<Meters>,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) net: Net,
+    pub(crate) reader: Reader,
+    /// Not the bridge itself: that has this.
+    pub(crate) counters: Arc<bridge::Counters>,
+    pub(crate) refused: Arc<intake::Counters>,
+    pub(crate) started: Instant,
+    /// What the engine last said, and when.
+    pub(crate) status: Mutex<Option<(Instant, Arc<Status>)>>,
+}
+
+impl Sources {
+    /// The page.
+    pub(crate) async fn write(&self) -> String {
+        let mut page = Page::default();
+        self.node(&mut page);
+        self.clients(&mut page);
+        self.commits(&mut page);
+        self.peers(&mut page);
+        let status = self.status().await;
+        page.gauge("clawmesh_engine_up", "1 if the engine answers in time.", status.is_some());
+        if let Some(status) = status {
+            of_mesh(&mut page, &status);
+        }
+        page.text()
+    }
+
+    /// The engine's own view, asked for at most every few seconds, however many ask: with very many rooms
+    /// it is work. `None`: it does not answer in time.
+    async fn status(&self) -> Option<Arc<Status>> {
+        let kept = self.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, status)) = kept.filter(|(at, _)| at.elapsed() < METRICS_STATUS_EVERY) {
+            return Some(status);
+        }
+        let (asker, answer) = oneshot::channel();
+        self.queue.ask(Command::Status, Asker::Operator(asker));
+        let answer = timeout(METRICS_STATUS_WITHIN, answer).await;
+        let Ok(Ok(Ok(Outcome::Status(status)))) = answer else { return None };
+        let status = Arc::new(status);
+        let kept = Some((Instant::now(), status.clone()));
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+        Some(status)
+    }
+
+    fn node(&self, page: &mut Page) {
+        let version = env!("CARGO_PKG_VERSION");
+        page.family("clawmesh_build_info", "gauge", "1; which version runs.");
+        page.labelled(&[("version", version)], 1_u64);
+        let uptime = self.started.elapsed().as_secs_f64();
+        page.gauge("clawmesh_uptime_seconds", "Since the start.", uptime);
+        page.gauge("clawmesh_store_bytes", "Size of the store's file.", self.reader.size_bytes());
+        process::write(page);
+    }
+
+    fn clients(&self, page: &mut Page) {
+        let counters = &self.counters;
+        page.family("clawmesh_connections", "gauge", "Connections of agents that are open.");
+        for transport in Transport::ALL {
+            let open = counters.connections(transport).0;
+            page.labelled(&[("transport", transport.as_str())], open);
+        }
+        page.family("clawmesh_connections_opened_total", "counter", "Connections ever opened.");
+        for transport in Transport::ALL {
+            let opened = counters.connections(transport).1;
+            page.labelled(&[("transport", transport.as_str())], opened);
+        }
+        let away = "Connections turned away because there were as many as there may be.";
+        page.counter("clawmesh_connections_refused_total", away, counters.turned_away());
+        page.family(
+            "clawmesh_client_refusals_total",
+            "counter",
+            "Requests of agents that were refused, by ClawChat's code.",
+        );
+        for (code, count) in counters.refusals() {
+            page.labelled(&[("code", code.as_str())], count);
+        }
+        let [delivered, retried, failed] = counters.webhooks();
+        let name = "clawmesh_webhook_deliveries_total";
+        page.counter(name, "Messages that webhooks took.", delivered);
+        let name = "clawmesh_webhook_retries_total";
+        page.counter(name, "Tries that failed and are made again.", retried);
+        let name = "clawmesh_webhook_failures_total";
+        page.counter(name, "Webhooks given up until somebody enables them.", failed);
+        let meters = &self.meters;
+        let accepted = "Messages of agents of this node that were answered ok.";
+        page.counter("clawmesh_messages_accepted_total", accepted, meters.accepted.load(Relaxed));
+        let delivered = "Messages of any node that were delivered here.";
+        page.counter(
+            "clawmesh_messages_delivered_total",
+            delivered,
+            meters.delivered.load(Relaxed),
+        );
+    }
+
+    fn commits(&self, page: &mut Page) {
+        let help = "How long a commit took, its sync included.";
+        page.histogram("clawmesh_commit_duration_seconds", help, &self.meters.commit_seconds);
+        let help = "Inputs answered by one commit.";
+        page.histogram("clawmesh_commit_inputs", help, &self.meters.commit_inputs);
+        let rows = self.meters.rows.load(Relaxed);
+        page.counter("clawmesh_commit_rows_total", "Rows written by commits.", rows);
+        let (commands, peers) = self.queue.lengths();
+        page.family("clawmesh_queue_length", "gauge", "What waits for the engine.");
+        page.labelled(&[("from", "clients")], commands.0);
+        page.labelled(&[("from", "peers")], peers.0);
+        page.family("clawmesh_queue_bytes", "gauge", "Bytes of what waits for the engine.");
+        page.labelled(&[("from", "clients")], commands.1);
+        page.labelled(&[("from", "peers")], peers.1);
+    }
+
+    fn peers(&self, page: &mut Page) {
+        let peers = self.net.peers();
+        let connected = peers.iter().filter(|it| it.connected).count();
+        page.gauge("clawmesh_peers_connected", "Nodes that this one has a link to.", connected);
+        let refused = peers.iter().filter(|it| it.refused_for.is_some()).count();
+        let help = "Nodes refused for a while because of what they did.";
+        page.gauge("clawmesh_peers_refused", help, refused);
+        let queued: usize = peers.iter().map(|it| it.outbound.bytes).sum();
+        page.gauge("clawmesh_peer_queued_bytes", "What waits to be sent to nodes.", queued);
+        let slowest = peers.iter().filter_map(|it| it.rtt).max().unwrap_or_default();
+        let help = "The longest round trip among the last pings; 0 without peers.";
+        page.gauge("clawmesh_peer_round_trip_seconds_max", help, slowest.as_secs_f64());
+        for (name, help, traffic) in [
+            (
+                "clawmesh_peer_received_bytes_total",
+                "Bytes of messages from nodes, each gossip message once.",
+                &self.meters.received,
+            ),
+            (
+                "clawmesh_peer_sent_bytes_total",
+                "Bytes of messages to nodes; of gossip, what this node says itself.",
+                &self.meters.sent,
+            ),
+        ] {
+            page.family(name, "counter", help);
+            page.labelled(&[("by", "frame")], traffic.frames.load(Relaxed));
+            page.labelled(&[("by", "gossip")], traffic.gossip.load(Relaxed));
+        }
+        let help = "Gossip dropped because too much waited for the engine; it is asked for.";
+        let dropped = self.refused.dropped.load(Relaxed);
+        page.counter("clawmesh_peer_messages_dropped_total", help, dropped);
+        let help = "Messages of nodes that could not be read, or whose seals are wrong.";
+        let refused = self.refused.refused.load(Relaxed);
+        page.counter("clawmesh_peer_messages_refused_total", help, refused);
+        let help = "Eras that this node opened: it took a room over, or one was full.";
+        let opened = self.meters.eras_opened.load(Relaxed);
+        page.counter("clawmesh_eras_opened_total", help, opened);
+        let help = "Numbers left empty because nobody had the message.";
+        page.counter("clawmesh_holes_total", help, self.meters.holes.load(Relaxed));
+    }
+}
+
+fn of_mesh(page: &mut Page, status: &Status) {
+    page.family("clawmesh_agents", "gauge", "Agents that are attached.");
+    page.labelled(&[("at", "node")], status.agents);
+    page.labelled(&[("at", "mesh")], status.agents_mesh);
+    let alive = status.nodes.iter().filter(|it| it.alive).count();
+    let help = "Nodes of the mesh besides this one.";
+    page.family("clawmesh_nodes", "gauge", help);
+    page.labelled(&[("state", "alive")], alive);
+    page.labelled(&[("state", "gone")], status.nodes.len() - alive);
+    let rooms = &status.rooms;
+    let sum = |of: &dyn Fn(&mesh::status::RoomStatus) -> u64| rooms.iter().map(of).sum::<u64>();
+    page.gauge("clawmesh_rooms", "Rooms that this node has.", rooms.len());
+    let numbered = rooms.iter().filter(|it| it.sequencer == status.node).count();
+    page.gauge("clawmesh_rooms_numbered", "Rooms that this node gives the numbers of.", numbered);
+    let help = "Entries of this node that no other is known to have.";
+    page.gauge("clawmesh_unsent_entries", help, sum(&|it| it.unsent));
+    let help = "Entries that connected nodes have and this one has not.";
+    page.gauge("clawmesh_behind_entries", help, sum(&|it| it.behind));
+    let help = "Entries that are here and were not delivered.";
+    page.gauge("clawmesh_undelivered_entries", help, sum(&|it| it.undelivered as u64));
+    let help = "Nodes that have signed two histories.";
+    page.gauge("clawmesh_forked_nodes", help, status.forked.len());
+    let faults = status.faults;
+    let help = "What nodes sent that was well signed and made no sense.";
+    page.family("clawmesh_peer_faults_total", "counter", help);
+    for (kind, count) in [
+        ("chain", faults.chain),
+        ("void", faults.void),
+        ("forks", faults.forks),
+        ("overflow", faults.overflow),
+        ("stray", faults.stray),
+    ] {
+        page.labelled(&[("kind", kind)], count);
+    }
+}
