@@ -1,0 +1,150 @@
+//! Writes what fuzzing begins with, into `corpus/`: sound lines, messages and entries of every kind.
+
+use std::{error::Error, fs, path::Path};
+
+use mesh::{
+    Identity, MeshSecret,
+    acts::{
+        BallotCast, Candidate, ElectionAct, ElectionStarted, KeyAct, KeyMinted, Named, Place,
+        TaskAct, TaskAssigned, TaskStatus, TaskUpdated, Tier, VoteAct, VoteClosed, VoteOpened,
+    },
+    entry::{
+        AgentClaimed, Body, Decision, EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached,
+        RoomCreated, Said,
+    },
+    id::{KeyPrint, LogId, RoomId},
+    message::{Head, Message, Span},
+    number::{Era, Number},
+};
+
+const LINES: [&str; 9] = [
+    r#"{"id":"1","type":"register","payload":{"key":"k","name":"n","agent_id":"a","reconnect":true,"capabilities":["x"]}}"#,
+    r#"{"id":"2","type":"send_message","payload":{"room_id":"lobby","content":"x","reply_to":"m","mentions":["a"],"metadata":{"k":[1]}}}"#,
+    r#"{"id":"3","type":"get_history","payload":{"room_id":"lobby","limit":5,"since_seq":1}}"#,
+    r#"{"id":"4","type":"create_vote","payload":{"room_id":"lobby","title":"t","options":["a","b"],"duration_secs":9}}"#,
+    r#"{"id":"5","type":"update_task","payload":{"task_id":"t","status":"in_progress","assignee":"a","if_assignee":null}}"#,
+    r#"{"id":"6","type":"subscribe","payload":{"room_id":"r","url":"http://h/p","secret":"s","kinds":["a"],"since_seq":"tip"}}"#,
+    r#"{"id":"7","type":"presence","payload":{"status":"working","detail":"d","progress":5}}"#,
+    r#"{"id":"8","reply_to":"2","type":"ok","payload":{"message_id":"m","seq":4}}"#,
+    r#"{"id":"9","type":"message_received","payload":{"message_id":"m","room_id":"r","agent_id":"a","agent_name":"n","content":"c","timestamp":"2026-01-01T00:00:00Z","seq":3}}"#,
+];
+
+fn said() -> Said {
+    Said {
+        agent: "a".into(),
+        name: "n".to_owned(),
+        content: "c".to_owned(),
+        reply_to: None,
+        mentions: vec!["b".into()],
+        metadata: Some("{}".to_owned()),
+        dedup: None,
+        turn: Some(1),
+    }
+}
+
+/// The first author's log in the lobby, as the target `entries` has it.
+fn bodies() -> Vec<(u8, Body)> {
+    let log = LogId { author: Identity::from_seed(&[2; 32]).node_id(), incarnation: 0 };
+    let place = |seq| Place { log, seq };
+    let named = || Named { agent: "a".into(), name: "n".to_owned() };
+    let update = TaskUpdated {
+        task: place(9),
+        over: vec![],
+        status: Some(TaskStatus::Completed),
+        assignee: Some("a".into()),
+        note: Some("n".to_owned()),
+        by: "a".into(),
+    };
+    let era = Era::new(1, 5).unwrap_or(Era::HOME);
+    let cut = vec![Reached { era: Era::HOME, n: 0 }];
+    let created = RoomCreated {
+        room: RoomId([1; 16]),
+        name: "r".to_owned(),
+        description: None,
+        parent: None,
+        public: true,
+        encrypted: false,
+        owner: KeyPrint([1; 16]),
+        created_by: "a".into(),
+    };
+    let minted = KeyMinted { key: KeyPrint([2; 16]), tier: Tier::Free, label: None };
+    let opened = VoteOpened {
+        title: "t".to_owned(),
+        description: None,
+        options: vec!["x".to_owned(), "y".to_owned()],
+        eligible: vec![named()],
+        created_by: "a".into(),
+        closes_ms: None,
+    };
+    let started = ElectionStarted {
+        term: 1,
+        candidates: vec![Candidate { agent: "a".into(), name: "n".to_owned(), node: log.author }],
+        started_by: "a".into(),
+    };
+    let assigned = TaskAssigned {
+        title: "t".to_owned(),
+        description: None,
+        assignee: None,
+        created_by: "a".into(),
+    };
+    let commitment = [0; 32];
+    let items = vec![Items { log: 0, from: 1, count: 1 }];
+    vec![
+        (0, Body::Chat(said())),
+        (0, Body::Thinking(said())),
+        (0, Body::Vote(VoteAct::Opened(opened))),
+        (0, Body::Vote(VoteAct::Cast(BallotCast { vote: place(3), agent: "a".into(), commitment }))),
+        (0, Body::Vote(VoteAct::Closed(VoteClosed { vote: place(3), logs: vec![log], ballots: vec![(0, 4)] }))),
+        (0, Body::Election(ElectionAct::Started(started))),
+        (0, Body::Election(ElectionAct::Committed { election: place(6), commitment })),
+        (0, Body::Election(ElectionAct::Closed { election: place(6), commitments: vec![place(7)], declined: vec![] })),
+        (0, Body::Task(TaskAct::Assigned(assigned))),
+        (0, Body::Task(TaskAct::Updated(update.clone()))),
+        (0, Body::Task(TaskAct::Claimed { update, if_assignee: None, era: Era::HOME })),
+        (0, Body::Decision(Decision { said: said(), election: place(6) })),
+        (3, Body::NodeAdmitted(NodeAdmitted { lane: 5, name: "n".to_owned() })),
+        (0, Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut })),
+        (0, Body::Ordered(Ordered { era, first: 1, logs: vec![log], items })),
+        (0, Body::HandedOver(HandedOver { era, next: 2, to: log })),
+        (3, Body::RoomCreated(created)),
+        (3, Body::AgentClaimed(AgentClaimed { agent: "a".into(), key: KeyPrint([1; 16]) })),
+        (3, Body::Key(KeyAct::Minted(minted))),
+    ]
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let folder = |name: &str| -> std::io::Result<_> {
+        let folder = corpus.join(name);
+        fs::create_dir_all(&folder)?;
+        Ok(folder)
+    };
+    for (i, line) in LINES.iter().enumerate() {
+        fs::write(folder("request")?.join(i.to_string()), line)?;
+        fs::write(folder("server_frame")?.join(i.to_string()), line)?;
+    }
+    let mut all = Vec::new();
+    for (i, (whose, body)) in bodies().into_iter().enumerate() {
+        let bytes = body.encode();
+        let len = u16::try_from(bytes.len())?.to_be_bytes();
+        let entry = [&[whose, body.kind(), 1, len[0], len[1]], &bytes[..]].concat();
+        fs::write(folder("entries")?.join(i.to_string()), &entry)?;
+        all.extend(entry);
+    }
+    fs::write(folder("entries")?.join("all"), all)?;
+    let mesh = MeshSecret::new([7; 32], Identity::from_seed(&[1; 32]).node_id()).mesh_id();
+    let log = LogId { author: Identity::from_seed(&[2; 32]).node_id(), incarnation: 0 };
+    let room = RoomId::lobby(mesh);
+    let span = Span { log, after: 1, upto: 2 };
+    let messages: [Message; 5] = [
+        Message::Have { room, heads: vec![Head { log, seq: 1 }], answer: true },
+        Message::Want { room, spans: vec![span] },
+        Message::Ask { room, era: Era::HOME, tip: Number(1), spans: vec![span] },
+        Message::Buckets(vec![0; 64]),
+        Message::Probe { node: log.author },
+    ];
+    for (i, message) in messages.into_iter().enumerate() {
+        fs::write(folder("message")?.join(i.to_string()), message.encode())?;
+    }
+    Ok(())
+}

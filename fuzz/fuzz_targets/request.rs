@@ -1,0 +1,13 @@
+//! Lines of clients: whatever is taken is said again as it was understood.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use protocol::frame::{encode_request, parse_request};
+
+fuzz_target!(|line: &str| {
+    let Ok(first) = parse_request(line) else { return };
+    let again = encode_request(&first.request, first.id.as_deref(), None);
+    let second = parse_request(&again).expect("what we say can be read");
+    assert_eq!(second.request, first.request);
+    assert_eq!(second.id, first.id);
+});
