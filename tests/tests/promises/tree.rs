@@ -427,6 +427,23 @@ fn pages_that_are_named_exist() {
     }
 }
 
+/// What the security page says cannot be done, a test says too.
+#[test]
+fn tests_that_the_security_page_names_exist() {
+    let page = read(&root().join("docs/security.md"));
+    let named: BTreeSet<&str> = page
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|it| it.contains('_') && it.chars().all(|it| it.is_ascii_lowercase() || it == '_'))
+        .collect();
+    assert!(named.len() > 20, "the names were found");
+    let sources: String = files(&root(), "rs").iter().map(|it| read(it)).collect();
+    for name in named {
+        assert!(sources.contains(&format!("fn {name}(")), "there is no test {name}");
+    }
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests is in the tree").to_owned()
 }
