@@ -210,7 +210,8 @@ const PACKAGES: &[Package] = &[
 ];
 
 /// The folders of the top level. A new one is a decision, too.
-const FOLDERS: &[&str] = &["bridge", "cli", "docs", "examples", "fuzz", "mesh", "node", "testnet", "tests"];
+const FOLDERS: &[&str] =
+    &["bridge", "cli", "docs", "examples", "fuzz", "mesh", "node", "testnet", "tests"];
 
 #[test]
 fn packages_use_what_they_may_use_and_nothing_else() {
