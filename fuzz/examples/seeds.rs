@@ -66,6 +66,7 @@ fn bodies() -> Vec<(u8, Body)> {
         encrypted: false,
         owner: KeyPrint([1; 16]),
         created_by: "a".into(),
+        imported: None,
     };
     let minted = KeyMinted { key: KeyPrint([2; 16]), tier: Tier::Free, label: None };
     let opened = VoteOpened {
@@ -86,6 +87,7 @@ fn bodies() -> Vec<(u8, Body)> {
         description: None,
         assignee: None,
         created_by: "a".into(),
+        imported: None,
     };
     let commitment = [0; 32];
     let items = vec![Items { log: 0, from: 1, count: 1 }];

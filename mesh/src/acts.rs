@@ -71,6 +71,9 @@ pub enum VoteAct {
     /// Ballots that their node opens, after the vote was closed.
     #[n(3)]
     Shown(#[n(0)] BallotsShown),
+    /// A vote that had ended at a ClawChat server, as that showed it. By the founder alone.
+    #[n(4)]
+    Imported(#[n(0)] VoteImported),
 }
 
 /// See [`VoteAct::Opened`].
@@ -147,6 +150,32 @@ pub struct Shown {
     /// What made the commitment unguessable.
     #[cbor(n(2), with = "minicbor::bytes")]
     pub nonce: [u8; 32],
+}
+
+/// See [`VoteAct::Imported`]. When it was opened, the entry's wall time says.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct VoteImported {
+    /// What was voted on.
+    #[n(0)]
+    pub title: String,
+    /// More about it.
+    #[n(1)]
+    pub description: Option<String>,
+    /// What could be chosen.
+    #[n(2)]
+    pub options: Vec<String>,
+    /// Who opened it.
+    #[cbor(n(3), with = "text")]
+    pub created_by: AgentId,
+    /// When it was to close. Unix milliseconds.
+    #[n(4)]
+    pub closes_ms: Option<u64>,
+    /// How many could vote.
+    #[n(5)]
+    pub eligible: u64,
+    /// Votes by option.
+    #[n(6)]
+    pub tally: Vec<u64>,
 }
 
 // Elections.
@@ -423,7 +452,7 @@ impl VoteAct {
     /// The entries it names.
     fn names(&self) -> Vec<Place> {
         match self {
-            VoteAct::Opened(_) => Vec::new(),
+            VoteAct::Opened(_) | VoteAct::Imported(_) => Vec::new(),
             VoteAct::Cast(it) => vec![it.vote],
             VoteAct::Closed(it) => {
                 let ballots = it.ballots.iter().filter_map(|(log, seq)| {

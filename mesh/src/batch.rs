@@ -66,6 +66,9 @@ pub struct RoomRecord {
     /// What seals its bodies, of a private room that spans the mesh.
     #[n(9)]
     pub seal: Option<Seal>,
+    /// The founder of the mesh brought it from a ClawChat server: see [`crate::import`].
+    #[cbor(n(10), default)]
+    pub imported: bool,
 }
 
 /// A chat message, as far as the turn is concerned.
@@ -126,6 +129,17 @@ pub struct EraRecord {
     /// Of each log that gave it away (`HandedOver`), the last time: what it answered before that counts.
     #[cbor(n(5), default)]
     pub former: Vec<Place>,
+    /// How many of items 1 … `done` name nothing.
+    #[cbor(n(6), default)]
+    pub empty: u64,
+}
+
+impl EraRecord {
+    /// Of an era of which nothing is known but who issues from it, and its cut.
+    #[must_use]
+    pub fn new(sequencer: LogId, cut: Vec<crate::entry::Reached>) -> EraRecord {
+        EraRecord { sequencer, known: 0, done: 0, cut, former: Vec::new(), empty: 0 }
+    }
 }
 
 /// A number whose entry is not held: known before its content.

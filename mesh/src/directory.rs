@@ -10,6 +10,7 @@ use crate::{
     context::Fact,
     entry::{AgentClaimed, Body, RoomCreated},
     id::{AgentId, At, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
+    import::is_foreign_id,
     keys::Keys,
     limits::{
         AGENT_ID_BYTES_MAX, AGENT_IDS_MAX, DESCRIPTION_BYTES_MAX, LANES_PER_NODE_MAX,
@@ -82,6 +83,8 @@ struct Claim {
 /// What the directories say: the mesh's, and the node's own of private rooms.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
+    /// Who may bring rooms from elsewhere. `None`: nobody.
+    founder: Option<NodeId>,
     rooms: BTreeMap<RoomId, CreatedRoom>,
     by_source: BTreeMap<Source, Key>,
     by_name: BTreeMap<String, BTreeSet<RoomId>>,
@@ -116,6 +119,21 @@ pub(crate) enum Learned {
 }
 
 impl Directory {
+    /// Of a mesh that this node founded.
+    pub(crate) fn new(founder: Option<NodeId>) -> Directory {
+        Directory { founder, ..Directory::default() }
+    }
+
+    /// Whether an entry of this log creates a room of this id: its own, or one that the founder brings.
+    /// The two have different forms, so the one is never the other's.
+    fn may_create(&self, (mesh, id): (MeshId, RoomId), fact: &Fact, it: &RoomCreated) -> bool {
+        if it.imported.is_none() {
+            return it.room == id;
+        }
+        let ours = [RoomId::lobby(mesh), RoomId::directory(mesh)].contains(&it.room);
+        is_foreign_id(it.room) && !ours && self.founder == Some(fact.log.author)
+    }
+
     /// Takes in a fact. `number`: the lowest it has, if it has one yet.
     pub(crate) fn learn(&mut self, mesh: MeshId, fact: Fact, number: Option<Number>) -> Learned {
         let source = (fact.room, fact.at);
@@ -126,21 +144,19 @@ impl Directory {
             seq: fact.at.seq,
         };
         match fact.body {
-            Body::RoomCreated(created) => {
-                let id = room_id(mesh, fact.room, fact.log, fact.at.seq);
-                let fits = !created.name.is_empty()
-                    && created.name != "lobby"
-                    && created.name.len() <= NAME_BYTES_MAX
-                    && created
-                        .description
-                        .as_ref()
-                        .is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX);
-                if created.room != id || !fits || self.rooms.contains_key(&id) {
+            Body::RoomCreated(ref created) => {
+                let own = room_id(mesh, fact.room, fact.log, fact.at.seq);
+                let id = created.room;
+                let may = self.may_create((mesh, own), &fact, created);
+                // Of two that the founder brings under one id the first of its log counts.
+                if !may || !fits(created) || self.rooms.contains_key(&id) {
                     return Learned::Nothing;
                 }
+                let created = created.clone();
                 self.by_source.insert(source, Key::Room(id));
                 self.by_name.entry(created.name.clone()).or_default().insert(id);
-                let (author, wall_ms) = (fact.log.author, fact.facts.wall_ms);
+                let author = fact.log.author;
+                let wall_ms = created.imported.map_or(fact.facts.wall_ms, |it| it.created_ms);
                 self.by_maker.entry((author, created.owner)).or_default().insert(id);
                 let room = CreatedRoom { created, author, wall_ms, source, standing };
                 let name = room.created.name.clone();
@@ -338,6 +354,13 @@ impl Directory {
     }
 }
 
+/// Whether a room may be called and described so.
+pub(crate) fn fits(it: &RoomCreated) -> bool {
+    let description = it.description.as_ref().map_or(0, String::len);
+    let name = (1..=NAME_BYTES_MAX).contains(&it.name.len()) && it.name != "lobby";
+    name && description <= DESCRIPTION_BYTES_MAX
+}
+
 /// Whether two rooms of one name are in each other's way.
 fn collide(a: &RoomCreated, b: &RoomCreated) -> bool {
     (a.public && b.public) || a.owner == b.owner
@@ -376,6 +399,7 @@ mod tests {
             encrypted: false,
             owner: KeyPrint([author; 16]),
             created_by: "agent".into(),
+            imported: None,
         };
         fact(author, 1, Body::RoomCreated(created))
     }

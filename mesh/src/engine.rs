@@ -9,6 +9,7 @@ mod agents;
 mod archived;
 mod elections;
 mod handover;
+mod import;
 mod keys;
 mod open;
 mod peers;

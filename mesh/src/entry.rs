@@ -128,9 +128,17 @@ pub struct Decision {
     /// What was decided.
     #[n(0)]
     pub said: Said,
-    /// The [`crate::acts::ElectionStarted`] of the election.
+    /// The [`crate::acts::ElectionStarted`] of the election. Log seq 0: a ClawChat server held it
+    /// ([`crate::import`]).
     #[n(1)]
     pub election: Place,
+}
+
+impl Decision {
+    /// Of a leader that a ClawChat server made one.
+    pub(crate) fn is_imported(&self) -> bool {
+        self.election.seq == 0
+    }
 }
 
 /// Names one send of one client, however often it is repeated.
@@ -153,7 +161,7 @@ impl DedupId {
 /// One run of items in an [`Ordered`]: entries `from`, `from + 1`, … of one log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Items {
-    /// Index into [`Ordered::logs`].
+    /// Index into [`Ordered::logs`]. Beyond them: these numbers name nothing.
     #[n(0)]
     pub log: u32,
     /// Log seq of the first.
@@ -258,6 +266,17 @@ pub struct RoomCreated {
     /// The agent that made it.
     #[cbor(n(7), with = "text")]
     pub created_by: AgentId,
+    /// It was brought from a ClawChat server, and has the id that it had there. By the founder alone.
+    #[n(8)]
+    pub imported: Option<Imported>,
+}
+
+/// What a room was at the ClawChat server that it was brought from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Imported {
+    /// When it was made there. Unix milliseconds.
+    #[n(0)]
+    pub created_ms: u64,
 }
 
 /// In the directory: a stable agent id and the key that claims it.

@@ -6,8 +6,8 @@
 //!
 //! In reading order: names ([`id`], [`number`], [`time`]) and secrets ([`identity`]); what is written
 //! ([`entry`], [`acts`], [`run`]) and said between nodes ([`message`]); what clients want ([`command`],
-//! [`agenda`]), see ([`event`]) and operators see ([`status`]); what is kept ([`batch`]); bounds
-//! ([`limits`]).
+//! [`agenda`]), see ([`event`]) and operators see ([`status`]); what is brought from elsewhere
+//! ([`import`]); what is kept ([`batch`]); bounds ([`limits`]).
 
 #![warn(missing_docs)]
 
@@ -25,6 +25,7 @@ pub mod event;
 mod followers;
 pub mod id;
 pub mod identity;
+pub mod import;
 mod keys;
 pub mod limits;
 mod liveness;

@@ -11,7 +11,7 @@ use std::{
 use crate::{
     batch::{EraRecord, Foretold},
     entry::{EraClaimed, Facts, Reached, Said},
-    id::{At, LogId, LogIx, NodeId},
+    id::{At, LogId, NodeId},
     limits::CUT_ERAS_MAX,
     number::{Era, Number},
 };
@@ -54,8 +54,8 @@ impl Undelivered {
 #[derive(Debug)]
 pub(crate) struct EraState {
     pub(crate) record: EraRecord,
-    /// The entries of numbers `done + 1` … `known`.
-    pub(crate) items: VecDeque<At>,
+    /// What numbers `done + 1` … `known` name.
+    items: VecDeque<Item>,
     /// How far all claims so far say it had got when they were made.
     pub(crate) cut_at: u64,
     /// Since when its next item's content is missing.
@@ -65,11 +65,22 @@ pub(crate) struct EraState {
     dirty: bool,
 }
 
+/// What numbers name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Item {
+    /// One number: this entry.
+    Entry(At),
+    /// So many numbers: nothing.
+    Nothing(u64),
+}
+
 /// What the next item of an era is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NextItem {
     /// Under this number, if it is above the tip.
     Item(Number, At),
+    /// The numbers up to this one name nothing.
+    Gap(Number),
     /// Another era has to get further first, or nothing is left.
     Nothing,
 }
@@ -93,8 +104,7 @@ pub(crate) struct Numbering {
 
 impl Numbering {
     pub(crate) fn new(home: LogId) -> Numbering {
-        let record =
-            EraRecord { sequencer: home, known: 0, done: 0, cut: Vec::new(), former: Vec::new() };
+        let record = EraRecord::new(home, Vec::new());
         let mut numbering = Numbering::empty();
         numbering.eras.insert(Era::HOME, EraState::new(record, true));
         numbering
@@ -124,17 +134,19 @@ impl Numbering {
         let cuts: Vec<Reached> =
             numbering.eras.values().flat_map(|it| it.record.cut.iter().copied()).collect();
         numbering.note_cut(&cuts);
+        let mut upto: BTreeMap<Era, u64> =
+            numbering.eras.iter().map(|(era, it)| (*era, it.record.done)).collect();
+        // Numbers that name nothing have no rows.
         for (number, at) in waiting {
             let Some(state) = numbering.eras.get_mut(&number.era()) else { continue };
-            // A number that was given to a place that cannot be has no row.
-            let before = usize::try_from(number.n().saturating_sub(state.record.done + 1));
-            state.fill(before.unwrap_or(usize::MAX));
-            state.items.push_back(at);
-            numbering.busy.insert(number.era());
+            let upto = upto.entry(number.era()).or_default();
+            state.push_nothing(number.n().saturating_sub(*upto + 1));
+            state.items.push_back(Item::Entry(at));
+            *upto = number.n();
         }
         for (era, state) in &mut numbering.eras {
-            let left = usize::try_from(state.record.known - state.record.done);
-            state.fill(left.unwrap_or(usize::MAX));
+            let upto = upto.get(era).copied().unwrap_or_default();
+            state.push_nothing(state.record.known.saturating_sub(upto));
             if !state.items.is_empty() {
                 numbering.busy.insert(*era);
             }
@@ -177,13 +189,21 @@ impl Numbering {
     pub(crate) fn assign(&mut self, era: Era, at: At) -> Option<Number> {
         let state = self.edit(era)?;
         state.record.known += 1;
-        state.items.push_back(at);
+        state.items.push_back(Item::Entry(at));
         let number = era.number(state.record.known);
         self.busy.insert(era);
         if let Some(entry) = self.undelivered.get_mut(&at) {
             entry.numbers = Some(merge(entry.numbers, number));
         }
         Some(number)
+    }
+
+    /// The next `count` numbers of `era` name nothing.
+    pub(crate) fn skip(&mut self, era: Era, count: u64) {
+        let Some(state) = self.edit(era).filter(|_| count > 0) else { return };
+        state.record.known += count;
+        state.push_nothing(count);
+        self.busy.insert(era);
     }
 
     /// Another number of an entry that is not held. Returns what is known of it now.
@@ -198,8 +218,7 @@ impl Numbering {
         if self.eras.contains_key(&claim.era) {
             return false;
         }
-        let record =
-            EraRecord { sequencer, known: 0, done: 0, cut: claim.cut.clone(), former: Vec::new() };
+        let record = EraRecord::new(sequencer, claim.cut.clone());
         self.eras.insert(claim.era, EraState::new(record, true));
         self.note_cut(&claim.cut);
         self.issued.clear();
@@ -237,7 +256,12 @@ impl Numbering {
                 })
             });
         match state.items.front() {
-            Some(at) if entered => NextItem::Item(era.number(state.record.done + 1), *at),
+            Some(Item::Entry(at)) if entered => {
+                NextItem::Item(era.number(state.record.done + 1), *at)
+            }
+            Some(Item::Nothing(count)) if entered => {
+                NextItem::Gap(era.number(state.record.done + count))
+            }
             Some(_) | None => NextItem::Nothing,
         }
     }
@@ -252,8 +276,14 @@ impl Numbering {
     /// The next item of `era` is dealt with.
     pub(crate) fn step(&mut self, era: Era) {
         let Some(state) = self.edit(era) else { return };
-        state.items.pop_front();
-        state.record.done += 1;
+        match state.items.pop_front() {
+            Some(Item::Entry(_)) => state.record.done += 1,
+            Some(Item::Nothing(count)) => {
+                state.record.done += count;
+                state.record.empty += count;
+            }
+            None => {}
+        }
         state.missing_since = None;
         if state.items.is_empty() {
             self.busy.remove(&era);
@@ -262,11 +292,12 @@ impl Numbering {
 }
 
 impl EraState {
-    /// Until there are `len` items: places that cannot be.
-    fn fill(&mut self, len: usize) {
-        let left = usize::try_from(self.record.known - self.record.done).unwrap_or(usize::MAX);
-        while self.items.len() < len.min(left) {
-            self.items.push_back(At { log: LogIx::MAX, seq: 0 });
+    /// However many they are: they cost one item.
+    fn push_nothing(&mut self, count: u64) {
+        match self.items.back_mut() {
+            Some(Item::Nothing(more)) => *more += count,
+            Some(Item::Entry(_)) | None if count > 0 => self.items.push_back(Item::Nothing(count)),
+            Some(Item::Entry(_)) | None => {}
         }
     }
 
@@ -282,4 +313,36 @@ pub(crate) fn merge(numbers: Option<Foretold>, number: Number) -> Foretold {
         best: it.best.max(number),
         canonical: it.canonical.min(number),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is kept of numbers that name nothing is how many they are, also over a start.
+    #[test]
+    fn numbers_that_name_nothing_cost_no_memory() {
+        let log = LogId { author: NodeId([1; 32]), incarnation: 0 };
+        let known = 8_000_000_000;
+        let record = EraRecord { known, ..EraRecord::new(log, Vec::new()) };
+        let at = At { log: 0, seq: 7 };
+        let eras = vec![(Era::HOME, record)];
+        let mut numbering = Numbering::restore(eras, vec![(Number(1_000_000_000), at)], Vec::new());
+        numbering.skip(Era::HOME, 5);
+        numbering.skip(Era::HOME, 6);
+        assert_eq!(numbering.eras[&Era::HOME].items.len(), 3);
+        let expected = [
+            NextItem::Gap(Number(999_999_999)),
+            NextItem::Item(Number(1_000_000_000), at),
+            NextItem::Gap(Number(known + 11)),
+            NextItem::Nothing,
+        ];
+        for next in expected {
+            assert_eq!(numbering.next_item(Era::HOME), next);
+            numbering.step(Era::HOME);
+        }
+        let record = &numbering.eras[&Era::HOME].record;
+        assert_eq!((record.done, record.empty), (known + 11, known + 10));
+        assert!(numbering.busy.is_empty());
+    }
 }

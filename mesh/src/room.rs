@@ -6,6 +6,7 @@
 
 mod building;
 mod gone;
+mod imported;
 mod writing;
 
 use std::{
@@ -23,7 +24,7 @@ use crate::{
         Body, CHAT, DECISION, Decision, EraClaimed, Facts, HandedOver, Items, Ordered, Said, Stored,
     },
     event::Delivered,
-    id::{At, LogId, LogIx, MessageId, NodeId, RoomId},
+    id::{At, LogId, MessageId, NodeId, RoomId},
     limits::{ASK_AFTER, CUT_ERAS_MAX, ORDERED_ITEMS_MAX, WARM_BODY_BYTES_MAX},
     liveness::Heirs,
     log::{Logs, Position},
@@ -115,7 +116,7 @@ impl Room {
         }
         let place = place(&self.logs, at);
         match body {
-            Body::Vote(act) => {
+            Body::Vote(act) if self.may_be_written(&act, place.log) => {
                 self.votes.fold((self.id, place, at), facts, act);
             }
             Body::Election(act) => {
@@ -123,7 +124,8 @@ impl Room {
                 let _ = self.elections.fold((self.id, place), (facts, cx.now), act);
             }
             Body::Task(act) => self.refold_task(cx.now.mono, (at, facts), act),
-            Body::Chat(_)
+            Body::Vote(_)
+            | Body::Chat(_)
             | Body::Thinking(_)
             | Body::Decision(_)
             | Body::Ordered(_)
@@ -178,7 +180,11 @@ impl Room {
     /// Whether a decision counts as one: only a leader's does.
     fn is_leaders(&self, at: At, body: &Body) -> bool {
         let place = place(&self.logs, at);
-        if let Body::Decision(it) = body { self.elections.allows(place, it) } else { false }
+        let Body::Decision(it) = body else { return false };
+        if it.is_imported() {
+            return self.takes_imports_of(place.log);
+        }
+        self.elections.allows(place, it)
     }
 
     /// Where an entry of this room stands.
@@ -370,7 +376,7 @@ impl Room {
                     cx.facts.push(Fact { room: self.id, at, log, facts, body });
                 }
             }
-            Body::Vote(act) => self.fold_vote(cx, at, facts, act),
+            Body::Vote(act) => self.fold_vote_act(cx, (at, facts), act),
             Body::Election(act) => self.fold_election(cx, (place(&self.logs, at), facts), act),
             Body::Task(act) => self.fold_task(cx, (at, facts), act),
             Body::Chat(said) | Body::Thinking(said) | Body::Decision(Decision { said, .. }) => {
@@ -427,10 +433,13 @@ impl Room {
     fn fold_ordered(&mut self, cx: &mut Context, at: At, it: &Ordered) {
         let author = self.logs.id(at.log);
         let count = count(it);
+        // Numbers that a ClawChat server had no message of, however many.
+        let gaps = it.era == Era::HOME && self.takes_imports_of(author);
+        let given = if gaps { named(it) } else { count };
         let valid =
             self.numbering.eras.get(&it.era).is_some_and(|era| {
                 era.record.sequencer == author && it.first == era.record.known + 1
-            }) && count <= ORDERED_ITEMS_MAX as u64
+            }) && given <= ORDERED_ITEMS_MAX as u64
                 && it.first + count <= it.era.capacity() + 1
                 && it.items.iter().all(|items| (1..=SEQ_MAX).contains(&items.from));
         if !valid {
@@ -439,21 +448,20 @@ impl Room {
         }
         for items in &it.items {
             let log = it.logs.get(items.log as usize).and_then(|id| self.logs.ensure(*id));
-            for seq in (items.from..).take(items.count as usize) {
+            let Some(log) = log else {
                 // A place that cannot be still takes its number, so that those after it keep theirs.
-                let at = At { log: log.unwrap_or(LogIx::MAX), seq };
-                self.assign(cx, it.era, at);
+                self.numbering.skip(it.era, items.count.into());
+                cx.faults.void += u64::from(!gaps);
+                continue;
+            };
+            for seq in (items.from..).take(items.count as usize) {
+                self.assign(cx, it.era, At { log, seq });
             }
         }
     }
 
     fn assign(&mut self, cx: &mut Context, era: Era, at: At) {
         let Some(number) = self.numbering.assign(era, at) else { return };
-        let known_log = at.log != LogIx::MAX;
-        if !known_log {
-            cx.faults.void += 1;
-            return;
-        }
         let (room, fate) = (self.id, Fate::Assigned);
         cx.change(Change::Number { room, number, at, fate });
         let record = self.logs.get(at.log);
@@ -518,13 +526,24 @@ impl Room {
             again = false;
             let busy: Vec<Era> = self.numbering.busy.iter().copied().collect();
             for era in busy {
-                while let NextItem::Item(number, at) = self.numbering.next_item(era) {
-                    if !self.deliver_item(cx, number, at) {
-                        break;
-                    }
+                while self.deliver_next(cx, era) {
                     again = true;
                 }
             }
+        }
+    }
+
+    /// `false`: nothing has its turn in this era.
+    fn deliver_next(&mut self, cx: &mut Context, era: Era) -> bool {
+        match self.numbering.next_item(era) {
+            NextItem::Item(number, at) => self.deliver_item(cx, number, at),
+            NextItem::Gap(upto) => {
+                let record = self.edit_record();
+                record.tip = record.tip.max(upto);
+                self.numbering.step(era);
+                true
+            }
+            NextItem::Nothing => false,
         }
     }
 
@@ -572,9 +591,6 @@ impl Room {
 
     /// Not held, though it may still come: of an author that forked nothing does.
     pub(crate) fn is_missing(&self, cx: &Context, at: At) -> bool {
-        if at.log == LogIx::MAX {
-            return false;
-        }
         let log = self.logs.get(at.log);
         at.seq > log.head && !self.is_forked(cx, log.id.author)
     }
@@ -717,6 +733,12 @@ impl Room {
 /// How many numbers it gives.
 fn count(it: &Ordered) -> u64 {
     it.items.iter().map(|items| u64::from(items.count)).sum()
+}
+
+/// How many of these to entries.
+fn named(it: &Ordered) -> u64 {
+    let named = it.items.iter().filter(|items| (items.log as usize) < it.logs.len());
+    named.map(|items| u64::from(items.count)).sum()
 }
 
 /// An entry, named for every node alike.

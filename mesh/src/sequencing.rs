@@ -434,7 +434,7 @@ impl Room {
                 self.leave_hole(cx, era);
                 next = match self.numbering.next_item(era) {
                     NextItem::Item(_, at) => Some(at),
-                    NextItem::Nothing => None,
+                    NextItem::Gap(_) | NextItem::Nothing => None,
                 };
             }
         }

@@ -13,10 +13,10 @@ mod vote;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use vote::{Vote, bytes, check, commitment, nonce};
+pub(crate) use vote::{Vote, bytes, check, check_imported, commitment, nonce};
 
 use crate::{
-    acts::{Folded, Place, Position, VoteAct, VoteOpened},
+    acts::{Folded, Place, Position, VoteAct, VoteImported, VoteOpened},
     batch::VoteNote,
     command::Refused,
     context::Context,
@@ -79,6 +79,7 @@ impl Votes {
                 Folded::Taken
             }
             VoteAct::Opened(it) => self.fold_opened((place, at), facts, it),
+            VoteAct::Imported(it) => self.fold_imported((place, at), facts, it),
             VoteAct::Cast(it) => {
                 self.touch(it.vote).map_or(Folded::Taken, |vote| vote.fold_cast(position, it))
             }
@@ -92,7 +93,7 @@ impl Votes {
     }
 
     fn touch(&mut self, vote: Place) -> Option<&mut Vote> {
-        let known = self.all.get_mut(&vote)?;
+        let known = self.all.get_mut(&vote).filter(|it| !it.is_imported())?;
         self.waiting.insert(vote);
         Some(known)
     }
@@ -101,18 +102,39 @@ impl Votes {
         if check(&it, facts.wall_ms).is_err() {
             return Folded::Void;
         }
-        let bytes = bytes(&it);
-        for old in self.in_the_way(place.log, bytes) {
-            self.forget(old);
-        }
-        if self.bytes + bytes > VOTES_BYTES_PER_ROOM_MAX {
+        if !self.make_room(place.log, bytes(&it)) {
             return Folded::Overflow;
         }
-        self.bytes += bytes;
         self.all.insert(place, Vote::new((place, at), facts, it));
         self.waiting.insert(place);
         self.opened.push(place);
         Folded::Taken
+    }
+
+    /// One that is over: nothing becomes due in it. Whether the author may bring it was asked before.
+    fn fold_imported(&mut self, at: (Place, At), facts: Facts, it: VoteImported) -> Folded {
+        if check_imported(&it).is_err() {
+            return Folded::Void;
+        }
+        let vote = Vote::imported(at, facts, it);
+        if !self.make_room(at.0.log, vote.bytes()) {
+            return Folded::Overflow;
+        }
+        self.all.insert(at.0, vote);
+        self.opened.push(at.0);
+        Folded::Taken
+    }
+
+    /// Room for one more vote of this log, which takes `bytes`. `false`: there is none.
+    fn make_room(&mut self, log: LogId, bytes: usize) -> bool {
+        for old in self.in_the_way(log, bytes) {
+            self.forget(old);
+        }
+        let fits = self.bytes + bytes <= VOTES_BYTES_PER_ROOM_MAX;
+        if fits {
+            self.bytes += bytes;
+        }
+        fits
     }
 
     /// The votes of this log that have to be forgotten for a new one that takes `bytes`: its oldest,

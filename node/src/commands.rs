@@ -2,6 +2,7 @@
 
 mod backup;
 mod check;
+mod import;
 mod invite;
 mod key;
 mod keys;
@@ -41,6 +42,7 @@ enum Command {
     Key(key::Key),
     #[command(subcommand)]
     Keys(keys::Keys),
+    Import(Box<import::Import>),
 }
 
 /// Runs the command line `arguments`, the program's name first.
@@ -62,6 +64,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(check) => check.run(),
         Command::Key(key) => key.run(),
         Command::Keys(keys) => keys.run(),
+        Command::Import(import) => import.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

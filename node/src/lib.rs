@@ -17,6 +17,7 @@ mod control;
 mod driver;
 mod entry;
 mod files;
+mod import;
 mod intake;
 mod keys;
 pub mod limits;

@@ -199,6 +199,25 @@ impl Layered {
         }
     }
 
+    /// Who may attach.
+    pub(crate) fn auth(&self) -> Result<Auth> {
+        match self.first(|it| it.no_auth) {
+            Some(true) => Ok(Auth::Open),
+            Some(false) | None => Ok(Auth::KeyFile(self.key_file()?)),
+        }
+    }
+
+    /// The meshes to join.
+    pub(crate) fn join(&self) -> Result<Vec<Ticket>> {
+        let join = self.first(|it| it.join.clone()).unwrap_or_default();
+        join.iter().map(|text| text.parse().map_err(SettingsError::Ticket)).collect()
+    }
+
+    /// What people call the node, if they do.
+    pub(crate) fn name(&self) -> Result<Option<String>> {
+        self.first(|it| it.name.clone()).map(node_name).transpose()
+    }
+
     /// Everything, parsed.
     pub(crate) fn resolve(&self) -> Result<Settings> {
         let socket = self.switched(
@@ -213,13 +232,8 @@ impl Layered {
         for (flag, value) in [("tcp", &tcp), ("http", &http)] {
             value.as_ref().map_or(Ok(()), |value| has_host_and_port(flag, value))?;
         }
-        let auth = match self.first(|it| it.no_auth) {
-            Some(true) => Auth::Open,
-            Some(false) | None => Auth::KeyFile(self.key_file()?),
-        };
         let listen = self.first(|it| it.listen.clone());
         let listen = listen.unwrap_or_else(|| vec!["127.0.0.1:9231".to_owned()]);
-        let join = self.first(|it| it.join.clone()).unwrap_or_default();
         let takeover_after = self.first(|it| it.takeover_after.clone());
         Ok(Settings {
             data_dir: self.data_dir()?,
@@ -227,17 +241,14 @@ impl Layered {
             tcp,
             http,
             metrics: !self.first(|it| it.no_metrics).unwrap_or(false),
-            auth,
+            auth: self.auth()?,
             listen: listen.iter().map(|text| socket_address(text)).collect::<Result<_>>()?,
-            join: join
-                .iter()
-                .map(|text| text.parse().map_err(SettingsError::Ticket))
-                .collect::<Result<_>>()?,
             discovery: match self.first(|it| it.no_discovery) {
                 Some(true) => Discovery::Configured,
                 Some(false) | None => Discovery::FullMesh,
             },
-            name: self.first(|it| it.name.clone()).map(node_name).transpose()?,
+            join: self.join()?,
+            name: self.name()?,
             takeover_after: takeover_after.map_or(Ok(TAKEOVER_AFTER), |it| takeover(&it))?,
             allow_private_webhooks: self.first(|it| it.allow_private_webhooks).unwrap_or(false),
             signup: self.signup()?,

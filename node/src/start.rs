@@ -34,6 +34,7 @@ use crate::{
     control::{self, Control, Files},
     driver::{Driver, End, Ending, TOPICS},
     files::{ApiKey, DataDir, RunFile, admin_secret, random},
+    import::Journal,
     intake::{Counters, Intake},
     limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, NODE_NAME_BYTES_MAX, REMEMBER_QUEUE},
     listen::{self, SocketFile},
@@ -90,6 +91,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     // First of all: whoever has the store is the only one here.
     let mut store = Store::open(dir.path()).context("--data-dir")?;
     dir.tighten()?;
+    Journal::check_finished(&store.reader())?;
     let (auth, key_file) = auth(&settings.auth)?;
     let signup = signup(&settings.signup)?;
     let doors = Doors::open(&settings, &dir).await?;
@@ -410,7 +412,7 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
 }
 
 /// The machine's name, or the beginning of the node's id.
-fn default_name(me: NodeId) -> String {
+pub(crate) fn default_name(me: NodeId) -> String {
     let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
         .iter()
         .find_map(|file| std::fs::read_to_string(file).ok())
@@ -421,7 +423,7 @@ fn default_name(me: NodeId) -> String {
     name.map_or_else(|| me.short(), str::to_owned)
 }
 
-fn draw() -> Result<u64> {
+pub(crate) fn draw() -> Result<u64> {
     let mut seed = [0; 8];
     random(&mut seed)?;
     Ok(u64::from_be_bytes(seed))

@@ -15,7 +15,9 @@ use crate::{
 /// one: `summary` is of that mesh. Its lobby is called `lobby (NODE)`, and so are others' namesakes.
 #[must_use]
 pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<RoomView> {
-    let mut directory = Directory::default();
+    let lobby = RoomId::lobby(mesh);
+    let founder = summary.rooms.iter().find(|it| it.room == lobby);
+    let mut directory = Directory::new(founder.map(|it| it.record.home.author));
     for (room, at, entry, number) in &summary.directory {
         let Some(stored) = summary.rooms.iter().find(|it| it.room == *room) else { continue };
         let Some(log) = stored.logs.get(at.log as usize) else { continue };
@@ -25,7 +27,6 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
         let fact = Fact { room: *room, at: *at, log, facts: entry.facts, body };
         directory.learn(mesh, fact, *number);
     }
-    let lobby = RoomId::lobby(mesh);
     let called = if name.is_empty() { me.short() } else { name.to_owned() };
     let rooms = summary.rooms.iter().filter(|it| !it.record.ephemeral);
     rooms

@@ -41,7 +41,7 @@ impl Engine {
             cx: context(&config, (me, node.private_of), boot, now),
             live: Liveness::new(me, config.takeover_after, now.mono, !clean),
             rosters: Rosters::new(me, config.mesh, boot),
-            directory: Directory::default(),
+            directory: Directory::new(Some(config.founder)),
             rooms: Default::default(),
             busy: Default::default(),
             node,
@@ -153,7 +153,8 @@ impl Engine {
         }
         let local = reach == Reach::Node;
         let seal = self.seal_for(id, reach);
-        let record = RoomRecord { local, seal, ..new_record(self.cx.mesh, home) };
+        let imported = self.directory.room(id).is_some_and(|it| it.created.imported.is_some());
+        let record = RoomRecord { local, seal, imported, ..new_record(self.cx.mesh, home) };
         let mine = LogId { author: self.cx.me, incarnation: 0 };
         let room = Room::new(&mut self.cx, id, record, mine);
         self.rooms.insert(id, room);
@@ -274,6 +275,7 @@ fn new_record(mesh: crate::id::MeshId, home: LogId) -> RoomRecord {
         ephemeral: false,
         local: false,
         seal: None,
+        imported: false,
     }
 }
 

@@ -111,7 +111,7 @@ impl Engine {
         self.directory.keys.is_minted(key, false)
     }
 
-    fn follow(&mut self, key: KeyPrint, opener: &RoomKey) {
+    pub(super) fn follow(&mut self, key: KeyPrint, opener: &RoomKey) {
         let Some(token) = self.cx.followers.follow(key, opener) else { return };
         self.show(key, token);
         let id = directory(self.cx.mesh, opener);

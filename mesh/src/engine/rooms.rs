@@ -442,5 +442,6 @@ fn created(caller: &Caller, room: NewRoom, id: RoomId) -> RoomCreated {
         encrypted: room.encrypted,
         owner: caller.key,
         created_by: caller.agent.clone(),
+        imported: None,
     }
 }

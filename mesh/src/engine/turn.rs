@@ -97,6 +97,12 @@ impl Engine {
             self.cx.faults.overflow += 1;
             return;
         }
+        // A lie of the founder, which would be known to this node alone.
+        let taken = |id: &RoomId| self.rooms.get(id).is_some_and(|room| room.is_directory);
+        if matches!(&fact.body, Body::RoomCreated(it) if taken(&it.room)) {
+            self.cx.faults.void += 1;
+            return;
+        }
         let learned = self.directory.learn(self.cx.mesh, fact, number);
         if let Learned::Rooms(rooms) = &learned {
             let home = LogId { author, incarnation: 0 };

@@ -100,6 +100,9 @@ impl Looked<'_> {
 
     /// An honest author begins a run with each decision, so what it is judged by comes before the run.
     fn can_judge(&self, it: &Decision) -> bool {
+        if it.is_imported() {
+            return true;
+        }
         let election = it.election;
         let is_here = self.room.logs.head_of(election.log) >= election.seq;
         let elsewhere = election.log != self.log;

@@ -63,6 +63,16 @@ impl Room {
     /// Adds an entry to this node's own log; it is signed when the turn ends. `None`: the room has too
     /// many logs, or the body too many bytes.
     pub(crate) fn append(&mut self, cx: &mut Context, body: &Body) -> Option<At> {
+        self.append_dated(cx, body, cx.now.wall_ms)
+    }
+
+    /// The same, as of another time (Unix milliseconds).
+    pub(crate) fn append_dated(
+        &mut self,
+        cx: &mut Context,
+        body: &Body,
+        wall_ms: u64,
+    ) -> Option<At> {
         let plain = body.encode();
         // One that receivers refuse would cut this node's log for ever.
         let fits = plain.len() <= PLAIN_BODY_BYTES_MAX;
@@ -74,8 +84,7 @@ impl Room {
         let ceiling = if at.seq == 1 { CLOCK_START_MAX } else { own + CLOCK_STEP_MAX };
         let clock = (self.clock + 1).min(ceiling).max(own + 1);
         self.clock = self.clock.max(clock);
-        let facts =
-            Facts { clock, wall_ms: cx.now.wall_ms, kind: body.kind(), visible: body.visible() };
+        let facts = Facts { clock, wall_ms, kind: body.kind(), visible: body.visible() };
         let spot = self.spot(self.mine, at.seq, facts.kind);
         let kept = self.record.seal.as_ref().map(|seal| seal.seal(&spot, &plain));
         self.logs.advance(ix, at.seq, facts.clock);

@@ -262,7 +262,10 @@ proptest! {
                             && MessageIdOf(ballot.vote).id() == view.vote
                             && ballot.commitment == hash(it.place)
                     }
-                    VoteAct::Opened(_) | VoteAct::Closed(_) | VoteAct::Shown(_) => false,
+                    VoteAct::Opened(_)
+                    | VoteAct::Closed(_)
+                    | VoteAct::Shown(_)
+                    | VoteAct::Imported(_) => false,
                 });
                 prop_assert!(cast, "{agent} never chose {choice}");
             }

@@ -9,7 +9,7 @@ use std::{
 
 use super::{Folded, Position};
 use crate::{
-    acts::{BallotCast, BallotsShown, Place, Shown, VoteClosed, VoteOpened},
+    acts::{BallotCast, BallotsShown, Place, Shown, VoteClosed, VoteImported, VoteOpened},
     agenda::{VoteNotes, VoteResult, VoteView},
     batch::{Told, VoteNote},
     entry::Facts,
@@ -90,8 +90,17 @@ pub(crate) struct Vote {
     ballots: BTreeMap<Place, Ballot>,
     /// Each log's first close.
     closes: BTreeMap<Position, Close>,
+    /// It ended elsewhere.
+    imported: Option<Ended>,
     here: Here,
     bytes: usize,
+}
+
+/// How a vote of a ClawChat server ended.
+#[derive(Debug)]
+struct Ended {
+    eligible: usize,
+    tally: Vec<u64>,
 }
 
 /// Folding.
@@ -116,9 +125,27 @@ impl Vote {
             cast: 0,
             ballots: BTreeMap::new(),
             closes: BTreeMap::new(),
+            imported: None,
             here: Here::default(),
             bytes,
         }
+    }
+
+    /// One that is over, and of which everybody was told.
+    pub(super) fn imported((place, at): (Place, At), facts: Facts, it: VoteImported) -> Vote {
+        let (closes_ms, eligible) = (it.closes_ms, Vec::new());
+        let VoteImported { title, description, options, created_by, .. } = it;
+        let opened = VoteOpened { title, description, options, eligible, created_by, closes_ms };
+        let mut vote = Vote::new((place, at), facts, opened);
+        let eligible = usize::try_from(it.eligible).unwrap_or(usize::MAX);
+        vote.imported = Some(Ended { eligible, tally: it.tally });
+        vote.here.closed = Some(Duration::ZERO);
+        vote.here.told = Some(Told { close: None, missing: Vec::new() });
+        vote
+    }
+
+    pub(super) fn is_imported(&self) -> bool {
+        self.imported.is_some()
     }
 
     pub(super) fn fold_cast(&mut self, position: Position, it: BallotCast) -> Folded {
@@ -250,7 +277,7 @@ impl Vote {
 
     /// Whether a close is here, whoever wrote it.
     pub(crate) fn has_close(&self) -> bool {
-        !self.closes.is_empty()
+        self.is_imported() || !self.closes.is_empty()
     }
 
     /// Whether its opener has closed it: which nobody can overrule.
@@ -413,6 +440,13 @@ impl Vote {
 /// What is shown of it.
 impl Vote {
     pub(crate) fn view(&self, room: RoomId, now: Now) -> VoteView {
+        let view = self.view_of_ballots(room, now);
+        let Some(ended) = &self.imported else { return view };
+        let cast = usize::try_from(ended.tally.iter().sum::<u64>()).unwrap_or(usize::MAX);
+        VoteView { cast, eligible: ended.eligible, tally: Some(ended.tally.clone()), ..view }
+    }
+
+    fn view_of_ballots(&self, room: RoomId, now: Now) -> VoteView {
         let closed = self.is_closed();
         let result = self.has_result(now.mono);
         let mut tally = vec![0; self.options.len()];
@@ -503,21 +537,39 @@ pub(crate) fn nonce(
 /// Whether it may be opened, and means anything to anybody: a function of the entry alone. `Err` says
 /// what is wrong with which field.
 pub(crate) fn check(it: &VoteOpened, wall_ms: u64) -> Result<(), String> {
-    if it.title.trim().is_empty() || it.title.len() > VOTE_TITLE_BYTES_MAX {
-        return Err(format!("title must have 1 to {VOTE_TITLE_BYTES_MAX} bytes and not be blank"));
-    }
-    if it.description.as_ref().is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
-        return Err(format!("description may have {DESCRIPTION_BYTES_MAX} bytes"));
-    }
-    if !(2..=VOTE_OPTIONS_MAX).contains(&it.options.len()) {
-        return Err(format!("options must be 2 to {VOTE_OPTIONS_MAX}"));
-    }
-    if it.options.iter().any(|it| it.is_empty() || it.len() > VOTE_OPTION_BYTES_MAX) {
-        return Err(format!("options must have 1 to {VOTE_OPTION_BYTES_MAX} bytes each"));
-    }
+    check_texts(&it.title, it.description.as_deref(), &it.options)?;
     let closes = it.closes_ms.map(|at| at.saturating_sub(wall_ms));
     if closes.is_some_and(|after| after == 0 || after > longest_ms()) {
         return Err(format!("duration_secs must be within 1 to {}", VOTE_FOR_MAX.as_secs()));
+    }
+    Ok(())
+}
+
+fn check_texts(title: &str, description: Option<&str>, options: &[String]) -> Result<(), String> {
+    if title.trim().is_empty() || title.len() > VOTE_TITLE_BYTES_MAX {
+        return Err(format!("title must have 1 to {VOTE_TITLE_BYTES_MAX} bytes and not be blank"));
+    }
+    if description.is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
+        return Err(format!("description may have {DESCRIPTION_BYTES_MAX} bytes"));
+    }
+    if !(2..=VOTE_OPTIONS_MAX).contains(&options.len()) {
+        return Err(format!("options must be 2 to {VOTE_OPTIONS_MAX}"));
+    }
+    if options.iter().any(|it| it.is_empty() || it.len() > VOTE_OPTION_BYTES_MAX) {
+        return Err(format!("options must have 1 to {VOTE_OPTION_BYTES_MAX} bytes each"));
+    }
+    Ok(())
+}
+
+/// Whether a vote can have ended so at a ClawChat server. `Err` says what is wrong.
+pub(crate) fn check_imported(it: &VoteImported) -> Result<(), String> {
+    check_texts(&it.title, it.description.as_deref(), &it.options)?;
+    if it.tally.len() != it.options.len() {
+        return Err(format!("a tally of {} options has {}", it.options.len(), it.tally.len()));
+    }
+    let cast = it.tally.iter().try_fold(0u64, |sum, votes| sum.checked_add(*votes));
+    if cast.is_none_or(|cast| cast > it.eligible) {
+        return Err(format!("more votes were cast than the {} who could vote", it.eligible));
     }
     Ok(())
 }

@@ -55,10 +55,14 @@ impl Reader {
     /// See [`ReadError`].
     pub fn serves(&self, room: RoomId, cursor: Number) -> Result<Cursor, ReadError> {
         let Some(view) = self.view(room)? else { return Ok(Cursor::Here) };
-        if cursor == Number::ZERO || matches!(view.number(cursor)?, Some((_, Fate::Delivered))) {
+        let known = view.number(cursor)?;
+        if cursor == Number::ZERO || matches!(known, Some((_, Fate::Delivered))) {
             return Ok(Cursor::Here);
         }
         let tip = view.record()?.tip;
+        if known.is_none() && is_done(&view, cursor)? {
+            return before_a_gap(&view, cursor);
+        }
         let ahead = cursor > tip && cursor.era() == tip.era();
         Ok(if ahead { Cursor::Here } else { Cursor::Foreign })
     }
@@ -111,6 +115,23 @@ impl Reader {
     }
 }
 
+/// Whether its era has got as far here.
+fn is_done(view: &View, cursor: Number) -> Result<bool, ReadError> {
+    let mut eras = view.eras()?.into_iter();
+    Ok(eras.any(|(era, record)| era == cursor.era() && cursor.n() <= record.done))
+}
+
+/// A number that names nothing (numbering.md, rule 1): there is nothing to be seen of it, so it says
+/// what the one before it says that names something.
+fn before_a_gap(view: &View, cursor: Number) -> Result<Cursor, ReadError> {
+    let before = view.numbers(cursor.era().number(1), cursor)?.next_back().transpose()?;
+    Ok(match before {
+        None if cursor.era() != Era::HOME => Cursor::Foreign,
+        None | Some((_, _, Fate::Delivered)) => Cursor::Here,
+        Some((_, _, Fate::Assigned | Fate::Hole)) => Cursor::Foreign,
+    })
+}
+
 /// Up to where cursors of an era prove everything: whatever such a cursor proves, a higher one of the
 /// same era proves too, as long as nothing more is known of the eras below. Saves most reads after a
 /// split from looking through what the split left behind.
@@ -143,7 +164,7 @@ fn passes_over(
     cursor: Number,
 ) -> Result<bool, ReadError> {
     let above = Number(cursor.0.saturating_add(1));
-    let done: u64 = eras.values().map(|era| era.done).sum();
+    let done: u64 = eras.values().map(|era| era.done.saturating_sub(era.empty)).sum();
     let one_to_one = done == view.record()?.delivered;
     for (era, record) in eras.range(cursor.era()..) {
         // Where every number was a delivery, only what is still to come can be passed over.

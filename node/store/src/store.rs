@@ -344,6 +344,7 @@ mod tests {
             ephemeral: true,
             local: false,
             seal: None,
+            imported: false,
         };
         let head = LogRecord {
             id: LOG,
@@ -361,8 +362,7 @@ mod tests {
             seal: None,
             gone: None,
         };
-        let era =
-            EraRecord { sequencer: LOG, known: 1, done: 1, cut: Vec::new(), former: Vec::new() };
+        let era = EraRecord { known: 1, done: 1, ..EraRecord::new(LOG, Vec::new()) };
         let numbers = Some(Foretold { best: Number(1), canonical: Number(1) });
         let certificate = Certificate { room, log: LOG, seq: 1, hash: [0; 32], seal: [0; 64] };
         let run =

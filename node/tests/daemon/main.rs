@@ -4,6 +4,7 @@
 
 mod backup;
 mod harness;
+mod import;
 mod keys;
 mod metrics;
 mod webhooks;

@@ -302,6 +302,7 @@ impl Liar {
                 encrypted: self.dice.chance(20),
                 owner: KeyPrint(self.sixteen()),
                 created_by: self.agent(),
+                imported: None,
             }),
             9 => Body::AgentClaimed(AgentClaimed {
                 agent: "a liar's".into(),

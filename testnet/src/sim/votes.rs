@@ -251,7 +251,7 @@ impl World {
                     format!("node{node} opens ballots of the open vote {:?} in {room}", it.vote);
                 return broken("sealed", what);
             }
-            VoteAct::Opened(_) | VoteAct::Cast(_) | VoteAct::Shown(_) => {}
+            VoteAct::Opened(_) | VoteAct::Cast(_) | VoteAct::Shown(_) | VoteAct::Imported(_) => {}
         }
         Ok(())
     }

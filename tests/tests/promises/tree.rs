@@ -49,6 +49,13 @@ const PACKAGES: &[Package] = &[
         in_tests: &["tempfile"],
     },
     Package {
+        name: "import",
+        folder: "node/import",
+        edges: &[],
+        crates: &["jiff", "rusqlite", "serde_json", "sha2", "thiserror"],
+        in_tests: &["tempfile"],
+    },
+    Package {
         name: "net",
         folder: "node/net",
         edges: &[],
@@ -123,7 +130,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "node",
         folder: "node",
-        edges: &["bridge", "mesh", "net", "protocol", "store"],
+        edges: &["bridge", "import", "mesh", "net", "protocol", "store"],
         crates: &[
             "anyhow",
             "bytes",
@@ -139,7 +146,7 @@ const PACKAGES: &[Package] = &[
             "tracing-subscriber",
             "zeroize",
         ],
-        in_tests: &["tempfile"],
+        in_tests: &["client", "rusqlite", "tempfile"],
     },
     Package {
         name: "cli",
@@ -296,13 +303,16 @@ fn nothing_is_built_twice_or_in_c_without_need() {
         versions.entry(name).or_default().insert(version);
     }
     assert!(versions.contains_key("mesh"), "the list was understood");
-    // Each would cost a C or C++ build; TLS is rustls with ring.
+    // Each would cost a C or C++ build; TLS is rustls with ring. SQLite is the one that we need, with the
+    // C compiler that ring needs and no other tool (docs/ARCHITECTURE.md).
+    assert!(versions.contains_key("libsqlite3-sys"), "the one exception is still one");
     for name in ["aws-lc-rs", "aws-lc-sys", "openssl-sys", "cmake", "bindgen", "native-tls"] {
         assert!(!versions.contains_key(name), "{name} is built");
     }
     // axum decides which tungstenite, libp2p which ed25519: two of them are two to keep up with.
     let once = ["tungstenite", "tokio-tungstenite", "ed25519-dalek", "curve25519-dalek", "hkdf"];
     let once = once.into_iter().chain(["rustls", "ring", "hyper", "hmac"]);
+    let once = once.chain(["rusqlite", "libsqlite3-sys"]);
     for name in once.chain(["redb", "minicbor", "tokio", "axum", "libp2p"]) {
         let found = versions.get(name).map_or(0, BTreeSet::len);
         assert!(found <= 1, "{found} versions of {name}: {:?}", versions.get(name));

@@ -219,6 +219,7 @@ fn a_sealed_announcement_cannot_be_passed_off_as_an_open_one() {
         encrypted: false,
         owner: KeyPrint([9; 16]),
         created_by: "eve".into(),
+        imported: None,
     };
     let announce =
         |room, facts| RosterChange::Room(room, EphemeralRoom { facts, home, created_ms: 1 });
@@ -354,6 +355,7 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
             encrypted: false,
             owner,
             created_by: "eve".into(),
+            imported: None,
         })
     };
     let lane = crate::entry::NodeAdmitted { lane: 77, name: "eve".to_owned() };

@@ -185,8 +185,13 @@ impl Liar {
         LogId { author: identity(self.seed).node_id(), incarnation: 0 }
     }
 
-    /// Its next entry, and where it is.
+    /// Its next entry in the lobby, and where it is.
     pub(super) fn write(&mut self, node: &Node, body: &Body) -> (Place, Run) {
+        self.write_in(node, node.lobby(), body)
+    }
+
+    /// The same in another room, if that is where all its entries are.
+    pub(super) fn write_in(&mut self, node: &Node, room: RoomId, body: &Body) -> (Place, Run) {
         let first = self.run.as_ref().map_or(1, |run| run.last() + 1);
         let facts =
             Facts { clock: 1_000 + first, wall_ms: 0, kind: body.kind(), visible: body.visible() };
@@ -196,7 +201,7 @@ impl Liar {
         });
         let entries = vec![RunEntry { facts, body: Carried::Here(body.encode().into()) }];
         let log = self.log();
-        let run = Run { room: node.lobby(), log, first, backlink, entries, seal: [0; 64] };
+        let run = Run { room, log, first, backlink, entries, seal: [0; 64] };
         let run = run.seal(node.secret.mesh_id(), &identity(self.seed)).run().clone();
         self.run = Some(run.clone());
         (Place { log, seq: first }, run)

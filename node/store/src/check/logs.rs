@@ -205,13 +205,18 @@ fn give(room: &Room<'_>, ordered: &Ordered, given: &mut Vec<Given>) {
     let (era, mut n): (Era, u64) = (ordered.era, ordered.first);
     for items in &ordered.items {
         let count = u64::from(items.count);
-        let fits = n >= 1 && count <= ORDERED_ITEMS_MAX as u64 && n <= era.capacity();
+        let log = ordered.logs.get(items.log as usize);
+        let few = count <= ORDERED_ITEMS_MAX as u64;
+        // What names no log may be left out in any number, where something was brought.
+        let fits = n >= 1 && (few || log.is_none()) && n <= era.capacity();
         if !(era.is_valid() && fits) {
             return;
         }
-        let log = ordered.logs.get(items.log as usize).and_then(|id| room.by_id.get(id).copied());
-        given.push(Given { first: era.number(n), count, log, from: items.from });
-        n += count;
+        if few {
+            let log = log.and_then(|id| room.by_id.get(id).copied());
+            given.push(Given { first: era.number(n), count, log, from: items.from });
+        }
+        n = n.saturating_add(count);
     }
 }
 

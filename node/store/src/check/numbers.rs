@@ -98,8 +98,7 @@ fn missing(room: &Room<'_>, given: &[Given], report: &mut Report) -> Result<(), 
         let (first, last) = (era.number(1), era.number(record.known));
         let mut next = first;
         let mut gap = |from: Number, upto: Number| {
-            let lost = (from.0..upto.0).map(Number).find(|it| can_have_row(given, *it));
-            if let Some(number) = lost {
+            if let Some(number) = lost(given, (from, upto)) {
                 let place = Place::Number { room: room.view.id, number };
                 report.add(place, Problem::NumberMissing);
             }
@@ -112,6 +111,20 @@ fn missing(room: &Room<'_>, given: &[Given], report: &mut Report) -> Result<(), 
         gap(next, Number(last.0 + 1));
     }
     Ok(())
+}
+
+/// The first number from `from` up to `upto`, left out, that should have a row. However far these are
+/// apart, only what was given is looked at.
+fn lost(given: &[Given], (from, upto): (Number, Number)) -> Option<Number> {
+    if from >= upto {
+        return None;
+    }
+    let start = given.partition_point(|it| it.first.0 + ORDERED_ITEMS_MAX as u64 <= from.0);
+    let near = given[start..].iter().take_while(|it| it.first < upto);
+    let numbers = near
+        .filter(|it| it.log.is_some())
+        .flat_map(|it| it.first.0.max(from.0)..(it.first.0 + it.count).min(upto.0));
+    numbers.map(Number).find(|it| can_have_row(given, *it))
 }
 
 /// Whether it was given to a log that the room has, and by nobody to one that it cannot have: such a

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use mesh::{
-    batch::{Change, Fate},
+    batch::{Change, EraRecord, Fate},
     id::At,
     number::{Era, Number},
 };
@@ -51,6 +51,39 @@ fn in_calm_weather_roaming_is_paging() {
     }
     let page = reader.roam(ROOM, Number(2), 3).unwrap();
     assert_eq!((page.rows.last().unwrap().number, page.more), (Number(5), true));
+}
+
+/// Numbers that a ClawChat server had no message of: there is nothing of them to be seen.
+#[test]
+fn a_cursor_that_names_nothing_is_served_as_the_one_before_it() {
+    let mut record = room_record();
+    (record.tip, record.delivered) = (Number(12), 3);
+    let mut batch = vec![Change::Room { room: ROOM, record }];
+    let numbers = [3, 4, 9];
+    for (seq, given) in (1..).zip(numbers) {
+        batch.extend([
+            log(ROOM, 0, seq),
+            entry(ROOM, at(0, seq), stored(seq, "brought")),
+            number(ROOM, Number(given), at(0, seq), Fate::Delivered),
+        ]);
+    }
+    let record =
+        EraRecord { known: 12, done: 12, empty: 9, ..EraRecord::new(log_id(1), Vec::new()) };
+    batch.push(Change::Era { room: ROOM, era: Era::HOME, record });
+    let reader = reader(&batch);
+    for cursor in 0..15 {
+        let cursor = Number(cursor);
+        assert_eq!(reader.serves(ROOM, cursor).unwrap(), Cursor::Here, "{cursor}");
+        assert_eq!(reader.serves_roamer(ROOM, cursor).unwrap(), Cursor::Here, "{cursor}");
+        let above: Vec<u64> = numbers.into_iter().filter(|it| *it > cursor.0).collect();
+        let page = reader.page_since(ROOM, cursor, 100).unwrap();
+        assert_eq!(page.iter().map(|row| row.number.0).collect::<Vec<_>>(), above);
+        assert_eq!(reader.roam(ROOM, cursor, 100).unwrap().rows, page);
+        let named = reader.by_number(ROOM, cursor).unwrap().is_some();
+        assert_eq!(named, numbers.contains(&cursor.0), "{cursor}");
+    }
+    let newest = reader.page_newest(ROOM, 2, None).unwrap();
+    assert_eq!(newest.iter().map(|row| row.number.0).collect::<Vec<_>>(), [4, 9]);
 }
 
 #[test]

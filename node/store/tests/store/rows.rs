@@ -33,6 +33,7 @@ pub(crate) fn room_record() -> RoomRecord {
         ephemeral: false,
         local: false,
         seal: None,
+        imported: false,
     }
 }
 
@@ -114,7 +115,7 @@ pub(crate) fn number(room: RoomId, number: Number, at: At, fate: Fate) -> Change
 
 pub(crate) fn era(room: RoomId, era: Era, known: u64, done: u64, cut: &[(Era, u64)]) -> Change {
     let cut = cut.iter().map(|&(era, n)| Reached { era, n }).collect();
-    let record = EraRecord { sequencer: log_id(3), known, done, cut, former: Vec::new() };
+    let record = EraRecord { known, done, ..EraRecord::new(log_id(3), cut) };
     Change::Era { room, era, record }
 }
 

@@ -1,0 +1,467 @@
+//! What a ClawChat server had: that it is the same everywhere, and that nobody but the founder can use
+//! the forms that it is written in.
+
+use super::{
+    disk::stored,
+    world::{Liar, STEP, World},
+    *,
+};
+use crate::{
+    acts::{Place, TaskAssigned, TaskStatus, Tier, VoteAct, VoteImported},
+    agenda::{NewKey, TaskView, VoteView},
+    batch::Fate,
+    entry::{Decision, Imported, Items, Ordered, RoomCreated},
+    id::{AgentId, MessageId, RoomKey},
+    import::{
+        Import, ImportedMessage, ImportedMessages, ImportedRoom, ImportedTask, ReplyTo, Written,
+    },
+    number::Era,
+};
+
+/// As ClawChat makes them: version 4.
+const BROUGHT: RoomId = RoomId([1, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16]);
+
+fn brought() -> ImportedRoom {
+    ImportedRoom {
+        room: BROUGHT,
+        name: "plan".to_owned(),
+        description: None,
+        parent: None,
+        public: true,
+        encrypted: false,
+        owner: KEY,
+        created_by: "ann".into(),
+        created_ms: 1_600_000_000_000,
+    }
+}
+
+fn message(number: u64) -> ImportedMessage {
+    ImportedMessage {
+        number,
+        wall_ms: 1_600_000_000_000 + number,
+        speech: Speech::Chat,
+        agent: "ann".into(),
+        name: "Ann".to_owned(),
+        content: format!("number {number}"),
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+    }
+}
+
+fn messages(room: RoomId, numbers: impl IntoIterator<Item = u64>, next: u64) -> Import {
+    let messages = numbers.into_iter().map(message).collect();
+    Import::Messages(ImportedMessages { room, messages, next })
+}
+
+fn ended() -> VoteImported {
+    VoteImported {
+        title: "lunch?".to_owned(),
+        description: None,
+        options: vec!["yes".to_owned(), "no".to_owned()],
+        created_by: "ann".into(),
+        closes_ms: Some(1_600_000_009_000),
+        eligible: 5,
+        tally: vec![3, 1],
+    }
+}
+
+impl Node {
+    fn bring(&mut self, it: Import) -> Result<Written, Refused> {
+        let written = self.engine.import(self.now, it);
+        self.turn();
+        written
+    }
+
+    /// Numbers under which it delivered something in a room.
+    fn delivered(&self, room: RoomId) -> Vec<u64> {
+        let of_room = self.rows.iter().filter_map(|it| match it {
+            Change::Number { room: of, number, fate: Fate::Delivered, .. } if *of == room => {
+                Some(number.0)
+            }
+            _ => None,
+        });
+        of_room.collect()
+    }
+
+    fn tip(&self, room: RoomId) -> u64 {
+        self.engine.rooms[&room].tip().0
+    }
+
+    fn void(&self) -> u64 {
+        self.engine.status().faults.void
+    }
+}
+
+impl World {
+    fn votes_of(&mut self, n: usize, room: RoomId) -> Vec<VoteView> {
+        let votes = self.ask(n, Command::ListVotes { key: KEY, room, limit: 20 });
+        let Ok(Outcome::Votes(votes)) = votes else { panic!("{votes:?}") };
+        votes
+    }
+
+    fn tasks_of(&mut self, n: usize, room: RoomId) -> Vec<TaskView> {
+        let tasks = self.ask(n, Command::ListTasks { key: KEY, room, status: None });
+        let Ok(Outcome::Tasks(tasks)) = tasks else { panic!("{tasks:?}") };
+        tasks
+    }
+
+    fn number(&mut self, n: usize, room: RoomId) -> u64 {
+        let caller = self.callers[n].clone();
+        self.ask(n, Command::Join { caller: caller.clone(), room }).expect("public");
+        let say = Say {
+            room,
+            speech: Speech::Chat,
+            content: "new".to_owned(),
+            reply_to: None,
+            mentions: Vec::new(),
+            metadata: None,
+            dedup: None,
+        };
+        let call = self.begin(n, Command::Say { caller, say });
+        self.carry();
+        let Some(Ok(Outcome::Said(said))) = self.reply(n, call) else { panic!("not numbered") };
+        said.number.0
+    }
+}
+
+#[test]
+fn numbers_with_gaps_are_the_same_at_every_node_and_go_on_after_the_last() {
+    let mut world = World::new(3);
+    world.nodes[0].bring(Import::Room(brought())).expect("new");
+    // More than one `Ordered` holds, holes of one and of billions, and a number beyond the last message.
+    let numbers: Vec<u64> = (500..1_200).filter(|it| it % 7 != 0).chain([9_000_000_000]).collect();
+    let all = messages(BROUGHT, numbers.clone(), 9_500_000_000);
+    world.nodes[0].bring(all).expect("they rise");
+    world.carry();
+    for n in 0..3 {
+        assert_eq!(world.nodes[n].delivered(BROUGHT), numbers, "node {n}");
+        assert_eq!(world.nodes[n].tip(BROUGHT), 9_499_999_999, "node {n}");
+        assert_eq!(world.nodes[n].void(), 0, "node {n}");
+    }
+    assert_eq!(world.number(1, BROUGHT), 9_500_000_000);
+    for n in 0..3 {
+        world.restart(n);
+    }
+    assert_eq!(world.number(2, BROUGHT), 9_500_000_001);
+    for n in 0..3 {
+        let view = world.nodes[n].engine.view(BROUGHT).expect("it is public");
+        assert_eq!((&*view.name, view.created_ms), ("plan", 1_600_000_000_000));
+        assert_eq!(world.nodes[n].tip(BROUGHT), 9_500_000_001);
+    }
+}
+
+#[test]
+fn a_lobby_that_was_brought_goes_on_where_it_was() {
+    let mut world = World::new(2);
+    let lobby = world.lobby();
+    world.nodes[0].bring(messages(lobby, [3, 4, 9], 12)).expect("the founder's");
+    world.carry();
+    assert_eq!(world.nodes[1].delivered(lobby), [3, 4, 9]);
+    assert_eq!(world.number(1, lobby), 12);
+    let again = world.nodes[0].bring(messages(lobby, [11, 13], 14));
+    assert!(matches!(again, Err(Refused::Invalid(_))), "{again:?}");
+    assert_eq!(world.number(0, lobby), 13, "nothing was written of what was refused");
+}
+
+#[test]
+fn answers_name_the_messages_that_they_answer() {
+    let mut node = Node::new(1);
+    let reply = |number, to| ImportedMessage { reply_to: Some(to), ..message(number) };
+    let room = node.lobby();
+    let list = vec![
+        message(2),
+        reply(5, ReplyTo::Number(2)),
+        reply(6, ReplyTo::Id("elsewhere".to_owned())),
+    ];
+    let all = ImportedMessages { room, messages: list, next: 7 };
+    let written = node.bring(Import::Messages(all)).expect("they rise");
+    let Written::Messages(written) = written else { panic!("{written:?}") };
+    let ids: Vec<MessageId> = written.iter().map(|(_, id)| *id).collect();
+    let bodies = node.rows.iter().filter_map(|it| match it {
+        Change::Entry { room: of, entry, .. } if *of == room && entry.facts.kind == 1 => {
+            Body::decode(1, &entry.body).said()
+        }
+        _ => None,
+    });
+    let replies: Vec<Option<String>> = bodies.map(|it| it.reply_to).collect();
+    assert_eq!(replies, [None, Some(ids[0].to_uuid()), Some("elsewhere".to_owned())]);
+}
+
+#[test]
+fn votes_that_had_ended_and_tasks_are_shown_as_they_were() {
+    let mut world = World::new(2);
+    world.nodes[0].bring(Import::Room(brought())).expect("new");
+    for room in [BROUGHT, world.lobby()] {
+        world.nodes[0].bring(Import::Vote(room, 77, ended())).expect("it ended");
+        let task = TaskAssigned {
+            title: "paint it".to_owned(),
+            description: None,
+            assignee: Some("bob".into()),
+            created_by: "ann".into(),
+        };
+        let task = ImportedTask {
+            room,
+            task,
+            created_ms: 70,
+            status: TaskStatus::Completed,
+            note: Some("blue".to_owned()),
+            updated_ms: Some(90),
+        };
+        world.nodes[0].bring(Import::Task(task)).expect("as any");
+    }
+    world.carry();
+    for _ in 0..2 {
+        world.pass(STEP * 5);
+        for (n, room) in [(0, BROUGHT), (1, BROUGHT), (1, world.lobby())] {
+            let votes = world.votes_of(n, room);
+            assert_eq!(votes.len(), 1);
+            let vote = &votes[0];
+            assert!(vote.closed);
+            assert_eq!((vote.cast, vote.eligible, vote.created_ms), (4, 5, 77));
+            assert_eq!(
+                (vote.tally.clone(), vote.closes_ms),
+                (ended().tally.into(), ended().closes_ms)
+            );
+            let caller = world.callers[n].clone();
+            let cast = world.ask(n, Command::CastVote { caller, vote: vote.vote, option: 0 });
+            assert_eq!(cast.expect_err("it is over"), Refused::VoteClosed);
+            let tasks = world.tasks_of(n, room);
+            assert_eq!(tasks.len(), 1);
+            let it = &tasks[0];
+            assert_eq!((it.status, it.assignee.as_deref()), (TaskStatus::Completed, Some("bob")));
+            assert_eq!(
+                (it.created_ms, it.updated_ms, it.note.as_deref()),
+                (70, Some(90), Some("blue"))
+            );
+        }
+        (0..2).for_each(|n| world.restart(n));
+    }
+    let told = world.told.iter().flatten();
+    let told = told.filter(|it| matches!(it, RoomEvent::VoteOpened(_) | RoomEvent::VoteEnded(_)));
+    assert_eq!(told.count(), 0, "it is no news to anybody");
+}
+
+#[test]
+fn decisions_of_leaders_of_old_are_in_history() {
+    let mut world = World::new(2);
+    world.nodes[0].bring(Import::Room(brought())).expect("new");
+    let decided = ImportedMessage { speech: Speech::Decision, ..message(3) };
+    let list = ImportedMessages {
+        room: BROUGHT,
+        messages: vec![message(1), decided, message(4)],
+        next: 5,
+    };
+    world.nodes[0].bring(Import::Messages(list)).expect("they rise");
+    world.carry();
+    for n in 0..2 {
+        assert_eq!(world.nodes[n].delivered(BROUGHT), [1, 3, 4], "node {n}");
+        assert_eq!(world.nodes[n].void(), 0);
+    }
+}
+
+#[test]
+fn rooms_of_a_key_are_sealed_and_those_of_the_node_stay_on_it() {
+    let mut node = Node::new(1);
+    let text = "a key of the old server";
+    let key = NewKey { key: KeyPrint::of(text), tier: Tier::Pro, label: None, local: false };
+    node.bring(Import::Key(key, Some(RoomKey::of(text)))).expect("new");
+    let mine = ImportedRoom { public: false, owner: KeyPrint::of(text), ..brought() };
+    let other = RoomId([2, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16]);
+    let own = ImportedRoom { room: other, name: "own".to_owned(), owner: KEY, ..mine.clone() };
+    node.bring(Import::Room(mine)).expect("new");
+    node.bring(Import::Room(own)).expect("new");
+    for room in [BROUGHT, other] {
+        node.bring(messages(room, [8], 10)).expect("they rise");
+    }
+    let kept = stored(&node.rows);
+    let record = |id| kept.rooms.iter().find(|it| it.room == id).expect("kept").record.clone();
+    assert!(record(BROUGHT).seal.is_some() && !record(BROUGHT).local);
+    assert!(record(other).seal.is_none() && record(other).local);
+    let again = Node::open(1, stored(&node.rows), node.now);
+    for room in [BROUGHT, other] {
+        assert_eq!(node.delivered(room), [8]);
+        assert!(again.engine.view(room).is_some(), "after a start, too");
+    }
+}
+
+#[test]
+fn a_room_that_was_brought_is_in_the_archive_of_who_leaves_the_mesh() {
+    let mut node = Node::new(1);
+    node.bring(Import::Room(brought())).expect("new");
+    node.bring(messages(BROUGHT, [8], 10)).expect("they rise");
+    let me = identity(1).node_id();
+    let views = crate::archive(node.secret.mesh_id(), me, "here", &stored(&node.rows));
+    let view = views.iter().find(|it| it.room == BROUGHT).expect("it is listed");
+    assert_eq!(
+        (&*view.name, view.tip, view.created_ms),
+        ("plan (here)", Number(9), 1_600_000_000_000)
+    );
+}
+
+// Who must not.
+
+fn created(room: RoomId) -> Body {
+    Body::RoomCreated(RoomCreated {
+        room,
+        name: "stolen".to_owned(),
+        description: None,
+        parent: None,
+        public: true,
+        encrypted: false,
+        owner: KEY,
+        created_by: "x".into(),
+        imported: Some(Imported { created_ms: 1 }),
+    })
+}
+
+#[test]
+fn nobody_but_the_founder_brings_a_room() {
+    let mut node = Node::new(1);
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let (_, run) = Liar::new(9).write_in(&node, directory, &created(BROUGHT));
+    node.hear(&run);
+    assert!(node.engine.directory.room(BROUGHT).is_none());
+    // Nor does it stand in the way of the founder's.
+    node.bring(Import::Room(brought())).expect("new");
+    assert_eq!(&*node.engine.view(BROUGHT).expect("named").name, "plan");
+    let mut other = Node::new(2);
+    let refused = other.bring(Import::Room(brought()));
+    assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+}
+
+#[test]
+fn the_founder_brings_none_under_an_id_that_could_be_of_this_mesh() {
+    let mut other = Node::new(2);
+    let mesh = other.secret.mesh_id();
+    let directory = RoomId::directory(mesh);
+    let log = LogId { author: identity(3).node_id(), incarnation: 0 };
+    let mut founder = Liar::new(1);
+    let taken = [
+        crate::directory::room_id(mesh, directory, log, 1),
+        RoomId::lobby(mesh),
+        directory,
+        RoomId::private_directory(mesh, identity(2).node_id()),
+    ];
+    for (n, id) in (1..).zip(taken) {
+        let (_, run) = founder.write_in(&other, directory, &created(id));
+        other.hear(&run);
+        assert_eq!(other.engine.rooms[&directory].logs.head_of(founder.log()), n);
+        assert!(other.engine.directory.room(id).is_none(), "{id}");
+    }
+    // Of two of one id the first counts.
+    for name in ["first", "second"] {
+        let Body::RoomCreated(it) = created(BROUGHT) else { panic!("it is") };
+        let it = RoomCreated { name: name.to_owned(), ..it };
+        let (_, run) = founder.write_in(&other, directory, &Body::RoomCreated(it));
+        other.hear(&run);
+    }
+    let room = other.engine.directory.room(BROUGHT).expect("the founder's");
+    assert_eq!(room.created.name, "first");
+}
+
+/// `first`, then a gap, in the home era.
+fn with_gap(first: u64, gap: u32) -> Body {
+    let items = vec![Items { log: 7, from: 1, count: gap }];
+    Body::Ordered(Ordered { era: Era::HOME, first, logs: Vec::new(), items })
+}
+
+#[test]
+fn gaps_are_for_the_founder_in_rooms_that_it_brought() {
+    // An ordinary room of the founder's: a gap is too much.
+    let mut founder = Node::new(1);
+    let caller = founder.attach("me", false, KEY).expect("free");
+    let room = NewRoom {
+        name: "plan".to_owned(),
+        description: None,
+        parent: None,
+        ephemeral: false,
+        public: true,
+        encrypted: false,
+    };
+    let made = founder.ask(Command::CreateRoom { caller, room });
+    let Ok(Outcome::Room(view)) = made else { panic!("{made:?}") };
+    let mut other = Node::new(2);
+    for run in founder.runs_sent() {
+        other.hear(&run);
+    }
+    let (_, run) = Liar::new(1).write_in(&other, view.room, &with_gap(1, 1_000));
+    other.hear(&run);
+    assert_eq!((other.tip(view.room), other.void()), (0, 1));
+    // In the lobby the founder may, and another may not, though the home era is given to it.
+    let lobby = other.lobby();
+    let mut liar = Liar::new(1);
+    let (_, run) = liar.write(&other, &with_gap(1, 1_000));
+    other.hear(&run);
+    assert_eq!((other.tip(lobby), other.void()), (1_000, 1));
+    let heir = LogId { author: identity(9).node_id(), incarnation: 0 };
+    let over = crate::entry::HandedOver { era: Era::HOME, next: 1_001, to: heir };
+    let (_, run) = liar.write(&other, &Body::HandedOver(over));
+    other.hear(&run);
+    let mut heir = Liar::new(9);
+    let (_, run) = heir.write(&other, &with_gap(1_001, 1_000));
+    other.hear(&run);
+    assert_eq!((other.tip(lobby), other.void()), (1_000, 2));
+}
+
+#[test]
+fn votes_and_decisions_of_old_are_for_the_founder_in_rooms_that_it_brought() {
+    let mut node = Node::new(2);
+    let decided = |log| {
+        let election = Place { log, seq: 0 };
+        Body::Decision(Decision { said: said("decided"), election })
+    };
+    let (mut liar, mut founder) = (Liar::new(9), Liar::new(1));
+    let lobby = node.lobby();
+    let home = LogId { author: identity(1).node_id(), incarnation: 0 };
+    for (n, body) in
+        [(1, Body::Vote(VoteAct::Imported(ended()))), (2, decided(liar.log())), (3, decided(home))]
+    {
+        let (_, run) = liar.write(&node, &body);
+        node.hear(&run);
+        assert_eq!(node.engine.rooms[&lobby].logs.head_of(liar.log()), n, "its log goes on");
+        assert_eq!(node.void(), n);
+    }
+    assert!(node.engine.rooms[&lobby].numbering.undelivered.is_empty(), "and takes no number");
+    assert_eq!(node.engine.rooms[&lobby].votes.all().count(), 0);
+    for body in [Body::Vote(VoteAct::Imported(ended())), decided(founder.log())] {
+        let (_, run) = founder.write(&node, &body);
+        node.hear(&run);
+    }
+    let after = &node.engine.rooms[&lobby];
+    assert_eq!((after.votes.all().count(), after.numbering.undelivered.len()), (1, 1));
+    // A restart judges alike.
+    let again = Node::open(2, stored(&node.rows), node.now);
+    let again = &again.engine.rooms[&lobby];
+    assert_eq!((again.votes.all().count(), again.numbering.undelivered.len()), (1, 1));
+}
+
+#[test]
+fn a_vote_of_old_that_cannot_have_been_means_nothing() {
+    let mut node = Node::new(2);
+    let mut founder = Liar::new(1);
+    let wrong = [
+        VoteImported { tally: vec![1], ..ended() },
+        VoteImported { tally: vec![3, 3], ..ended() },
+        VoteImported { tally: vec![u64::MAX, 1], eligible: u64::MAX, ..ended() },
+        VoteImported { options: vec!["one".to_owned()], tally: vec![1], ..ended() },
+        VoteImported { title: " ".to_owned(), ..ended() },
+    ];
+    for (n, vote) in (1..).zip(wrong) {
+        let (_, run) = founder.write(&node, &Body::Vote(VoteAct::Imported(vote)));
+        node.hear(&run);
+        assert_eq!(node.void(), n);
+    }
+    // Ballots in one that has been do not wake it.
+    let (place, run) = founder.write(&node, &Body::Vote(VoteAct::Imported(ended())));
+    node.hear(&run);
+    let agent: AgentId = "x".into();
+    let ballot = crate::acts::BallotCast { vote: place, agent, commitment: [0; 32] };
+    let (_, run) = Liar::new(9).write(&node, &Body::Vote(VoteAct::Cast(ballot)));
+    node.hear(&run);
+    let lobby = node.lobby();
+    let votes = &node.engine.rooms[&lobby].votes;
+    assert!(!votes.is_waiting());
+    let view = votes.get(place).expect("known").view(lobby, node.now);
+    assert_eq!((view.cast, view.tally), (4, Some(vec![3, 1])));
+}

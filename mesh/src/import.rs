@@ -1,0 +1,129 @@
+//! What a ClawChat server had, as the founder of a mesh brings it into its rooms before anybody else is
+//! there: rooms under their ids, messages under their numbers, votes that had ended, tasks.
+//!
+//! It is written in forms of its own where ordinary ones cannot say it (an id that is not ours, a number
+//! out of turn, a leader that no election here made), and those count only in the founder's own log, in the
+//! lobby and in rooms that the founder brought: nobody else can use them (`docs/decisions/import.md`).
+
+use crate::{
+    acts::{TaskAssigned, TaskStatus, VoteImported},
+    agenda::NewKey,
+    id::{AgentId, KeyPrint, MessageId, RoomId, RoomKey},
+};
+
+/// One thing that is brought: see [`crate::Engine::import`].
+#[derive(Clone, Debug)]
+pub enum Import {
+    /// A key, minted for the mesh; and what opens its private rooms, if it has any.
+    Key(NewKey, Option<RoomKey>),
+    /// A room.
+    Room(ImportedRoom),
+    /// Some messages of a room, by their numbers, and the number that comes after them.
+    Messages(ImportedMessages),
+    /// A vote that had ended: where, when it was opened (Unix milliseconds), and what it was.
+    Vote(RoomId, u64, VoteImported),
+    /// A task.
+    Task(ImportedTask),
+}
+
+/// A room of a ClawChat server.
+#[derive(Clone, Debug)]
+pub struct ImportedRoom {
+    /// Its id there: a UUID of another version than 8, which ids of this mesh have.
+    pub room: RoomId,
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The room it is under.
+    pub parent: Option<RoomId>,
+    /// Seen by every key; otherwise by `owner` alone.
+    pub public: bool,
+    /// Only end-to-end encrypted content is taken.
+    pub encrypted: bool,
+    /// Whose it is. A private one of a key that was minted here spans the nodes that follow the key, any
+    /// other stays on this node.
+    pub owner: KeyPrint,
+    /// The agent that made it.
+    pub created_by: AgentId,
+    /// Unix milliseconds.
+    pub created_ms: u64,
+}
+
+/// Messages of one room that follow each other.
+#[derive(Clone, Debug)]
+pub struct ImportedMessages {
+    /// Where.
+    pub room: RoomId,
+    /// By number, ascending.
+    pub messages: Vec<ImportedMessage>,
+    /// The number that the room gives next: above that of the last one. Those that no message has name
+    /// nothing.
+    pub next: u64,
+}
+
+/// A message of a ClawChat server.
+#[derive(Clone, Debug)]
+pub struct ImportedMessage {
+    /// Its number.
+    pub number: u64,
+    /// When it was said. Unix milliseconds.
+    pub wall_ms: u64,
+    /// How it was meant.
+    pub speech: crate::command::Speech,
+    /// Who said it.
+    pub agent: AgentId,
+    /// Their name at the time.
+    pub name: String,
+    /// The text.
+    pub content: String,
+    /// The message it answers.
+    pub reply_to: Option<ReplyTo>,
+    /// Agents that were told.
+    pub mentions: Vec<AgentId>,
+    /// JSON text.
+    pub metadata: Option<String>,
+}
+
+/// Which message is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplyTo {
+    /// The one of this number, earlier in the same [`ImportedMessages`].
+    Number(u64),
+    /// By its id, here or there.
+    Id(String),
+}
+
+/// A task of a ClawChat server.
+#[derive(Clone, Debug)]
+pub struct ImportedTask {
+    /// Where.
+    pub room: RoomId,
+    /// As it was made, but for whom it is assigned to now.
+    pub task: TaskAssigned,
+    /// When it was made. Unix milliseconds.
+    pub created_ms: u64,
+    /// How far it is.
+    pub status: TaskStatus,
+    /// What was last noted.
+    pub note: Option<String>,
+    /// When it was last updated, if it was. Unix milliseconds.
+    pub updated_ms: Option<u64>,
+}
+
+/// What was written of an [`Import`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// It is there.
+    Done,
+    /// Messages, by number.
+    Messages(Vec<(u64, MessageId)>),
+}
+
+/// Whether an id can be that of a room that was brought: those of our own are of version 8, so that
+/// neither can be taken for the other.
+#[must_use]
+pub fn is_foreign_id(room: RoomId) -> bool {
+    let (version, variant) = (room.0[6] >> 4, room.0[8] >> 6);
+    (1..=7).contains(&version) && variant == 0b10
+}

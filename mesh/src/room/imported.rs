@@ -1,0 +1,108 @@
+//! What the founder of a mesh brought from a ClawChat server ([`crate::import`]): who may write it,
+//! and writing messages under the numbers that they had there.
+
+use super::{Room, place};
+use crate::{
+    acts::VoteAct,
+    context::Context,
+    entry::{Body, Items, Ordered},
+    id::{At, LogId, RoomId},
+    limits::ORDERED_ITEMS_MAX,
+    number::Era,
+};
+
+/// An item of an [`Ordered`] that names no log: its numbers name nothing.
+const NO_LOG: u32 = u32::MAX;
+
+impl Room {
+    /// Whether this log may say what a ClawChat server had: the founder's, in the lobby and in rooms that
+    /// it brought. A function of the directory's logs, so the same at every node.
+    pub(super) fn takes_imports_of(&self, log: LogId) -> bool {
+        let brought = self.record.imported || self.id == RoomId::lobby(self.record.mesh);
+        brought && log == self.record.home
+    }
+
+    /// Whether this act of a vote may be in this log at all.
+    pub(super) fn may_be_written(&self, act: &VoteAct, log: LogId) -> bool {
+        match act {
+            VoteAct::Imported(_) => self.takes_imports_of(log),
+            VoteAct::Opened(_) | VoteAct::Cast(_) | VoteAct::Closed(_) | VoteAct::Shown(_) => true,
+        }
+    }
+
+    /// Takes in an act that was accepted.
+    pub(super) fn fold_vote_act(
+        &mut self,
+        cx: &mut Context,
+        (at, facts): (At, crate::entry::Facts),
+        act: VoteAct,
+    ) {
+        if self.may_be_written(&act, place(&self.logs, at).log) {
+            self.fold_vote(cx, at, facts, act);
+        } else {
+            cx.faults.void += 1;
+        }
+    }
+
+    /// Whether this node may bring numbers here: it gives those of the home era, and no others were given.
+    pub(crate) fn can_import(&self) -> bool {
+        self.takes_imports_of(self.mine)
+            && self.numbering.current() == Era::HOME
+            && self.numbering.sequencer() == self.mine
+    }
+
+    /// The number that is given next.
+    pub(crate) fn next_home_number(&self) -> u64 {
+        self.numbering.known(Era::HOME) + 1
+    }
+
+    /// Gives these entries these numbers of the home era, ascending, and what is between them and up to
+    /// `next` (left out) to nothing. `false`: they cannot be given.
+    pub(crate) fn issue_imported(
+        &mut self,
+        cx: &mut Context,
+        entries: &[(At, u64)],
+        next: u64,
+    ) -> bool {
+        let mut parts = entries.chunks(ORDERED_ITEMS_MAX).peekable();
+        while let Some(part) = parts.next() {
+            let upto = if parts.peek().is_some() { None } else { Some(next) };
+            if !self.write_numbers(cx, part, upto) {
+                return false;
+            }
+        }
+        let rest = entries.is_empty() && next > self.next_home_number();
+        let written = !rest || self.write_numbers(cx, &[], Some(next));
+        self.deliver(cx);
+        written
+    }
+
+    fn write_numbers(&mut self, cx: &mut Context, part: &[(At, u64)], upto: Option<u64>) -> bool {
+        let first = self.next_home_number();
+        let mut items: Vec<Items> = Vec::new();
+        let mut reached = first;
+        for (at, number) in part {
+            skip(&mut items, number.saturating_sub(reached));
+            match items.last_mut() {
+                Some(last) if last.log == 0 && last.from + u64::from(last.count) == at.seq => {
+                    last.count += 1;
+                }
+                Some(_) | None => items.push(Items { log: 0, from: at.seq, count: 1 }),
+            }
+            reached = number + 1;
+        }
+        skip(&mut items, upto.map_or(0, |upto| upto.saturating_sub(reached)));
+        let logs = if part.is_empty() { Vec::new() } else { vec![self.mine] };
+        let ordered = Ordered { era: Era::HOME, first, logs, items };
+        self.append(cx, &Body::Ordered(ordered)).is_some()
+    }
+}
+
+/// So many numbers that name nothing.
+fn skip(items: &mut Vec<Items>, mut count: u64) {
+    while count > 0 {
+        let part = u32::try_from(count).unwrap_or(u32::MAX);
+        items.push(Items { log: NO_LOG, from: 1, count: part });
+        count -= u64::from(part);
+    }
+}

@@ -1,0 +1,66 @@
+//! What tells two files apart: what is read of them, in whatever order its rows lie.
+
+use sha2::{Digest as _, Sha256};
+
+use rusqlite::types::ValueRef;
+
+/// What is read of a file, as one number: the same for a copy, another for one that has grown.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Digest {
+    folded: [u8; 32],
+    rows: u64,
+}
+
+impl Digest {
+    /// One row more, of a table.
+    pub(crate) fn add<'r>(&mut self, table: &str, cells: impl Iterator<Item = ValueRef<'r>>) {
+        let mut hasher = Sha256::new();
+        let mut put = |tag: u8, bytes: &[u8]| {
+            hasher.update([tag]);
+            hasher.update((bytes.len() as u64).to_be_bytes());
+            hasher.update(bytes);
+        };
+        put(0, table.as_bytes());
+        for cell in cells {
+            match cell {
+                ValueRef::Null => put(1, &[]),
+                ValueRef::Integer(it) => put(2, &it.to_be_bytes()),
+                ValueRef::Real(it) => put(3, &it.to_be_bytes()),
+                ValueRef::Text(it) => put(4, it),
+                ValueRef::Blob(it) => put(5, it),
+            }
+        }
+        // Exclusive or: rows have no order of their own.
+        for (sum, byte) in self.folded.iter_mut().zip(hasher.finalize()) {
+            *sum ^= byte;
+        }
+        self.rows += 1;
+    }
+
+    /// As text: hex digits, and how many rows.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        format!("{}-{}", hex(&self.folded), self.rows)
+    }
+
+    /// How many rows were read.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+}
+
+/// A key's hash as a server may keep it: SHA-256, in hex digits of lower case.
+#[must_use]
+pub fn hash_of(key: &str) -> String {
+    hex(&Sha256::digest(key.as_bytes()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for byte in bytes {
+        write!(text, "{byte:02x}").expect("writing to a String cannot fail");
+    }
+    text
+}

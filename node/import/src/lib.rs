@@ -1,0 +1,22 @@
+//! The SQLite file of a ClawChat server (0.3), read into plain values.
+//!
+//! Not a writer, and not a judge: what of it can be brought into a mesh, `node` decides. Its one contract:
+//! the file is never written to, and all that one [`ServerFile`] gives is of one moment, also if the server
+//! goes on writing.
+//!
+//! In reading order: opening ([`ServerFile`]), which columns are meant (`layout`), single values
+//! (`cell`), rows ([`Room`] and the others), and what tells two files apart ([`Digest`]).
+
+mod cell;
+mod digest;
+mod layout;
+mod open;
+mod rows;
+
+pub use digest::{Digest, hash_of};
+pub use layout::TABLES;
+pub use open::{OpenError, ReadError, ServerFile};
+pub use rows::{BadRow, Counts, Key, Kind, Message, Room, Sequence, Task, Vote};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,18 @@
+//! `clawmeshd import`: what a ClawChat server had, into a node that has nothing yet.
+//!
+//! All that cannot be brought is found before anything is written ([`plan`]). Then it is written in an
+//! order that is always the same, in batches, each with how far it got ([`journal`]) in one commit: so an
+//! import that was killed goes on, and one that is done is not done again ([`run`]).
+
+mod journal;
+mod plan;
+mod run;
+mod target;
+
+pub(crate) use journal::Journal;
+pub(crate) use plan::{Choices, Plan};
+pub(crate) use run::{Brought, bring};
+pub(crate) use target::open;
+
+#[cfg(test)]
+mod tests;

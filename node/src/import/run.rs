@@ -1,0 +1,288 @@
+//! Writing what was planned: in an order that is always the same, so that an import that was killed
+//! goes on where its last commit ends.
+
+use std::ops::ControlFlow;
+
+use anyhow::{Context, Result, bail};
+use import::{Kind, Message, ReadError, ServerFile};
+use mesh::{
+    Engine, Input,
+    batch::Change,
+    command::{CallId, Command, Speech},
+    id::RoomId,
+    import::{Import, ImportedMessage, ImportedMessages, ReplyTo},
+    number::Number,
+};
+use store::{Reader, Store};
+
+use super::{
+    Journal,
+    plan::{Place, Plan},
+    target::Target,
+};
+use crate::clock::Clock;
+
+/// Things in one commit: some tenth of a second of work, and of work that may be lost.
+pub(crate) const THINGS_PER_COMMIT: u64 = 4_096;
+/// Bytes of their texts: what is held in memory.
+const BYTES_PER_COMMIT: usize = 8 * 1024 * 1024;
+
+/// What came of an import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Brought {
+    /// All of it is there.
+    All,
+    /// It was stopped after a commit: the next run goes on.
+    Stopped,
+}
+
+/// Told after each commit: how many things are written. It says whether to go on.
+pub(crate) type Progress<'p> = &'p mut dyn FnMut(u64) -> ControlFlow<()>;
+
+/// Writes the plan of a file, from where `journal` says that it got to.
+///
+/// # Errors
+/// The store or the file fails; or the engine refuses something, which is a bug: all was looked at before.
+pub(crate) fn bring(
+    (file, plan): (&ServerFile, &Plan),
+    (target, name): (&mut Target, Option<String>),
+    journal: Journal,
+    progress: Progress<'_>,
+) -> Result<Brought> {
+    let clock = Clock::start();
+    let engine = target.enter(name, clock)?;
+    let lobby = target.lobby()?;
+    let reader = target.store.reader();
+    let (skip, store) = (journal.written, &mut target.store);
+    let mut writer = Writer {
+        engine,
+        store,
+        reader,
+        clock,
+        lobby,
+        journal,
+        skip,
+        things: 0,
+        bytes: 0,
+        room: Vec::new(),
+        progress,
+    };
+    match writer.write(file, plan) {
+        Ok(()) => {}
+        Err(Stop::Failed(error)) => return Err(error),
+        Err(Stop::Asked) => return Ok(Brought::Stopped),
+    }
+    writer.finish(plan)?;
+    Ok(Brought::All)
+}
+
+/// Why nothing more is written.
+enum Stop {
+    Failed(anyhow::Error),
+    Asked,
+}
+
+impl From<anyhow::Error> for Stop {
+    fn from(error: anyhow::Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+impl From<ReadError> for Stop {
+    fn from(error: ReadError) -> Stop {
+        Stop::Failed(error.into())
+    }
+}
+
+struct Writer<'w> {
+    engine: Engine,
+    store: &'w mut Store,
+    reader: Reader,
+    clock: Clock,
+    lobby: RoomId,
+    journal: Journal,
+    /// Things that an earlier run has written.
+    skip: u64,
+    /// Things since the last commit, and their bytes.
+    things: u64,
+    bytes: usize,
+    /// Messages of one room that the engine has not got yet.
+    room: Vec<(RoomId, ImportedMessage)>,
+    progress: Progress<'w>,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, file: &ServerFile, plan: &Plan) -> Result<(), Stop> {
+        for (key, opener) in &plan.keys {
+            self.thing(|_| Import::Key(key.clone(), opener.clone()))?;
+        }
+        for room in &plan.rooms {
+            self.thing(|_| Import::Room(room.clone()))?;
+        }
+        // Names are certain, and rooms there, once they are committed.
+        self.commit()?;
+        file.messages::<Stop>(|row| {
+            let message = row.map_err(|bad| anyhow::anyhow!("{bad}"))?;
+            let Some(place) = plan.place(&message.room) else { return Ok(()) };
+            self.message(place, message)
+        })?;
+        self.end_room()?;
+        for (place, next) in &plan.next {
+            let (place, next) = (*place, *next);
+            self.thing(|writer| {
+                let room = writer.id(place);
+                Import::Messages(ImportedMessages { room, messages: Vec::new(), next })
+            })?;
+        }
+        for (place, wall_ms, vote) in &plan.votes {
+            self.thing(|writer| Import::Vote(writer.id(*place), *wall_ms, vote.clone()))?;
+        }
+        for (place, task) in &plan.tasks {
+            self.thing(|writer| {
+                let room = writer.id(*place);
+                Import::Task(mesh::import::ImportedTask { room, ..task.clone() })
+            })?;
+        }
+        Ok(())
+    }
+
+    fn id(&self, place: Place) -> RoomId {
+        match place {
+            Place::Lobby => self.lobby,
+            Place::Room(room) => room,
+        }
+    }
+
+    /// Whether it is still to be written.
+    fn counts(&mut self) -> bool {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return false;
+        }
+        self.things += 1;
+        true
+    }
+
+    fn thing(&mut self, it: impl FnOnce(&Self) -> Import) -> Result<(), Stop> {
+        if !self.counts() {
+            return Ok(());
+        }
+        let it = it(self);
+        let written = self.engine.import(self.clock.now(), it);
+        let which = self.journal.written + self.things;
+        written.map_err(|refused| anyhow::anyhow!("{refused}: thing {which} of the file"))?;
+        // What an act of a room takes is bounded; so many of them are a commit's worth.
+        self.bytes += 4_096;
+        self.commit_if_full()
+    }
+
+    fn message(&mut self, place: Place, it: Message) -> Result<(), Stop> {
+        if !self.counts() {
+            return Ok(());
+        }
+        let room = self.id(place);
+        if self.room.last().is_some_and(|(last, _)| *last != room) {
+            self.end_room()?;
+        }
+        self.bytes += it.content.len() + it.metadata.as_ref().map_or(0, String::len) + 512;
+        let reply_to = self.reply_to(room, &it)?;
+        let message = ImportedMessage {
+            number: it.seq,
+            wall_ms: it.wall_ms,
+            speech: match it.kind {
+                Kind::Chat => Speech::Chat,
+                Kind::Thinking => Speech::Thinking,
+                Kind::Decision => Speech::Decision,
+            },
+            agent: it.agent.into(),
+            name: it.name,
+            content: it.content,
+            reply_to,
+            mentions: it.mentions.into_iter().map(Into::into).collect(),
+            metadata: it.metadata,
+        };
+        self.room.push((room, message));
+        self.commit_if_full()
+    }
+
+    /// Which message of ours it answers. One that the file does not have, or has later, keeps its id of old.
+    fn reply_to(&self, room: RoomId, it: &Message) -> Result<Option<ReplyTo>, Stop> {
+        let Some(id) = &it.reply_to else { return Ok(None) };
+        let Some(number) = it.reply_to_seq.filter(|number| *number < it.seq) else {
+            return Ok(Some(ReplyTo::Id(id.clone())));
+        };
+        if self.room.first().is_some_and(|(_, first)| first.number <= number) {
+            return Ok(Some(ReplyTo::Number(number)));
+        }
+        let row = self.reader.by_number(room, Number(number)).map_err(anyhow::Error::new)?;
+        Ok(Some(ReplyTo::Id(row.map_or_else(|| id.clone(), |row| row.message.to_uuid()))))
+    }
+
+    /// The engine gets what was gathered of a room.
+    fn end_room(&mut self) -> Result<(), Stop> {
+        let messages = std::mem::take(&mut self.room);
+        let (Some((room, _)), Some((_, last))) = (messages.first(), messages.last()) else {
+            return Ok(());
+        };
+        let (room, next) = (*room, last.number + 1);
+        let messages = messages.into_iter().map(|(_, message)| message).collect();
+        let all = ImportedMessages { room, messages, next };
+        let written = self.engine.import(self.clock.now(), Import::Messages(all));
+        written.map_err(|refused| anyhow::anyhow!("{refused}: messages of the room {room}"))?;
+        Ok(())
+    }
+
+    fn commit_if_full(&mut self) -> Result<(), Stop> {
+        if self.things >= THINGS_PER_COMMIT || self.bytes >= BYTES_PER_COMMIT {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    /// Makes durable what was written, and how far that is.
+    fn commit(&mut self) -> Result<(), Stop> {
+        self.end_room()?;
+        if self.things == 0 {
+            return Ok(());
+        }
+        self.journal.written += std::mem::take(&mut self.things);
+        self.bytes = 0;
+        let batch = self.engine.take_turn().batch;
+        self.store_with_journal(batch)?;
+        match (self.progress)(self.journal.written) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Stop::Asked),
+        }
+    }
+
+    /// A commit is small enough that what others would be told of it can be forgotten: there are none.
+    fn store_with_journal(&mut self, mut batch: Vec<Change>) -> Result<()> {
+        batch.push(self.journal.row()?);
+        self.store.set_wall_ms(self.clock.now().wall_ms);
+        self.store.commit(&batch).context("write the store")
+    }
+
+    /// Stops the node in good order, and looks whether all is there.
+    fn finish(mut self, plan: &Plan) -> Result<()> {
+        self.journal.written += std::mem::take(&mut self.things);
+        self.journal.done = true;
+        // Nobody is there to hand anything to: it has stopped when that is durable.
+        let stop = Input::Command { call: CallId(1), command: Command::Stop };
+        self.engine.handle(self.clock.now(), stop);
+        let turn = self.engine.take_turn();
+        self.store_with_journal(turn.batch)?;
+        // All is there, whatever is said to that.
+        let _ = (self.progress)(self.journal.written);
+        for (place, next) in &plan.next {
+            let room = self.id(*place);
+            let tip = self.reader.tip(room)?;
+            if tip.0 + 1 != *next {
+                bail!(
+                    "the room {room} goes on with {} instead of {next}: this is a bug",
+                    tip.0 + 1
+                );
+            }
+        }
+        Ok(())
+    }
+}
