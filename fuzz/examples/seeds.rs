@@ -87,7 +87,6 @@ fn bodies() -> Vec<(u8, Body)> {
         description: None,
         assignee: None,
         created_by: "a".into(),
-        imported: None,
     };
     let commitment = [0; 32];
     let items = vec![Items { log: 0, from: 1, count: 1 }];
