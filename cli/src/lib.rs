@@ -18,6 +18,7 @@ pub mod operator;
 pub mod outcome;
 pub mod output;
 pub mod pick;
+mod progress;
 pub mod seq;
 pub mod table;
 

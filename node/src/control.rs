@@ -224,6 +224,11 @@ impl Control {
         Ok(answer?)
     }
 
+    /// Entries that connected nodes have and this one has not, over all rooms.
+    pub(crate) async fn behind(&self) -> Result<u64> {
+        Ok(self.status().await?.rooms.iter().map(|it| it.behind).fold(0, u64::saturating_add))
+    }
+
     async fn status(&self) -> Result<mesh::status::Status> {
         let Outcome::Status(status) = self.engine(Command::Status).await? else {
             bail!("the engine answers something else; this is a bug");

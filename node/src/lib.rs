@@ -11,6 +11,7 @@
 mod backend;
 mod backup;
 mod beacon;
+mod catching_up;
 mod clock;
 mod commands;
 mod control;

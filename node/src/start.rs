@@ -30,6 +30,7 @@ use tokio::{
 use crate::{
     backend::{FromStore, ToEngine},
     beacon::{Beacons, Connected, Heart, PulseCell},
+    catching_up,
     clock::Clock,
     control::{self, Control, Files},
     driver::{Driver, End, Ending, TOPICS},
@@ -288,6 +289,7 @@ impl Doors {
         let (shutdown, stopping) = watch::channel(false);
         let mut sockets = vec![control_file];
         let mut operators = JoinSet::new();
+        operators.spawn(catching_up::tell(control.clone()));
         operators.spawn(control.serve(operators_at));
         let mut listeners = JoinSet::new();
         if let Some((listener, _)) = tcp {

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use client::client::Client;
-use indicatif::{ProgressBar, ProgressStyle};
 use protocol::object::Message;
 use protocol::request::{GetHistory, ListRooms, RoomTip};
 
 use crate::context::Context;
 use crate::format;
 use crate::outcome::{Failure, Outcome};
-use crate::pick;
+use crate::{pick, progress};
 
 /// Write a room's messages as a document: all of them, oldest first.
 #[derive(Debug, clap::Args)]
@@ -51,7 +50,9 @@ pub(crate) async fn run(mut cx: Context, args: Export) -> Result<Outcome, Failur
     if format == Format::Md {
         cx.output.line(&format!("# Room: {}", name(&client, &room_id).await?))?;
     }
-    let progress = progress(&cx);
+    // A document on the terminal shows by itself how far it is.
+    let progress =
+        if cx.output.is_for_people() { progress::none() } else { progress::messages(&cx.output) };
     let mut cursor = 0;
     // What is said meanwhile is not waited for.
     while cursor < tip {
@@ -90,14 +91,4 @@ async fn name(client: &Client, room_id: &str) -> Result<String, Failure> {
     let rooms = client.call(ListRooms { parent_id: None }).await?.rooms;
     let room = rooms.into_iter().find(|it| it.room_id == room_id);
     Ok(format::name(&room.map_or_else(|| room_id.to_owned(), |it| it.name)))
-}
-
-/// On stderr, where somebody sees it and the document goes elsewhere.
-fn progress(cx: &Context) -> ProgressBar {
-    if !cx.output.shows_progress() || cx.output.is_for_people() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{spinner} {pos} messages, {per_sec}, {elapsed}");
-    ProgressBar::new_spinner()
-        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
 }

@@ -16,6 +16,7 @@ use crate::lantern::journal::{Fate, Journal, Keep, Participant, Spark, TooMuch};
 use crate::lantern::thread::Thread;
 use crate::limits::THREAD_BYTES_MAX;
 use crate::outcome::{Failure, Outcome};
+use crate::progress;
 use crate::seq::Seq;
 use crate::table;
 
@@ -223,7 +224,13 @@ async fn journal(
     let client = cx.client().await?;
     let room_id = cx.room(&client, room).await?;
     let mut journal = Journal::new(keep);
-    history(&client, &room_id, |message| Ok(journal.add(&message)?)).await?;
+    let progress = progress::messages(&cx.output);
+    let read = history(&client, &room_id, |message| {
+        progress.inc(1);
+        Ok(journal.add(&message)?)
+    });
+    read.await?;
+    progress.finish_and_clear();
     if journal.closed() > 0 {
         let count = format::counted(journal.closed() as u64, "LANTERN message");
         cx.output.note(&format!(
