@@ -244,7 +244,10 @@ impl<R: Source> Connection<R> {
                 Ok(Err(Failure::Unanswered)) | Err(_) => sleep(limits::DETACH_RETRY).await,
             }
         }
-        tracing::warn!("an agent could not be detached: the node does not take commands");
+        tracing::warn!(
+            event = "agent_not_detached",
+            "an agent could not be detached: the node does not take commands"
+        );
     }
 }
 
@@ -308,12 +311,16 @@ async fn catch_up(
     match blocking(shared, move || hub.page(&reader, room, after, rows)).await {
         Ok(page) => {
             if !link.caught_up(room, page) {
-                tracing::warn!(%room, "the delivery log lacks what was announced");
+                tracing::warn!(event = "announced_missing", %room, "the delivery log lacks what was announced");
             }
             true
         }
         Err(error) => {
-            tracing::error!(error = &error as &dyn std::error::Error, "a reader is given up");
+            tracing::error!(
+                event = "reader_given_up",
+                error = &error as &dyn std::error::Error,
+                "a reader is given up"
+            );
             false
         }
     }

@@ -74,7 +74,11 @@ impl Refusal {
 
 impl From<ReadError> for Refusal {
     fn from(error: ReadError) -> Refusal {
-        tracing::error!(error = &error as &dyn std::error::Error, "a client could not be answered");
+        tracing::error!(
+            event = "read_failed",
+            error = &error as &dyn std::error::Error,
+            "a client could not be answered"
+        );
         Refusal::new(Code::InternalError, "the node's store cannot be read")
     }
 }

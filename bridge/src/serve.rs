@@ -175,7 +175,7 @@ impl Bridge {
                 (Ok(Socket::Tcp(socket)), Err(_)) => self.turn_away(socket).await,
                 (Ok(Socket::Unix(socket)), Err(_)) => self.turn_away(socket).await,
                 (Err(error), _) => {
-                    tracing::warn!(%error, "cannot accept connections; trying again");
+                    tracing::warn!(event = "accept_failed", %error, "cannot accept connections; trying again");
                     sleep(limits::ACCEPT_RETRY).await;
                 }
             }

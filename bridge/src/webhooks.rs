@@ -124,6 +124,7 @@ impl Webhooks {
             let record = Record::decode(&value).filter(|record| record.name() == name);
             let Some(record) = record else {
                 tracing::warn!(
+                    event = "webhook_unreadable",
                     "a webhook subscription in the store is damaged, or of a later version"
                 );
                 continue;
@@ -131,7 +132,11 @@ impl Webhooks {
             let Ok(target) = Target::parse(&record.url) else { continue };
             let it = Arc::new(Subscription::new(record, target, self.policy, now_ms));
             if self.shop.book.add(it.clone()).is_err() {
-                tracing::warn!(subscription = it.id, "a webhook rests: there are too many");
+                tracing::warn!(
+                    event = "webhook_rests",
+                    subscription = it.id,
+                    "a webhook rests: there are too many"
+                );
                 continue;
             }
             it.live();
@@ -149,7 +154,10 @@ impl Webhooks {
             let (reply, answer) = Reply::once();
             self.shop.mesh.call(Command::CheckKey { key, own: own(key) }, reply);
             if let Ok(Err(Failure::Refused(Refused::NoKey))) = answer.await {
-                tracing::warn!("webhooks end: the key that made them is not valid here any more");
+                tracing::warn!(
+                    event = "webhooks_ended",
+                    "webhooks end: the key that made them is not valid here any more"
+                );
                 self.shop.book.revoked(key);
             }
         }
@@ -162,7 +170,10 @@ impl Webhooks {
             std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
         let all = async { while workers.join_next().await.is_some() {} };
         if timeout(limits::WEBHOOK_CLOSE_WITHIN, all).await.is_err() {
-            tracing::warn!("cursors of webhooks were not written: some messages will come again");
+            tracing::warn!(
+                event = "cursors_not_written",
+                "cursors of webhooks were not written: some messages will come again"
+            );
         }
     }
 

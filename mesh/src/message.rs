@@ -264,7 +264,10 @@ pub enum BadMessage {
     Bytes(usize),
     /// Not CBOR of this protocol.
     #[error("message cannot be read: {0}")]
-    Form(#[from] minicbor::decode::Error),
+    Form(minicbor::decode::Error),
+    /// Of a kind, or with something of a kind, that only a later version knows. Nobody is to blame.
+    #[error("message of a later version")]
+    Newer,
     /// A list longer than allowed.
     #[error("message lists {0} things")]
     Length(usize),
@@ -286,7 +289,9 @@ impl Message<Run> {
         if bytes.len() > FRAME_BYTES_MAX {
             return Err(BadMessage::Bytes(bytes.len()));
         }
-        let message: Message<Run> = minicbor::decode(bytes)?;
+        let message: Message<Run> = minicbor::decode(bytes).map_err(|error| {
+            if error.is_unknown_variant() { BadMessage::Newer } else { BadMessage::Form(error) }
+        })?;
         let (length, max) = match &message {
             Message::Runs(runs) => (runs.len(), SPANS_MAX),
             Message::Spans { runs, bodies, .. } => (runs.len().max(bodies.len()), FRAME_BYTES_MAX),
@@ -383,5 +388,47 @@ impl<T: Encode<()>> Signed<T> {
     pub fn new(mesh: MeshId, identity: &Identity, it: T) -> Signed<T> {
         let signature = identity.sign(&signed_text(mesh, &it));
         Signed { it, signature }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a later version may send it: a variant that this one does not know.
+    fn later(variant: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut encoder = minicbor::Encoder::new(&mut bytes);
+        let _ = encoder.array(2).and_then(|it| it.u64(variant));
+        let _ = encoder.array(2).and_then(|it| it.str("what")).and_then(|it| it.u64(7));
+        bytes
+    }
+
+    #[test]
+    fn what_a_later_version_says_is_no_fault() {
+        let known = Message::Probe { node: NodeId([3; 32]) }.encode();
+        assert!(Message::decode(&known).is_ok());
+        for variant in [200, 7_000] {
+            assert!(
+                matches!(Message::decode(&later(variant)), Err(BadMessage::Newer)),
+                "{variant}"
+            );
+        }
+        // Half of one is.
+        let cut = &known[..known.len() - 1];
+        assert!(matches!(Message::decode(cut), Err(BadMessage::Form(_))));
+        assert!(matches!(Message::decode(b"hello"), Err(BadMessage::Form(_))));
+    }
+
+    #[test]
+    fn a_message_that_a_later_version_made_longer_is_read() {
+        let known = Message::Probe { node: NodeId([3; 32]) }.encode();
+        // [variant, [node]] becomes [variant, [node, "more"]].
+        assert_eq!(known[2], 0x81, "an array of one field");
+        let mut longer = known.clone();
+        longer[2] = 0x82;
+        longer.extend([0x64, b'm', b'o', b'r', b'e']);
+        let read = Message::decode(&longer).expect("fields after those known are skipped");
+        assert_eq!(read.encode(), known);
     }
 }

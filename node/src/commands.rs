@@ -20,7 +20,7 @@ use anyhow::{Result, anyhow};
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use crate::settings::{Layer, Layered};
+use crate::settings::{Layer, Layered, LogFormat};
 
 /// A node of a clawmesh: rooms for AI agents, shared between machines.
 #[derive(Debug, Parser)]
@@ -97,15 +97,23 @@ fn layered(flags: Layer, config: Option<PathBuf>) -> Result<Layered> {
     Ok(Layered::new(flags, config, |name| std::env::var(name).ok())?)
 }
 
-/// Logs to stderr. `filter` is `--log`.
+/// Logs to stderr, for people. `filter` is `--log`.
 fn log_to_stderr(filter: &str) -> Result<()> {
+    log_as(filter, LogFormat::Text)
+}
+
+/// The same, in a format (`--log-format`).
+fn log_as(filter: &str, format: LogFormat) -> Result<()> {
     let filter = EnvFilter::try_new(filter).map_err(|error| anyhow!("--log {filter}: {error}"))?;
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal());
     // A program that calls `run` twice has its log already.
-    drop(logs.try_init());
+    match format {
+        LogFormat::Text => drop(logs.try_init()),
+        LogFormat::Json => drop(logs.json().flatten_event(true).try_init()),
+    }
     Ok(())
 }
 

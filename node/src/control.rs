@@ -170,7 +170,9 @@ impl Control {
         let done = done.context("the backup's thread has ended")?;
         match &done {
             Ok(()) => tracing::info!("the backup is written"),
-            Err(error) => tracing::warn!("no backup was written: {error:#}"),
+            Err(error) => {
+                tracing::warn!(event = "backup_failed", "no backup was written: {error:#}")
+            }
         }
         done
     }

@@ -226,39 +226,41 @@ impl Calls {
 /// What an operator should see.
 fn warn(alarm: &Alarm) {
     match alarm {
-        Alarm::Forked { author, room, seq } => tracing::warn!(
+        Alarm::Forked { author, room, seq } => tracing::warn!(event = "forked",
             %room, seq,
             "node {author} has signed two histories of one log: nothing more is taken from it; \
              its operator should stop it, it was probably restored from a backup"
         ),
-        Alarm::EraOpened { room, era, before } => tracing::warn!(
+        Alarm::EraOpened { room, era, before } => tracing::warn!(event = "era_opened",
             %room, ?era,
             "this node numbers a room from now on, in a new era: node {} did before",
             before.short()
         ),
-        Alarm::Hole { room, number } => tracing::warn!(
+        Alarm::Hole { room, number } => tracing::warn!(event = "hole",
             %room, %number,
             "a message's content is with no node that can be reached: its number stays empty here"
         ),
         Alarm::LaneClash { node, lane } => tracing::warn!(
+            event = "lane_clash",
             lane,
             "two nodes drew the same lane of numbers: node {} draws again",
             node.short()
         ),
-        Alarm::DroppedThoughOpen { room, by, node } => tracing::warn!(
+        Alarm::DroppedThoughOpen { room, by, node } => tracing::warn!(event = "left_out",
             %room,
             "node {} left node {}'s agents out of an election, though that had opened its nonce: \
              the network is slow, or it would not have them",
             by.short(), node.short()
         ),
         Alarm::ClockJumped { ahead, by } => tracing::warn!(
+            event = "clock_jumped",
             hours = by.as_secs() / 3_600,
             "the clock has jumped {} since this node started: nothing old is dropped any more; \
              set the clock right, or restart the node if it is right now",
             if *ahead { "ahead" } else { "back" }
         ),
         Alarm::Exhausted { room } => {
-            tracing::warn!(%room, "a room's numbers are used up: it takes no more messages");
+            tracing::warn!(event = "numbers_used_up", %room, "a room's numbers are used up: it takes no more messages");
         }
     }
 }

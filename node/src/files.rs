@@ -128,7 +128,10 @@ impl DataDir {
         let texts: Vec<String> = match read_json(&file) {
             Ok(texts) => texts.unwrap_or_default(),
             Err(error) => {
-                tracing::warn!("starting without known peers: {error:#}");
+                tracing::warn!(
+                    event = "peers_unreadable",
+                    "starting without known peers: {error:#}"
+                );
                 Vec::new()
             }
         };
@@ -274,7 +277,11 @@ pub(crate) fn admin_secret(file: &Path) -> Result<Zeroizing<String>> {
 
 fn warn_if_open(file: &Path, advice: &str) -> io::Result<()> {
     if fs::metadata(file)?.permissions().mode() & 0o077 != 0 {
-        tracing::warn!("others can read the secret in {}: {advice}", file.display());
+        tracing::warn!(
+            event = "secret_open",
+            "others can read the secret in {}: {advice}",
+            file.display()
+        );
     }
     Ok(())
 }

@@ -34,6 +34,8 @@ use crate::{
 pub(crate) struct Counters {
     /// Not of this protocol, or with a bad signature.
     pub(crate) refused: AtomicU64,
+    /// Of a kind that only a later version knows: passed over.
+    pub(crate) newer: AtomicU64,
     /// Gossip that came faster than the engine took it. It is asked for.
     pub(crate) dropped: AtomicU64,
 }
@@ -124,10 +126,20 @@ impl Intake {
         }
     }
 
+    /// What a later version says is not for us, and no fault.
+    fn is_newer(&self, error: &BadMessage) -> bool {
+        let newer = matches!(error, BadMessage::Newer);
+        if newer {
+            self.counters.newer.fetch_add(1, Ordering::Relaxed);
+        }
+        newer
+    }
+
     fn frame(&self, from: NodeId, payload: &[u8]) -> Result<(), Closed> {
         self.meters.received.frames.fetch_add(payload.len() as u64, Ordering::Relaxed);
         match self.read(payload) {
             Ok(message) => self.queue.put(Input::Message { from, message }, payload.len()),
+            Err(error) if self.is_newer(&error) => Ok(()),
             Err(error) => {
                 self.refuse(from, &error);
                 Ok(())
@@ -145,6 +157,8 @@ impl Intake {
                     self.counters.dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }
+            // Not relayed, for nobody knows here whether it is well signed.
+            Err(error) if self.is_newer(&error) => self.net.verdict(ticket, Verdict::Ignore),
             Err(error) => {
                 // Counts against the peer, as `penalise` does for a frame.
                 self.net.verdict(ticket, Verdict::Reject);

@@ -6,7 +6,7 @@
 //! In reading order: [`settings`], `files`, [`ticket`], `membership` (which mesh); `driver` (the
 //! engine's thread) with `queue` and `clock`; to peers `outgoing` and `beacon`, from them `intake` and
 //! `remembered`; to clients `backend` and `listen`; to operators `control`, [`report`], `keys`, `backup` and `metrics`; [`start`]
-//! puts it together; `commands` is the command line.
+//! puts it together; `commands` is the command line, and `notify` what a service manager is told.
 
 mod backend;
 mod backup;
@@ -25,6 +25,7 @@ pub mod limits;
 mod listen;
 mod membership;
 mod metrics;
+mod notify;
 mod outgoing;
 mod queue;
 mod remembered;

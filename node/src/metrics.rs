@@ -257,6 +257,9 @@ impl Sources {
         let help = "Messages of nodes that could not be read, or whose seals are wrong.";
         let refused = self.refused.refused.load(Relaxed);
         page.counter("clawmesh_peer_messages_refused_total", help, refused);
+        let help = "Messages of nodes of a later version that say what this one does not know.";
+        let newer = self.refused.newer.load(Relaxed);
+        page.counter("clawmesh_peer_messages_newer_total", help, newer);
         let help = "Eras that this node opened: it took a room over, or one was full.";
         let opened = self.meters.eras_opened.load(Relaxed);
         page.counter("clawmesh_eras_opened_total", help, opened);

@@ -76,7 +76,7 @@ fn note(known: &mut Vec<PeerAddress>, address: PeerAddress) -> bool {
 async fn write(dir: DataDir, known: Vec<PeerAddress>) -> Vec<PeerAddress> {
     let writing = tokio::task::spawn_blocking(move || {
         if let Err(error) = dir.write_peers(&known) {
-            tracing::warn!("peers are not remembered: {error:#}");
+            tracing::warn!(event = "peers_not_written", "peers are not remembered: {error:#}");
         }
         known
     });

@@ -73,6 +73,15 @@ pub enum Signup {
     Open,
 }
 
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// For programs: an object in each line.
+    Json,
+}
+
 /// Who may attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth {
@@ -179,6 +188,14 @@ impl Layered {
 
     pub(crate) fn log(&self) -> Option<String> {
         self.first(|it| it.log.clone())
+    }
+
+    pub(crate) fn log_format(&self) -> Result<LogFormat> {
+        match self.first(|it| it.log_format.clone()).as_deref() {
+            None | Some("text") => Ok(LogFormat::Text),
+            Some("json") => Ok(LogFormat::Json),
+            Some(other) => Err(bad("log-format", other, "write text or json")),
+        }
     }
 
     pub(crate) fn json(&self) -> bool {

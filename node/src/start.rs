@@ -239,7 +239,10 @@ impl Running {
         self.queue.ask(Command::Stop, Asker::Nobody);
         let end = timeout(HAND_OVER_WITHIN, self.end.recv()).await;
         if end.is_err() {
-            tracing::warn!("the handover took too long: others will take over by themselves");
+            tracing::warn!(
+                event = "handover_late",
+                "the handover took too long: others will take over by themselves"
+            );
         }
         self.queue.close();
         drop(self.beacons);
@@ -305,7 +308,7 @@ impl Doors {
             let bridge = bridge.clone();
             listeners.spawn(async move {
                 if let Err(error) = bridge.serve_http(listener, told(stopping)).await {
-                    tracing::error!(%error, "HTTP is not served any more");
+                    tracing::error!(event = "http_ended", %error, "HTTP is not served any more");
                 }
             });
         }

@@ -97,7 +97,7 @@ impl Listener {
                     drop(io.try_write(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"));
                 }
                 (Err(error), _) => {
-                    tracing::warn!(%error, "cannot accept connections; trying again");
+                    tracing::warn!(event = "accept_failed", %error, "cannot accept connections; trying again");
                     sleep(limits::ACCEPT_RETRY).await;
                 }
             }

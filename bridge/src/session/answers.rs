@@ -131,7 +131,10 @@ impl Session {
                 Frame::TaskList(TaskList { room_id: name(room), tasks })
             }
             (_, _) => {
-                tracing::error!("the mesh answered something else than it was asked");
+                tracing::error!(
+                    event = "wrong_answer",
+                    "the mesh answered something else than it was asked"
+                );
                 return Err(Refusal::new(Code::InternalError, "the node answered something else"));
             }
         })
@@ -171,7 +174,10 @@ impl Session {
                 return Ok(self.history_claim(history, claim, reply_to));
             }
             (_, _) => {
-                tracing::error!("the store answered something else than it was asked");
+                tracing::error!(
+                    event = "wrong_answer",
+                    "the store answered something else than it was asked"
+                );
                 return Err(Refusal::new(Code::InternalError, "the node answered something else"));
             }
         };

@@ -126,6 +126,7 @@ impl Worker {
             Err(error) => {
                 drop(slot);
                 tracing::error!(
+                    event = "webhook_waits",
                     error = &error as &dyn std::error::Error,
                     subscription = self.it.id,
                     "a webhook waits"
@@ -188,6 +189,7 @@ impl Worker {
             After::Failed => {
                 counters.webhooks_failed.fetch_add(1, Relaxed);
                 tracing::warn!(
+                    event = "webhook_failed",
                     subscription,
                     host,
                     "a webhook has failed and rests until `enable_subscription`: {error}"

@@ -43,8 +43,11 @@ pub(crate) fn topic(index: u16) -> IdentTopic {
     IdentTopic::new(format!("clawmesh/1/{index}"))
 }
 
-/// A swarm that is subscribed to all topics and does not listen yet.
-pub(crate) fn swarm(settings: &Settings) -> Result<Swarm<Behaviour>, StartError> {
+/// What a node says that it speaks.
+pub(crate) const VERSION: &str = "clawmesh/1";
+
+/// A swarm that is subscribed to all topics and does not listen yet. `version`: [`VERSION`].
+pub(crate) fn swarm(settings: &Settings, version: &str) -> Result<Swarm<Behaviour>, StartError> {
     let keypair = Keypair::ed25519_from_bytes(*settings.secret_key.0).map_err(setup)?;
     let noise = noise::Config::new(&keypair).map_err(setup)?;
     let mut yamux = yamux::Config::default();
@@ -64,7 +67,7 @@ pub(crate) fn swarm(settings: &Settings) -> Result<Swarm<Behaviour>, StartError>
         frames: libp2p_stream::Behaviour::new(),
         identify: identify::Behaviour::new(
             // Addresses are announced by us, who know which of them mean something to whom.
-            identify::Config::new("clawmesh/1".to_owned(), keypair.public())
+            identify::Config::new(version.to_owned(), keypair.public())
                 .with_hide_listen_addrs(true)
                 .with_cache_size(0),
         ),

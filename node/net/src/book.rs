@@ -426,6 +426,7 @@ impl Book {
         }
     }
 
+    /// Why there is no link.
     pub(crate) fn failed(&mut self, node: &NodeId, error: String) {
         if let Some(peer) = self.peers.get_mut(node) {
             peer.last_error = Some(error);

@@ -137,3 +137,7 @@ pub const STRIKES_WINDOW: Duration = Duration::from_secs(60);
 pub const REFUSAL_MIN: Duration = Duration::from_secs(10);
 /// See [`REFUSAL_MIN`].
 pub const REFUSAL_MAX: Duration = Duration::from_secs(600);
+
+/// Nodes of other versions of which it is remembered that it was said: as many as connections, or so. Of more it is said
+/// again.
+pub const STRANGERS_MAX: usize = 256;

@@ -1,6 +1,6 @@
 //! The loop that owns the swarm. It never waits for anything but its next event.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use libp2p::core::transport::{ListenerId, TransportError};
 use libp2p::gossipsub::{IdentTopic, MessageAcceptance, TopicHash};
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
-use libp2p::{Multiaddr, PeerId, Stream, Swarm, gossipsub, ping};
+use libp2p::{Multiaddr, PeerId, Stream, Swarm, gossipsub, identify, ping};
 use libp2p_stream::IncomingStreams;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -20,7 +20,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::address::{Address, PeerAddress, address_in, multiaddr_of};
 use crate::announcement;
-use crate::behaviour::{self, Behaviour, BehaviourEvent};
+use crate::behaviour::{self, Behaviour, BehaviourEvent, VERSION};
 use crate::book::{Admission, Place, Target};
 use crate::dial::{self, Resolved};
 use crate::gate::is_same_machine;
@@ -29,7 +29,7 @@ use crate::identity::{NodeId, node_of, peer_of, short};
 use crate::inbox::{InboxSender, Incoming, Ticket};
 use crate::limits::{
     ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, HANDSHAKE_TIMEOUT, LEARNED_MAX,
-    LINK_EVENTS_MAX, OWN_PAUSE, STREAMS_MAX, TICK,
+    LINK_EVENTS_MAX, OWN_PAUSE, STRANGERS_MAX, STREAMS_MAX, TICK,
 };
 use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent, Role};
 use crate::settings::{Discovery, Settings, StartError};
@@ -57,6 +57,8 @@ pub(crate) struct Task {
     lookups: JoinSet<Resolved>,
     dials: HashMap<ConnectionId, Target>,
     learned: VecDeque<PeerAddress>,
+    /// Who speaks another version, as it was said: at most [`STRANGERS_MAX`].
+    strangers: BTreeSet<NodeId>,
     announce_at: Instant,
     ticked: Instant,
     stopping: Option<Stopping>,
@@ -77,7 +79,7 @@ enum Next {
 
 /// The swarm and our node id.
 pub(crate) fn swarm(settings: &Settings) -> Result<(Swarm<Behaviour>, NodeId), StartError> {
-    let swarm = behaviour::swarm(settings)?;
+    let swarm = behaviour::swarm(settings, VERSION)?;
     let me = node_of(swarm.local_peer_id())
         .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
     Ok((swarm, me))
@@ -170,6 +172,7 @@ impl Task {
             lookups: JoinSet::new(),
             dials: HashMap::new(),
             learned: VecDeque::new(),
+            strangers: BTreeSet::new(),
             announce_at: Instant::now() + ANNOUNCE_INTERVAL,
             ticked: Instant::now(),
             stopping: None,
@@ -245,7 +248,11 @@ impl Task {
         }
         let deaf = if self.topics.is_empty() { Vec::new() } else { deaf };
         for node in deaf {
-            tracing::warn!(node = short(&node), "no gossip with a peer that is up: reconnecting");
+            tracing::warn!(
+                event = "gossip_lost",
+                node = short(&node),
+                "no gossip with a peer that is up: reconnecting"
+            );
             self.disconnect(&node);
         }
         if now >= self.announce_at {
@@ -287,6 +294,7 @@ impl Task {
         match event {
             SwarmEvent::Behaviour(BehaviourEvent::Gossip(event)) => self.on_gossip(event),
             SwarmEvent::Behaviour(BehaviourEvent::Ping(event)) => self.on_ping(event),
+            SwarmEvent::Behaviour(BehaviourEvent::Identify(event)) => self.on_identify(event),
             SwarmEvent::Behaviour(_) => {}
             SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => {
                 self.on_connected(peer_id, connection_id, &endpoint);
@@ -312,11 +320,16 @@ impl Task {
             }
             SwarmEvent::ExpiredListenAddr { address, .. } => self.on_expired(&address),
             SwarmEvent::ListenerClosed { addresses, reason, .. } => {
-                tracing::warn!(?addresses, ?reason, "a listening socket was closed");
+                tracing::warn!(
+                    event = "listener_closed",
+                    ?addresses,
+                    ?reason,
+                    "a listening socket was closed"
+                );
                 addresses.iter().for_each(|address| self.on_expired(address));
             }
             SwarmEvent::ListenerError { error, .. } => {
-                tracing::warn!(%error, "a listening socket failed");
+                tracing::warn!(event = "listener_failed", %error, "a listening socket failed");
             }
             _ => {}
         }
@@ -377,6 +390,32 @@ impl Task {
             gossipsub::Event::GossipsubNotSupported { peer_id } => {
                 tracing::debug!(%peer_id, "the peer does not speak gossipsub");
             }
+        }
+    }
+
+    /// Who does not speak our version of the frame stream can say nothing to us, nor we to them.
+    fn on_identify(&mut self, event: identify::Event) {
+        let identify::Event::Received { peer_id, info, .. } = event else { return };
+        let Some(node) = node_of(&peer_id) else { return };
+        if info.protocols.contains(&link::PROTOCOL) {
+            self.strangers.remove(&node);
+            return;
+        }
+        let theirs: String =
+            info.protocol_version.chars().filter(|it| !it.is_control()).take(40).collect();
+        let text = format!(
+            "it speaks `{theirs}`, this node `{VERSION}`: the older of the two must be updated"
+        );
+        self.shared.book().failed(&node, text.clone());
+        if self.strangers.len() >= STRANGERS_MAX {
+            self.strangers.pop_first();
+        }
+        if self.strangers.insert(node) {
+            tracing::warn!(
+                event = "other_version",
+                node = short(&node),
+                "no link with a node: {text}"
+            );
         }
     }
 
@@ -544,7 +583,9 @@ impl Task {
             }
             LinkEvent::Failed(error) => {
                 tracing::debug!(node = short(&node), error, "frame streams closed");
-                self.shared.book().failed(&node, error);
+                if !self.strangers.contains(&node) {
+                    self.shared.book().failed(&node, error);
+                }
             }
             LinkEvent::Violated(error) => self.penalise(&node, Reason::Hostile, &error),
         }
@@ -554,7 +595,12 @@ impl Task {
         let strikes = reason.strikes();
         let refused = self.shared.book().strike(node, strikes, text, Instant::now());
         let (Some(until), Some(peer)) = (refused, peer_of(node)) else { return };
-        tracing::warn!(node = short(node), reason = text, "peer misbehaved: refused for a while");
+        tracing::warn!(
+            event = "peer_refused",
+            node = short(node),
+            reason = text,
+            "peer misbehaved: refused for a while"
+        );
         self.swarm.behaviour_mut().gate.refuse(peer, until);
         self.disconnect(node);
     }

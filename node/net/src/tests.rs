@@ -461,6 +461,37 @@ async fn what_breaks_the_protocol_is_refused() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_of_another_version_is_told_apart_and_nobody_is_to_blame() {
+    let mut victim = run(settings(200, &[])).await;
+    // On either side of the id: who opens the stream must not matter.
+    for opens in [true, false] {
+        let is_wanted = |id: &NodeId| (*id < victim.net.node()) == opens;
+        let (name, _) = (0..=u8::MAX)
+            .map(|name| (name, crate::task::swarm(&settings(name, &[])).unwrap().1))
+            .find(|(name, id)| *name != 200 && is_wanted(id))
+            .unwrap();
+        let mut other = crate::behaviour::swarm(&settings(name, &[]), "clawmesh/9").unwrap();
+        let id = crate::identity::node_of(other.local_peer_id()).unwrap();
+        other.dial(crate::address::multiaddr_of(victim.net.listening()[0])).unwrap();
+        let driven = tokio::spawn(async move {
+            loop {
+                other.select_next_some().await;
+            }
+        });
+        let of = |victim: &Node| victim.net.peers().into_iter().find(|it| it.node == Some(id));
+        victim
+            .until("it is said", |it| {
+                let said = of(it).and_then(|it| it.last_error).unwrap_or_default();
+                said.contains("`clawmesh/9`") && said.contains("must be updated")
+            })
+            .await;
+        let peer = of(&victim).unwrap();
+        assert!(!peer.connected && peer.strikes == 0 && peer.refused_for.is_none(), "{peer:?}");
+        driven.abort();
+    }
+}
+
 /// How many of a hundred frames that are queued when the sender is shut down arrive.
 async fn arrive_after_shutdown() -> u32 {
     let (a, mut b) = pair().await;

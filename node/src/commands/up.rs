@@ -8,8 +8,9 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
-use super::{layered, log_to_stderr, say};
+use super::{layered, log_as, say};
 use crate::{
+    notify,
     settings::{Layer, Settings},
     start::{Running, start},
 };
@@ -35,7 +36,7 @@ pub(super) struct Up {
 impl Up {
     pub(super) fn run(self) -> Result<()> {
         let layered = layered(self.layer, self.config)?;
-        log_to_stderr(&layered.log().unwrap_or_else(|| LOG.to_owned()))?;
+        log_as(&layered.log().unwrap_or_else(|| LOG.to_owned()), layered.log_format()?)?;
         let settings = layered.resolve()?;
         let runtime = Runtime::new().context("start the runtime")?;
         let done = runtime.block_on(serve(settings, layered.json()));
@@ -53,10 +54,12 @@ async fn serve(settings: Settings, json: bool) -> Result<()> {
         () = signals.next() => return Ok(()),
     };
     announce(&running, json);
+    notify::tell("READY=1");
     tokio::select! {
         error = running.failed() => return Err(error),
         () = signals.next() => {}
     }
+    notify::tell("STOPPING=1");
     tracing::info!("stopping; a second signal exits at once");
     tokio::select! {
         stopped = running.stop() => stopped,

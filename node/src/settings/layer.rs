@@ -87,6 +87,9 @@ pub(crate) struct Layer {
     /// What to log: error, warn, info, debug, trace, or by module (as RUST_LOG) [default: info]
     #[arg(long, value_name = "FILTER")]
     pub(crate) log: Option<String>,
+    /// How to log: text, or json, an object in each line [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<String>,
     /// Say what is bound, as one line of JSON on stdout
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) json: Option<bool>,
@@ -136,6 +139,7 @@ impl Layer {
             retention: text("RETENTION"),
             limit: list("LIMIT"),
             log: text("LOG"),
+            log_format: text("LOG_FORMAT"),
             json: switch("JSON")?,
         })
     }

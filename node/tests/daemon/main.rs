@@ -6,6 +6,7 @@ mod backup;
 mod harness;
 mod import;
 mod keys;
+mod log;
 mod metrics;
 mod webhooks;
 

@@ -3,6 +3,8 @@
 mod conformance;
 mod end_to_end;
 mod examples;
+mod licences;
 mod simulation;
 mod tree;
+mod warnings;
 mod wire_page;

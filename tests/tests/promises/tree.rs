@@ -218,7 +218,7 @@ const PACKAGES: &[Package] = &[
 
 /// The folders of the top level. A new one is a decision, too.
 const FOLDERS: &[&str] =
-    &["bridge", "cli", "docs", "examples", "fuzz", "mesh", "node", "testnet", "tests"];
+    &["bridge", "cli", "docs", "examples", "fuzz", "mesh", "node", "packaging", "testnet", "tests"];
 
 #[test]
 fn packages_use_what_they_may_use_and_nothing_else() {
@@ -455,7 +455,7 @@ fn tests_that_the_security_page_names_exist() {
     }
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests is in the tree").to_owned()
 }
 
@@ -463,11 +463,11 @@ fn shown(file: &Path) -> String {
     file.strip_prefix(root()).unwrap_or(file).display().to_string()
 }
 
-fn read(file: &Path) -> String {
+pub(crate) fn read(file: &Path) -> String {
     fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-fn table(file: &Path) -> Table {
+pub(crate) fn table(file: &Path) -> Table {
     toml::from_str(&read(file)).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
@@ -496,7 +496,7 @@ fn owned(items: &BTreeSet<&str>) -> BTreeSet<String> {
 }
 
 /// All files of this kind in the tree, but for what is built and what is hidden.
-fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder of ours can be read") {
         let path = entry.expect("an entry").path();
