@@ -302,6 +302,7 @@ impl Fake {
                 | Effect::SendSpans { .. }
                 | Effect::SendBodies { .. }
                 | Effect::Pulse(_)
+                | Effect::ShutOut(_)
                 | Effect::Alarm(_)
                 | Effect::Stopped => {}
             }

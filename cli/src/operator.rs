@@ -74,6 +74,8 @@ impl Operator {
             | Answer::Keys(_)
             | Answer::Entry(_)
             | Answer::Progress { .. }
+            | Answer::Members(_)
+            | Answer::Left { .. }
             | Answer::Done
             | Answer::Error(_) => Err(Failure::strange()),
         }

@@ -520,6 +520,7 @@ impl crate::entry::Body {
             | Body::RoomCreated(_)
             | Body::AgentClaimed(_)
             | Body::Key(_)
+            | Body::Parted(_)
             | Body::Unknown => Vec::new(),
         }
     }

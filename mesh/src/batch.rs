@@ -15,6 +15,7 @@ use crate::{
     number::{Era, Number},
     run::{Certificate, Run},
     sealed::Seal,
+    status::Parted,
 };
 
 /// What became of a number at this node.
@@ -247,6 +248,9 @@ pub struct NodeRecord {
     /// backup. `None`: its own.
     #[n(7)]
     pub private_of: Option<NodeId>,
+    /// What became of the node, once it has no part in the mesh any more.
+    #[n(8)]
+    pub parted: Option<Parted>,
 }
 
 impl NodeRecord {
@@ -260,6 +264,8 @@ impl NodeRecord {
             ephemeral_claims: Vec::new(),
             roster: None,
             private_of: self.private_of.or(Some(before)),
+            // That was said of the one before.
+            parted: None,
             ..self
         }
     }

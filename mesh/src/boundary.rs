@@ -7,6 +7,7 @@ use crate::{
     id::{NodeId, RoomId},
     message::{Head, Message, Span},
     run::Verified,
+    status::Parted,
 };
 
 /// Everything that can happen to a node. Closed on purpose.
@@ -85,6 +86,9 @@ pub enum Effect {
     },
     /// Tell one local connection.
     Tell(AgentEvent),
+    /// This node has no part in the mesh any more: close its connections, when what was said to it before
+    /// is sent, and let it in for no more than to be told so again.
+    ShutOut(NodeId),
     /// What beacons say from now on.
     Pulse(Pulse),
     /// Something an operator should see.
@@ -116,6 +120,13 @@ pub enum Alarm {
         room: RoomId,
         /// At which log seq.
         seq: u64,
+    },
+    /// A node has no part in the mesh any more; it may be this one.
+    Parted {
+        /// Which.
+        node: NodeId,
+        /// Why.
+        it: Parted,
     },
     /// This node opened an era: its number space in the room is another from now on.
     EraOpened {

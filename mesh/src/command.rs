@@ -9,7 +9,7 @@ use crate::{
     agenda::{
         KeyView, LeaderView, NewKey, NewTask, NewVote, Standing, TaskUpdate, TaskView, VoteView,
     },
-    entry::DedupId,
+    entry::{DedupId, Parting},
     id::{AgentId, KeyPrint, MessageId, NodeId, RoomId, RoomKey},
     number::Number,
 };
@@ -98,6 +98,14 @@ pub enum Command {
     Roam { room: RoomId, cursor: Number, entries: Vec<crate::id::At> },
     /// What an operator asks. → [`Outcome::Status`]
     Status,
+    /// Everybody who was ever admitted to the mesh. → [`Outcome::Members`]
+    Members,
+    /// An operator says that another node has no part in the mesh any more. `force`: although others are
+    /// known to have more of what it wrote. → [`Outcome::Done`], when it is durable.
+    Part { node: NodeId, why: Parting, force: bool },
+    /// This node leaves the mesh for good. `force`: although something of its own would be lost.
+    /// → [`Outcome::LeftMesh`], and then [`crate::Effect::Stopped`]
+    LeaveMesh { force: bool },
     /// Hand over, then say [`crate::Effect::Stopped`]. Everything after it is refused. → nothing
     Stop,
 }
@@ -244,6 +252,10 @@ pub enum Outcome {
     Roamed(bool),
     /// For an operator.
     Status(crate::status::Status),
+    /// Members, by when they were admitted.
+    Members(Vec<crate::status::MemberStatus>),
+    /// This node has left. `heard`: another member has said that it knows.
+    LeftMesh { heard: bool },
 }
 
 /// An agent is registered. From now on events for it are emitted.

@@ -12,6 +12,7 @@ use crate::{
     id::{At, KeyPrint, LogId, MeshId, NodeId, RoomId},
     message::Message,
     number::{Era, Number},
+    partings::Partings,
     run::{Certificate, Run, Verified},
     sealed::Seal,
     status::Faults,
@@ -84,6 +85,10 @@ pub(crate) struct Context {
     pub(crate) forked: BTreeSet<NodeId>,
     /// The same, in private rooms of these keys alone: who does not have the key cannot know of it.
     pub(crate) forked_for: BTreeMap<KeyPrint, BTreeSet<NodeId>>,
+    /// Nodes that have no part any more, and how far their logs count.
+    pub(crate) parted: Partings,
+    /// This node itself has none: it writes nothing more.
+    pub(crate) out: bool,
     /// Who has which private rooms.
     pub(crate) followers: Followers,
     /// Bytes of bodies kept warm, over all rooms.
@@ -140,6 +145,12 @@ impl Context {
     pub(crate) fn forked_in(&self, seal: Option<&Seal>) -> impl Iterator<Item = NodeId> + '_ {
         let here = seal.and_then(|seal| self.forked_for.get(&seal.owner));
         self.forked.iter().chain(here.into_iter().flatten()).copied()
+    }
+
+    /// Authors of whom nothing counts in the elections of such a room: others may know more of what they
+    /// wrote, or less.
+    pub(crate) fn unheard_in(&self, seal: Option<&Seal>) -> BTreeSet<NodeId> {
+        self.forked_in(seal).chain(self.parted.nodes()).collect()
     }
 
     /// How many numbers of `era` may be given.

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     context::Fact,
-    entry::{AgentClaimed, Body, RoomCreated},
+    entry::{AgentClaimed, Body, NodeAdmitted, RoomCreated},
     id::{AgentId, At, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
     import::is_foreign_id,
     keys::Keys,
@@ -94,6 +94,8 @@ pub(crate) struct Directory {
     claimed: BTreeMap<(NodeId, KeyPrint), usize>,
     pub(crate) lanes: BTreeMap<NodeId, Vec<(Standing, u32)>>,
     pub(crate) node_names: BTreeMap<NodeId, String>,
+    /// When each node was admitted, by its own clock: the first entry of its log that says so.
+    pub(crate) admitted: BTreeMap<NodeId, (u64, u64)>,
     pub(crate) keys: Keys,
 }
 
@@ -174,24 +176,14 @@ impl Directory {
                 }
                 Learned::Agent(agent)
             }
-            Body::NodeAdmitted(it) => {
-                let node = fact.log.author;
-                let name = it.name.chars().take(NAME_BYTES_MAX / 4).collect();
-                self.node_names.insert(node, name);
-                let lanes = self.lanes.entry(node).or_default();
-                lanes.push((standing, it.lane));
-                lanes.sort();
-                lanes.dedup();
-                // The first ones count: which these are, its log says.
-                lanes.truncate(LANES_PER_NODE_MAX);
-                Learned::Lane(node)
-            }
+            Body::NodeAdmitted(it) => self.learn_admitted((standing, fact.facts.wall_ms), it),
             Body::Key(act) => {
                 let local = fact.room != RoomId::directory(mesh);
                 let revoked = self.keys.learn((local, fact.log, fact.at.seq), fact.facts, act);
                 revoked.map_or(Learned::Nothing, Learned::Revoked)
             }
             Body::AgentClaimed(_)
+            | Body::Parted(_)
             | Body::Chat(_)
             | Body::Thinking(_)
             | Body::Decision(_)
@@ -203,6 +195,21 @@ impl Directory {
             | Body::Task(_)
             | Body::Unknown => Learned::Nothing,
         }
+    }
+
+    fn learn_admitted(&mut self, (at, wall_ms): (Standing, u64), it: NodeAdmitted) -> Learned {
+        let node = at.log.author;
+        let name = it.name.chars().take(NAME_BYTES_MAX / 4).collect();
+        self.node_names.insert(node, name);
+        let first = self.admitted.entry(node).or_insert((at.seq, wall_ms));
+        *first = (at.seq, wall_ms).min(*first);
+        let lanes = self.lanes.entry(node).or_default();
+        lanes.push((at, it.lane));
+        lanes.sort();
+        lanes.dedup();
+        // The first ones count: which these are, its log says.
+        lanes.truncate(LANES_PER_NODE_MAX);
+        Learned::Lane(node)
     }
 
     /// A directory entry got a number.
@@ -317,6 +324,11 @@ impl Directory {
         self.claimed.get(&(node, key)).copied().unwrap_or_default()
     }
 
+    /// The newest lane of a node.
+    pub(crate) fn lane_of(&self, node: NodeId) -> Option<u32> {
+        self.lanes.get(&node)?.last().map(|(_, lane)| *lane)
+    }
+
     /// All lanes that were entered, and by whom.
     pub(crate) fn lanes(&self) -> impl Iterator<Item = (u32, NodeId)> {
         let lanes = self.lanes.iter();
@@ -369,10 +381,7 @@ fn collide(a: &RoomCreated, b: &RoomCreated) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        entry::{Facts, NodeAdmitted},
-        number::Era,
-    };
+    use crate::{entry::Facts, number::Era};
 
     const MESH: MeshId = MeshId([9; 16]);
     const DIRECTORY: RoomId = RoomId([7; 16]);

@@ -11,6 +11,7 @@ mod elections;
 mod handover;
 mod import;
 mod keys;
+mod membership;
 mod open;
 mod peers;
 mod private;
@@ -246,7 +247,10 @@ impl Engine {
                 return self.roam(Roaming { call, room, cursor, entries });
             }
             Command::Status => Ok(Outcome::Status(self.status())),
-            Command::Stop => return self.stop(),
+            Command::Members => Ok(self.members()),
+            Command::Part { node, why, force } => self.part(node, why, force),
+            Command::LeaveMesh { force } => return self.leave_mesh(call, force),
+            Command::Stop => return self.begin_stopping(None),
         };
         self.reply(call, result);
     }

@@ -7,7 +7,7 @@ use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
     acts::{ElectionAct, KeyAct, Place, TaskAct, VoteAct},
-    id::{AgentId, Hash, KeyPrint, LogId, MeshId, RoomId, sha256},
+    id::{AgentId, Hash, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
     number::Era,
 };
 
@@ -239,6 +239,47 @@ pub struct NodeAdmitted {
     pub name: String,
 }
 
+/// In the directory: a node has no part in the mesh any more.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct NodeParted {
+    /// Which.
+    #[n(0)]
+    pub node: NodeId,
+    /// Why.
+    #[n(1)]
+    pub why: Parting,
+    /// How far its logs count, by room, ascending. In a room that all nodes have and that is not
+    /// named here nothing of it counts.
+    #[n(2)]
+    pub cut: Vec<Kept>,
+}
+
+/// Why a node has no part any more, the gravest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Parting {
+    /// Another node shut it out.
+    #[n(0)]
+    Expelled,
+    /// It said so itself.
+    #[n(1)]
+    Left,
+    /// Another node said that it is gone for good.
+    #[n(2)]
+    Retired,
+}
+
+/// How far a log counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Kept {
+    /// Of this room.
+    #[n(0)]
+    pub room: RoomId,
+    /// Its last entry that does.
+    #[n(1)]
+    pub seq: u64,
+}
+
 /// In the directory: a room. Its author's node is the room's home sequencer.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct RoomCreated {
@@ -313,6 +354,8 @@ pub enum Body {
     AgentClaimed(AgentClaimed),
     /// Directory.
     Key(KeyAct),
+    /// Directory.
+    Parted(NodeParted),
     /// A step of a vote.
     Vote(VoteAct),
     /// A step of an election.
@@ -339,6 +382,7 @@ impl Body {
             Body::RoomCreated(_) => 33,
             Body::AgentClaimed(_) => 34,
             Body::Key(_) => 35,
+            Body::Parted(_) => PARTED,
             Body::Vote(_) => 48,
             Body::Election(_) => 49,
             Body::Task(_) => 50,
@@ -362,6 +406,7 @@ impl Body {
             Body::RoomCreated(it) => encode(it),
             Body::AgentClaimed(it) => encode(it),
             Body::Key(it) => encode(it),
+            Body::Parted(it) => encode(it),
             Body::Vote(it) => encode(it),
             Body::Election(it) => encode(it),
             Body::Task(it) => encode(it),
@@ -384,6 +429,7 @@ impl Body {
             33 => read(bytes, Body::RoomCreated),
             34 => read(bytes, Body::AgentClaimed),
             35 => read(bytes, Body::Key),
+            PARTED => read(bytes, Body::Parted),
             48 => read(bytes, Body::Vote),
             49 => read(bytes, Body::Election),
             50 => read(bytes, Body::Task),
@@ -404,6 +450,7 @@ impl Body {
             | Body::RoomCreated(_)
             | Body::AgentClaimed(_)
             | Body::Key(_)
+            | Body::Parted(_)
             | Body::Vote(_)
             | Body::Election(_)
             | Body::Task(_)
@@ -421,6 +468,8 @@ pub fn is_act(kind: u8) -> bool {
 
 /// [`Body::Chat`]'s kind: the one that moves the turn.
 pub const CHAT: u8 = 1;
+/// [`Body::Parted`]'s kind.
+pub(crate) const PARTED: u8 = 36;
 /// The kind of [`Body::RoomCreated`].
 pub(crate) const ROOM_CREATED: u8 = 33;
 /// [`Body::Thinking`]'s kind.
@@ -486,7 +535,7 @@ pub(crate) mod texts {
 pub(crate) fn takes_number(kind: u8) -> Option<bool> {
     match kind {
         CHAT | THINKING | DECISION | ROOM_CREATED | 34 => Some(true),
-        16..=18 | 32 | 35 | 48..=50 => Some(false),
+        16..=18 | 32 | 35 | PARTED | 48..=50 => Some(false),
         _ => None,
     }
 }

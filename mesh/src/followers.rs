@@ -115,6 +115,17 @@ impl Followers {
         changed
     }
 
+    /// It has no part any more. Returns the keys whose followers that changes.
+    pub(crate) fn forget(&mut self, node: NodeId) -> Vec<KeyPrint> {
+        self.shown.remove(&node);
+        self.expected.remove(&node);
+        let followed = self.keys.iter_mut().filter_map(|(key, it)| {
+            let did = node != self.me && it.nodes.remove(&node);
+            did.then_some(*key)
+        });
+        followed.collect()
+    }
+
     /// A connected peer shows a token itself. Returns the key it is of, and whether that is news.
     pub(crate) fn prove(&mut self, node: NodeId, token: Token) -> Option<(KeyPrint, bool)> {
         let key = *self.expected.get(&node)?.get(&token)?;

@@ -33,6 +33,7 @@ mod log;
 pub mod message;
 pub mod number;
 mod numbering;
+mod partings;
 mod pending;
 mod room;
 pub mod roster;

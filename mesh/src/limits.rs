@@ -35,6 +35,13 @@ pub const PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const WARM_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Items in one `Ordered` entry: small enough that its body is always inline.
 pub const ORDERED_ITEMS_MAX: usize = 256;
+/// No log gets this long: leaves room to add to any log seq that is read.
+pub(crate) const LOG_SEQ_MAX: u64 = u64::MAX >> 3;
+/// Logs that one parting names: a body of some 200 KiB. A node that wrote in more rooms has to leave by
+/// itself in fewer steps than that, or is expelled with what it wrote in the others.
+pub const PARTED_LOGS_MAX: usize = 8_192;
+/// And those of all partings: some 80 bytes each, for ever.
+pub const PARTED_LOGS_KEPT: usize = 262_144;
 /// Lanes of one node: it draws again only when two are equal.
 pub const LANES_PER_NODE_MAX: usize = 16;
 /// Roaming clients that wait for an era at once.

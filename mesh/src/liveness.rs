@@ -116,6 +116,18 @@ impl Liveness {
         true
     }
 
+    /// It has no part any more.
+    pub(crate) fn forget(&mut self, node: NodeId) {
+        self.heard.remove(&node);
+        self.up.remove(&node);
+        self.others.remove(&node);
+        self.probes.remove(&node);
+        for probe in self.probes.values_mut() {
+            probe.awaited.remove(&node);
+            probe.vetoes.remove(&node);
+        }
+    }
+
     pub(crate) fn last(&self, node: NodeId) -> Option<&Heard> {
         self.heard.get(&node)
     }

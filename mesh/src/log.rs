@@ -41,6 +41,8 @@ pub(crate) struct Logs {
     several: bool,
     list: Vec<Log>,
     by_id: BTreeMap<LogId, LogIx>,
+    /// Whether logs go on past the place from which on they do not count: those of the directory.
+    whole: bool,
     /// Over all heads, but for those of `shut_out`. Equal at two nodes when their frontiers are.
     digest: u64,
     /// Authors of whom nothing more is taken: nodes that have more and less of them would differ for ever.
@@ -49,12 +51,12 @@ pub(crate) struct Logs {
 
 impl Logs {
     /// None yet, of a room like this.
-    pub(crate) fn of(room: &RoomRecord) -> Logs {
-        Logs { several: room.ephemeral, ..Logs::default() }
+    pub(crate) fn of(room: &RoomRecord, whole: bool) -> Logs {
+        Logs { several: room.ephemeral, whole, ..Logs::default() }
     }
 
-    pub(crate) fn restore(room: &RoomRecord, records: Vec<LogRecord>) -> Logs {
-        let mut logs = Logs::of(room);
+    pub(crate) fn restore(room: &RoomRecord, whole: bool, records: Vec<LogRecord>) -> Logs {
+        let mut logs = Logs::of(room, whole);
         for record in records {
             logs.push(record, false);
         }
@@ -64,7 +66,7 @@ impl Logs {
     fn push(&mut self, record: LogRecord, dirty: bool) -> LogIx {
         let ix = LogIx::try_from(self.list.len()).expect("at most LOGS_PER_ROOM_MAX");
         self.by_id.insert(record.id, ix);
-        self.digest ^= self.mix(record.id, record.head);
+        self.digest ^= self.part(&record);
         self.list.push(Log { record, dirty });
         ix
     }
@@ -112,12 +114,29 @@ impl Logs {
 
     /// The log now ends with entry `seq`.
     pub(crate) fn advance(&mut self, ix: LogIx, seq: u64, clock: u64) {
-        let LogRecord { id, head, .. } = self.list[ix as usize].record;
-        self.digest ^= self.mix(id, head) ^ self.mix(id, seq);
-        let log = &mut self.list[ix as usize];
-        log.record.head = seq;
-        log.record.clock = clock;
-        log.dirty = true;
+        let before = self.part(self.get(ix));
+        let record = self.edit(ix);
+        record.head = seq;
+        record.clock = clock;
+        self.digest ^= before ^ self.part(self.get(ix));
+    }
+
+    /// Nothing of the log counts from `seq` on. `false`: that was known.
+    pub(crate) fn cut(&mut self, ix: LogIx, seq: u64) -> bool {
+        if self.get(ix).fork.is_some_and(|known| known <= seq) {
+            return false;
+        }
+        let before = self.part(self.get(ix));
+        self.edit(ix).fork = Some(seq);
+        self.digest ^= before ^ self.part(self.get(ix));
+        true
+    }
+
+    /// One log's part in the digest: what counts of it, so that those who hold more than others do not
+    /// compare for ever.
+    fn part(&self, record: &LogRecord) -> u64 {
+        let counts = record.fork.filter(|_| !self.whole).map_or(u64::MAX, |seq| seq - 1);
+        self.mix(record.id, record.head.min(counts))
     }
 
     pub(crate) fn id(&self, ix: LogIx) -> LogId {
@@ -139,7 +158,7 @@ impl Logs {
     /// Nothing more is taken from this author.
     pub(crate) fn shut_out(&mut self, author: NodeId) {
         let theirs = self.iter().filter(|(_, log)| log.id.author == author);
-        self.digest ^= theirs.fold(0, |all, (_, log)| all ^ self.mix(log.id, log.head));
+        self.digest ^= theirs.fold(0, |all, (_, log)| all ^ self.part(log));
         self.shut_out.insert(author);
     }
 
@@ -322,5 +341,9 @@ mod tests {
         let ix = b.ensure(id(3)).expect("there is room");
         b.advance(ix, 1, 1);
         assert_ne!(a.digest(), b.digest());
+        assert!(b.cut(ix, 1) && !b.cut(ix, 1) && !b.cut(ix, 2));
+        assert_eq!(a.digest(), b.digest(), "what does not count makes none");
+        b.advance(ix, 2, 2);
+        assert_eq!(a.digest(), b.digest());
     }
 }

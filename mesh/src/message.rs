@@ -16,6 +16,7 @@ use crate::{
     roster::RosterNews,
     run::{BadRun, Certificate, Run, Verified},
     sealed::Token,
+    status::Parted,
 };
 
 /// Entries `after + 1` … `upto` of a log.
@@ -97,6 +98,20 @@ pub struct Beacon {
     /// Over the digests of all its rooms.
     #[n(4)]
     pub digest: u64,
+}
+
+/// A member's word that a node has no part in the mesh any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Notice {
+    /// Who says so now, and signs.
+    #[n(0)]
+    pub by: NodeId,
+    /// Of whom.
+    #[n(1)]
+    pub node: NodeId,
+    /// What the directory says of it.
+    #[n(2)]
+    pub parted: Parted,
 }
 
 /// A node's rooms for a successor, or its answer.
@@ -250,6 +265,9 @@ pub enum Message<R = Run> {
     /// A certificate and a run that gives its place another hash: the author forked its log.
     #[n(16)]
     Fork(#[n(0)] Certificate, #[n(1)] Box<R>),
+    /// To a node that has no part in the mesh any more, of which it may not know.
+    #[n(18)]
+    Parted(#[n(0)] Signed<Notice>),
     /// To a peer that follows the same keys: so far the sender is with their private rooms. Answered by
     /// `Digests` of those that differ.
     #[n(17)]
@@ -307,6 +325,7 @@ impl Message<Run> {
             }
             Message::Beacon(_)
             | Message::Roster(_)
+            | Message::Parted(_)
             | Message::WantRoster { .. }
             | Message::Probe { .. }
             | Message::Sighting { .. }
@@ -347,6 +366,10 @@ impl Message<Run> {
             Message::Roster(it) => {
                 signed(mesh, it.it.node, &it)?;
                 Message::Roster(it)
+            }
+            Message::Parted(it) => {
+                signed(mesh, it.it.by, &it)?;
+                Message::Parted(it)
             }
             Message::WantBodies { room, at } => Message::WantBodies { room, at },
             Message::Want { room, spans } => Message::Want { room, spans },

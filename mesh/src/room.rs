@@ -7,6 +7,7 @@
 mod building;
 mod gone;
 mod imported;
+mod parted;
 mod writing;
 
 use std::{
@@ -25,7 +26,7 @@ use crate::{
     },
     event::Delivered,
     id::{At, LogId, MessageId, NodeId, RoomId},
-    limits::{ASK_AFTER, CUT_ERAS_MAX, ORDERED_ITEMS_MAX, WARM_BODY_BYTES_MAX},
+    limits::{ASK_AFTER, CUT_ERAS_MAX, LOG_SEQ_MAX, ORDERED_ITEMS_MAX, WARM_BODY_BYTES_MAX},
     liveness::Heirs,
     log::{Logs, Position},
     number::{Era, Number},
@@ -82,8 +83,9 @@ impl Room {
         let numbering = Numbering::new(record.home);
         let sealed = record.seal.as_ref().is_some_and(|seal| seal.opener.is_some());
         let is_directory = sealed || is_directory(cx, id);
-        let logs = Logs::of(&record);
-        let expelled: BTreeSet<NodeId> = cx.forked_in(record.seal.as_ref()).collect();
+        let logs = Logs::of(&record, is_open_directory(cx, id));
+        let forked: BTreeSet<NodeId> = cx.forked_in(record.seal.as_ref()).collect();
+        let unheard = cx.unheard_in(record.seal.as_ref());
         cx.active.insert(id);
         Room {
             id,
@@ -100,8 +102,8 @@ impl Room {
             sync: Sync::default(),
             bytes: 0,
             holes: 0,
-            votes: Votes::new(expelled.clone()),
-            elections: Elections::new(expelled),
+            votes: Votes::new(forked),
+            elections: Elections::new(unheard),
             tasks: Tasks::new(id),
             decisions: Vec::new(),
             keep_ms: None,
@@ -135,6 +137,7 @@ impl Room {
             | Body::RoomCreated(_)
             | Body::AgentClaimed(_)
             | Body::Key(_)
+            | Body::Parted(_)
             | Body::Unknown => {}
         }
     }
@@ -144,7 +147,7 @@ impl Room {
         let numbering = Numbering::restore(it.eras, it.waiting, it.foretold);
         let mut room = Room::blank(cx, it.room, it.record, mine);
         room.numbering = numbering;
-        room.logs = Logs::restore(&room.record, it.logs);
+        room.logs = Logs::restore(&room.record, is_open_directory(cx, room.id), it.logs);
         room.clock = room.logs.iter().map(|(_, log)| log.clock).max().unwrap_or(0);
         let (decisions, others): (Vec<Unsettled>, Vec<Unsettled>) =
             it.unsettled.into_iter().partition(|it| it.entry.facts.kind == DECISION);
@@ -222,7 +225,7 @@ impl Room {
     /// A run came from a peer.
     pub(crate) fn receive(&mut self, cx: &mut Context, from: NodeId, run: Verified) {
         cx.active.insert(self.id);
-        if self.is_forked(cx, run.run().log.author) {
+        if !self.takes_more(cx, run.run().log) {
             return;
         }
         let from = self.keeper(cx, from, run.run().log.author);
@@ -306,6 +309,7 @@ impl Room {
             cx.faults.overflow += 1;
             return;
         };
+        self.cut_log(cx, ix);
         let first = run.run().first + skip as u64;
         let backlink = run.hash_at(first - 1);
         let last = run.run().last();
@@ -327,6 +331,10 @@ impl Room {
             cx.change(Change::Entry { room: self.id, at, entry: Arc::new(kept) });
             self.logs.advance(ix, seq, entry.facts.clock);
             self.clock = self.clock.max(entry.facts.clock);
+            if self.logs.get(ix).fork.is_some_and(|cut| seq >= cut) {
+                self.fold_uncounted(cx, at, entry.facts, &bytes);
+                continue;
+            }
             if gone.is_some() {
                 self.hold_gone(cx, at, entry.facts);
                 continue;
@@ -339,6 +347,7 @@ impl Room {
         let seal = run.certificate();
         let record = self.logs.edit(ix);
         (record.hash, record.seal) = (seal.hash, seal.seal);
+        self.end_eras_if_over(cx, run.run().log);
     }
 
     // Folding.
@@ -370,7 +379,11 @@ impl Room {
             Body::Ordered(it) => self.fold_ordered(cx, at, &it),
             Body::EraClaimed(it) => self.fold_claim(cx, at, &it),
             Body::HandedOver(it) => self.fold_handover(cx, at, it),
-            Body::NodeAdmitted(_) | Body::RoomCreated(_) | Body::AgentClaimed(_) | Body::Key(_) => {
+            Body::NodeAdmitted(_)
+            | Body::RoomCreated(_)
+            | Body::AgentClaimed(_)
+            | Body::Key(_)
+            | Body::Parted(_) => {
                 if self.is_directory {
                     let log = self.logs.id(at.log);
                     cx.facts.push(Fact { room: self.id, at, log, facts, body });
@@ -408,6 +421,7 @@ impl Room {
             | Body::RoomCreated(_)
             | Body::AgentClaimed(_)
             | Body::Key(_)
+            | Body::Parted(_)
             | Body::Vote(_)
             | Body::Election(_)
             | Body::Task(_)
@@ -441,7 +455,7 @@ impl Room {
                 era.record.sequencer == author && it.first == era.record.known + 1
             }) && given <= ORDERED_ITEMS_MAX as u64
                 && it.first + count <= it.era.capacity() + 1
-                && it.items.iter().all(|items| (1..=SEQ_MAX).contains(&items.from));
+                && it.items.iter().all(|items| (1..=LOG_SEQ_MAX).contains(&items.from));
         if !valid {
             cx.faults.void += 1;
             return;
@@ -495,6 +509,7 @@ impl Room {
             cx.faults.void += 1;
             cx.alarm(Alarm::LaneClash { node: author.author, lane });
         }
+        self.end_eras_if_over(cx, author);
     }
 
     fn fold_handover(&mut self, cx: &mut Context, at: At, it: HandedOver) {
@@ -512,6 +527,7 @@ impl Room {
             era.record.former.retain(|other| other.log != author);
             era.record.former.push(Place { log: author, seq: at.seq });
         }
+        self.end_eras_if_over(cx, it.to);
         if it.to == self.mine {
             cx.handed_to_me.push((self.id, it.era, author));
         }
@@ -568,7 +584,7 @@ impl Room {
         true
     }
 
-    /// Nothing more is accepted from this author here.
+    /// Nothing more is accepted from this author here, because it forked a log.
     pub(crate) fn is_forked(&self, cx: &Context, author: NodeId) -> bool {
         cx.forked_in(self.record.seal.as_ref()).any(|it| it == author)
     }
@@ -589,21 +605,22 @@ impl Room {
         cx.followers.is_rostered(node) && !self.heirs(cx).has(node)
     }
 
-    /// Not held, though it may still come: of an author that forked nothing does.
+    /// Not held, though it may still come: of an author that forked nothing does, of one that parted what
+    /// counts.
     pub(crate) fn is_missing(&self, cx: &Context, at: At) -> bool {
         let log = self.logs.get(at.log);
-        at.seq > log.head && !self.is_forked(cx, log.id.author)
+        at.seq > log.head && self.may_come(cx, log.id, at.seq)
     }
 
-    /// An era of an author that forked, or one that nothing is known of here and that can only be
+    /// An era of an author of whom nothing more will come, or one that nothing is known of here and that can only be
     /// such an author's. Others may have built on it before they knew; what they wrote is accepted
     /// all the same, or their logs would be cut for ever.
     fn is_void(&self, cx: &Context, era: Era) -> bool {
         match self.numbering.eras.get(&era) {
-            Some(known) => self.is_forked(cx, known.record.sequencer.author),
+            Some(known) => self.is_over(cx, known.record.sequencer),
             None => era.lane().is_some_and(|lane| {
-                let mut forked = cx.forked_in(self.record.seal.as_ref());
-                forked.any(|it| cx.lanes.get(&it).is_some_and(|it| it.contains(&lane)))
+                let mut lanes = cx.lanes.iter().filter(|(_, lanes)| lanes.contains(&lane));
+                lanes.any(|(node, _)| self.is_over(cx, LogId { author: *node, incarnation: 0 }))
             }),
         }
     }
@@ -649,10 +666,9 @@ impl Room {
     /// Nothing of this log counts from `seq` on: what was delivered stays, the rest is dropped.
     pub(crate) fn quarantine(&mut self, cx: &mut Context, log: LogId, seq: u64) {
         let Some(ix) = self.logs.ensure(log) else { return };
-        if self.logs.get(ix).fork.is_some_and(|known| known <= seq) {
+        if !self.logs.cut(ix, seq) {
             return;
         }
-        self.logs.edit(ix).fork = Some(seq);
         let (from, to) = (At { log: ix, seq }, At { log: ix, seq: u64::MAX });
         let void: Vec<At> =
             self.numbering.undelivered.range(from..=to).map(|(at, _)| *at).collect();
@@ -746,9 +762,11 @@ fn place(logs: &Logs, at: At) -> Place {
     Place { log: logs.id(at.log), seq: at.seq }
 }
 
-/// No log gets this long: leaves room to add to any log seq that is read.
-const SEQ_MAX: u64 = u64::MAX >> 3;
-
 fn is_directory(cx: &Context, id: RoomId) -> bool {
     id == RoomId::directory(cx.mesh) || id == cx.private_directory
+}
+
+/// The mesh's, which all nodes have.
+fn is_open_directory(cx: &Context, id: RoomId) -> bool {
+    id == RoomId::directory(cx.mesh)
 }

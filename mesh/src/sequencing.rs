@@ -115,7 +115,7 @@ impl Room {
             return Post::Closed;
         }
         if log.author != cx.me {
-            let gone = if self.is_forked(cx, log.author) || self.is_elsewhere(cx, log.author) {
+            let gone = if self.is_out(cx, log.author) || self.is_elsewhere(cx, log.author) {
                 Some(Duration::ZERO)
             } else {
                 live.gone_since(cx.now.mono, log)
@@ -124,6 +124,9 @@ impl Room {
         }
         if !live.may_issue() && !self.record.local {
             return Post::Waiting;
+        }
+        if cx.out {
+            return Post::Closed;
         }
         let closed = log != self.mine || self.record.floor.is_some_and(|floor| era <= floor);
         if closed { Post::Closed } else { Post::Mine }

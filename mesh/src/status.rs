@@ -1,6 +1,11 @@
 //! What an operator sees of a node.
 
+use std::time::Duration;
+
+use minicbor::{Decode, Encode};
+
 use crate::{
+    entry::Parting,
     id::{MeshId, NodeId, RoomId},
     number::{Era, Number},
 };
@@ -24,8 +29,47 @@ pub struct Status {
     pub faults: Faults,
     /// Authors whose logs were found forked.
     pub forked: Vec<NodeId>,
+    /// What became of this node, if it has no part in the mesh any more.
+    pub parted: Option<Parted>,
     /// Whose lanes are known: in these each gives numbers above the home era.
     pub lanes: Vec<(u32, NodeId)>,
+}
+
+/// How a node came to have no part in the mesh any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Parted {
+    /// Why.
+    #[n(0)]
+    pub why: Parting,
+    /// The node that said so.
+    #[n(1)]
+    pub by: NodeId,
+    /// When, by that node's clock. Unix milliseconds.
+    #[n(2)]
+    pub wall_ms: u64,
+}
+
+/// A node that was admitted to the mesh.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberStatus {
+    /// Which.
+    pub node: NodeId,
+    /// The name its operator gave it.
+    pub name: String,
+    /// When it was admitted, by its own clock. Unix milliseconds.
+    pub since_ms: u64,
+    /// Where it gives numbers above the home era.
+    pub lane: Option<u32>,
+    /// It is this node.
+    pub me: bool,
+    /// Directly connected.
+    pub connected: bool,
+    /// Heard by any path within the lease.
+    pub alive: bool,
+    /// Since its last beacon; `None` if it was never heard since our start.
+    pub heard_ago: Option<Duration>,
+    /// It has no part any more.
+    pub parted: Option<Parted>,
 }
 
 /// Another node.

@@ -111,12 +111,18 @@ impl Sync {
 
 impl Room {
     /// How many entries connected peers have that are not here.
-    pub(crate) fn entries_behind(&self) -> u64 {
+    pub(crate) fn entries_behind(&self, cx: &Context) -> u64 {
         let logs: BTreeSet<LogId> =
             self.sync.views.values().flat_map(|view| view.heads.keys().copied()).collect();
         logs.into_iter()
-            .map(|log| self.sync.best_known(log).saturating_sub(self.logs.head_of(log)))
+            .filter(|log| self.takes_more(cx, *log))
+            .map(|log| (log, self.worth_having(cx, log, self.sync.best_known(log))))
+            .map(|(log, best)| best.saturating_sub(self.logs.head_of(log)))
             .fold(0, u64::saturating_add)
+    }
+    /// Whether a connected peer is known to have more of this log.
+    pub(crate) fn is_behind_in(&self, log: LogId) -> bool {
+        self.sync.best_known(log) > self.logs.head_of(log)
     }
 
     /// Some peer has everything that is here.
@@ -220,11 +226,8 @@ impl Room {
         let Some(view) = self.sync.views.get(&peer) else { return Vec::new() };
         let spans = view.heads.iter().filter_map(|(log, seq)| {
             let after = self.reaches(*log);
-            (*seq > after && !self.is_forked(cx, log.author)).then_some(Span {
-                log: *log,
-                after,
-                upto: *seq,
-            })
+            let upto = self.worth_having(cx, *log, *seq);
+            (upto > after && self.takes_more(cx, *log)).then_some(Span { log: *log, after, upto })
         });
         spans.take(SPANS_MAX).collect()
     }

@@ -6,6 +6,7 @@ mod import;
 mod invite;
 mod key;
 mod keys;
+mod members;
 mod status;
 mod up;
 
@@ -43,6 +44,10 @@ enum Command {
     #[command(subcommand)]
     Keys(keys::Keys),
     Import(Box<import::Import>),
+    Members(members::Members),
+    Expel(members::Expel),
+    Retire(members::Retire),
+    Leave(members::Leave),
 }
 
 /// Runs the command line `arguments`, the program's name first.
@@ -65,6 +70,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Key(key) => key.run(),
         Command::Keys(keys) => keys.run(),
         Command::Import(import) => import.run(),
+        Command::Members(members) => members.run(),
+        Command::Expel(expel) => expel.run(),
+        Command::Retire(retire) => retire.run(),
+        Command::Leave(leave) => leave.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

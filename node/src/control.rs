@@ -37,6 +37,7 @@ use crate::{
         CONTROL_REQUEST_BYTES_MAX, CONTROL_TIMEOUT,
     },
     listen::{self, SocketFile},
+    members,
     queue::{Asker, Queue},
     report::{self, Own},
     ticket::Ticket,
@@ -180,7 +181,12 @@ impl Control {
     async fn perform(&self, request: Request) -> Result<Answer> {
         Ok(match request {
             Request::Status => Answer::Status(Box::new(self.report().await?)),
-            Request::Invite => Answer::Ticket(self.ticket().to_text()),
+            Request::Invite => {
+                if self.status().await?.parted.is_some() {
+                    bail!("this node has no part in a mesh any more: invite at another one");
+                }
+                Answer::Ticket(self.ticket().to_text())
+            }
             Request::ReloadKey => {
                 self.reload_key()?;
                 self.bridge.check_webhooks().await;
@@ -205,6 +211,24 @@ impl Control {
                 self.engine(Command::RevokeKey { key }).await?;
                 tracing::info!(%key, "a key was revoked");
                 Answer::Done
+            }
+            Request::Members => {
+                let Outcome::Members(members) = self.engine(Command::Members).await? else {
+                    bail!("the engine answers something else; this is a bug");
+                };
+                Answer::Members(members.into_iter().map(members::member).collect())
+            }
+            Request::Part { node_id, how, force } => {
+                let (node, why) = (members::node_id(&node_id)?, members::core_parting(how));
+                self.engine(Command::Part { node, why, force }).await?;
+                Answer::Done
+            }
+            Request::Leave { force } => {
+                let Outcome::LeftMesh { heard } = self.engine(Command::LeaveMesh { force }).await?
+                else {
+                    bail!("the engine answers something else; this is a bug");
+                };
+                Answer::Left { heard }
             }
             Request::Entry { room_id, seq } => {
                 Answer::Entry(Box::new(self.entry(&room_id, seq).await?))

@@ -13,9 +13,11 @@ use bytes::Bytes;
 use mesh::{
     Alarm, Effect, Engine, Input, Turn,
     command::{CallId, Outcome, Refused},
+    entry::Parting,
     event::RoomEvent,
-    id::RoomId,
+    id::{NodeId, RoomId},
     message::Message,
+    status::Parted,
 };
 use net::Net;
 use store::Store;
@@ -157,7 +159,9 @@ impl Driver {
                 self.hub.notify(room, event);
             }
             Effect::Tell(event) => self.hub.tell(event),
+            Effect::ShutOut(node) => self.net.shut_out(node.0),
             Effect::Pulse(pulse) => self.pulse.set(pulse),
+            Effect::Alarm(Alarm::Parted { node, it }) if node.0 == self.net.node() => farewell(it),
             Effect::Alarm(alarm) => {
                 self.meters.alarm(&alarm);
                 warn(&alarm);
@@ -231,6 +235,7 @@ fn warn(alarm: &Alarm) {
             "node {author} has signed two histories of one log: nothing more is taken from it; \
              its operator should stop it, it was probably restored from a backup"
         ),
+        Alarm::Parted { node, it } => warn_of_parting(*node, *it),
         Alarm::EraOpened { room, era, before } => tracing::warn!(event = "era_opened",
             %room, ?era,
             "this node numbers a room from now on, in a new era: node {} did before",
@@ -263,4 +268,33 @@ fn warn(alarm: &Alarm) {
             tracing::warn!(event = "numbers_used_up", %room, "a room's numbers are used up: it takes no more messages");
         }
     }
+}
+
+fn warn_of_parting(node: NodeId, it: Parted) {
+    let by = it.by.short();
+    match it.why {
+        Parting::Expelled => tracing::warn!(
+            event = "expelled",
+            "node {node} was expelled from the mesh by node {by}"
+        ),
+        Parting::Left => tracing::info!("node {node} has left the mesh"),
+        Parting::Retired => {
+            tracing::warn!(event = "retired", "node {node} was retired by node {by}")
+        }
+    }
+}
+
+/// This node has no part in the mesh any more.
+fn farewell(it: Parted) {
+    let by = it.by.short();
+    let how = match it.why {
+        Parting::Expelled => format!("was expelled from the mesh by node {by}"),
+        Parting::Left => "has left the mesh".to_owned(),
+        Parting::Retired => format!("was retired from the mesh by node {by}"),
+    };
+    tracing::warn!(
+        event = "out",
+        "this node {how}: it can be read, and writes nothing more; to be in the mesh again, start another \
+         with a ticket and another --data-dir"
+    );
 }

@@ -23,6 +23,7 @@ mod intake;
 mod keys;
 pub mod limits;
 mod listen;
+mod members;
 mod membership;
 mod metrics;
 mod notify;

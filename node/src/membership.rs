@@ -59,7 +59,13 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
         if record.mesh != id && !kept && tickets.is_empty() {
             bail!(missing(dir, "mesh.key"));
         }
-        if record.mesh != id && record.had_peer {
+        if record.mesh == id && record.parted.is_some() && !tickets.is_empty() {
+            bail!(
+                "--join: this node has no part in that mesh any more, and is an archive of it; to join \
+                 again, use another --data-dir"
+            );
+        }
+        if record.mesh != id && (record.had_peer || record.parted.is_some()) {
             bail!("this node already belongs to another mesh; use another --data-dir");
         }
     }
@@ -128,6 +134,7 @@ fn leave(store: &mut Store, before: &NodeRecord, mesh: MeshId) -> Result<()> {
         // Of rooms that nobody will speak of again.
         ephemeral_claims: Vec::new(),
         roster: None,
+        parted: None,
         ..before.clone()
     };
     store.commit(&[Change::Node(record)]).context("write the store")

@@ -100,7 +100,8 @@ impl Meters {
             Alarm::Hole { .. } => {
                 self.holes.fetch_add(1, Relaxed);
             }
-            Alarm::Forked { .. }
+            Alarm::Parted { .. }
+            | Alarm::Forked { .. }
             | Alarm::LaneClash { .. }
             | Alarm::DroppedThoughOpen { .. }
             | Alarm::ClockJumped { .. }

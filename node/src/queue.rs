@@ -239,6 +239,9 @@ fn command_bytes(command: &Command) -> usize {
         | Command::SignUp(_)
         | Command::RevokeKey { .. }
         | Command::ListKeys
+        | Command::Members
+        | Command::Part { .. }
+        | Command::LeaveMesh { .. }
         | Command::CheckKey { .. }
         | Command::Join { .. }
         | Command::Leave { .. }

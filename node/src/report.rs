@@ -7,10 +7,10 @@ use std::{
 
 use mesh::status::{NodeStatus, RoomStatus};
 use net::PeerStatus;
-use protocol::operator::{Faults, Peer, Room, Status};
+use protocol::operator::{Faults, PartedHow, Peer, Room, Status};
 use serde::Serialize;
 
-use crate::limits::STATUS_ROOMS_SHOWN;
+use crate::{limits::STATUS_ROOMS_SHOWN, members};
 
 /// A node that is ready: where it is, and how others join it.
 #[derive(Clone, Serialize)]
@@ -116,6 +116,7 @@ pub(crate) fn status(status: mesh::status::Status, own: Own) -> Status {
             overflow: faults.overflow,
             stray: faults.stray,
         },
+        parted: status.parted.map(members::parted),
         forked: status.forked.iter().map(ToString::to_string).collect(),
     }
 }
@@ -135,7 +136,14 @@ pub(crate) fn text(it: &Status) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {text_line}");
     };
-    if it.peers.is_empty() {
+    if let Some(parted) = &it.parted {
+        let how = match parted.how {
+            PartedHow::Expelled => "was expelled from",
+            PartedHow::Left => "has left",
+            PartedHow::Retired => "was retired from",
+        };
+        line(format_args!("this node {how} the mesh {}: it is an archive", parted.at));
+    } else if it.peers.is_empty() {
         line(format_args!("none: `clawmeshd invite` prints a ticket"));
     }
     for peer in &it.peers {

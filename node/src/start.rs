@@ -221,11 +221,20 @@ impl Running {
         self.key_file.as_deref()
     }
 
-    /// Comes when the node cannot go on. Cancel-safe.
-    pub async fn failed(&mut self) -> anyhow::Error {
+    /// Comes when the node cannot go on, or (without an error) when it has left its mesh: then it is to be
+    /// stopped. Cancel-safe.
+    ///
+    /// # Errors
+    /// Why it cannot go on.
+    pub async fn ended(&mut self) -> Result<()> {
         match self.end.recv().await {
-            Some(End::Failed(error)) => error,
-            Some(End::Stopped) | None => anyhow::anyhow!("the engine has stopped by itself"),
+            Some(End::Failed(error)) => Err(error),
+            Some(End::Stopped) => {
+                // Nothing more comes: who stops it need not wait.
+                self.end.close();
+                Ok(())
+            }
+            None => Err(anyhow::anyhow!("the engine has stopped by itself")),
         }
     }
 
@@ -395,12 +404,14 @@ async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
                 .map_err(|error| cannot_listen(*address, &error))?,
         );
     }
+    // Who has no part in the mesh any more is an archive: it has nothing to say to anybody.
+    let archive = member.summary.node.as_ref().is_some_and(|it| it.parted.is_some());
     let settings = net::Settings {
         secret_key: (*member.seed).into(),
         pre_shared_key: (*member.mesh.pre_shared_key()).into(),
-        listen: settings.listen.clone(),
+        listen: if archive { Vec::new() } else { settings.listen.clone() },
         announce: Vec::new(),
-        peers: member.peers.clone(),
+        peers: if archive { Vec::new() } else { member.peers.clone() },
         topics: TOPICS,
         discovery: settings.discovery,
     };

@@ -35,6 +35,22 @@ pub enum Request {
         /// An absolute path.
         to: std::path::PathBuf,
     },
+    /// Who was ever admitted to the mesh. → [`Answer::Members`]
+    Members,
+    /// Another node has no part in the mesh any more. → [`Answer::Done`], when it is durable.
+    Part {
+        /// 64 hex digits.
+        node_id: String,
+        /// [`PartedHow::Expelled`] or [`PartedHow::Retired`].
+        how: PartedHow,
+        /// Although others are known to have more of what it wrote.
+        force: bool,
+    },
+    /// This node leaves the mesh for good, and ends. → [`Answer::Left`]
+    Leave {
+        /// Although something of its own would be lost.
+        force: bool,
+    },
 }
 
 /// What the node says to it.
@@ -55,6 +71,13 @@ pub enum Answer {
         rows: u64,
         /// Rows there are.
         of: u64,
+    },
+    /// Members, by when they were admitted.
+    Members(Vec<Member>),
+    /// The node has left. `heard`: another member has said that it knows.
+    Left {
+        /// Else the others may have to retire it.
+        heard: bool,
     },
     /// It is done.
     Done,
@@ -83,6 +106,9 @@ pub struct Status {
     pub rooms: Vec<Room>,
     /// Counters since the start.
     pub faults: Faults,
+    /// What became of this node, if it has no part in the mesh any more.
+    #[serde(default)]
+    pub parted: Option<Parted>,
     /// Nodes that have signed two histories: nothing more is taken from them.
     pub forked: Vec<String>,
 }
@@ -249,4 +275,66 @@ pub struct Signed {
     pub agent_id: Option<String>,
     /// Whether another node is known to have it.
     pub elsewhere: bool,
+}
+
+/// How a node comes to have no part in the mesh any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PartedHow {
+    /// Another node shut it out.
+    Expelled,
+    /// It said so itself.
+    Left,
+    /// Another node said that it is gone for good.
+    Retired,
+}
+
+/// What became of a node that has no part in the mesh any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parted {
+    /// How.
+    pub how: PartedHow,
+    /// The node that said so: 64 hex digits.
+    pub by: String,
+    /// When, by that node's clock: RFC 3339, UTC.
+    pub at: String,
+}
+
+/// A node that was admitted to the mesh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// 64 hex digits.
+    pub node_id: String,
+    /// What people call it.
+    pub name: String,
+    /// When it was admitted, by its own clock: RFC 3339, UTC.
+    pub since: String,
+    /// Where it gives numbers above the home era.
+    pub lane: Option<u32>,
+    /// Where it is, seen from here.
+    pub state: MemberState,
+    /// `None`: never since the start of the node that was asked, or that node itself.
+    pub heard_ms_ago: Option<u64>,
+    /// What became of it.
+    pub parted: Option<Parted>,
+}
+
+/// Where a member is, seen from a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemberState {
+    /// It is the node that was asked.
+    Here,
+    /// There is a link.
+    Connected,
+    /// Heard through others.
+    Heard,
+    /// Not heard.
+    Away,
+    /// It left.
+    Left,
+    /// It was retired.
+    Retired,
+    /// It was expelled.
+    Expelled,
 }

@@ -53,6 +53,8 @@ pub(crate) async fn run(cx: &Context, args: Mesh) -> Result<Outcome, Failure> {
                 | Answer::Ticket(_)
                 | Answer::Keys(_)
                 | Answer::Progress { .. }
+                | Answer::Members(_)
+                | Answer::Left { .. }
                 | Answer::Done
                 | Answer::Error(_) => return Err(Failure::strange()),
             };

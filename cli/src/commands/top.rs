@@ -271,6 +271,7 @@ mod tests {
             peers: vec![peer],
             rooms: vec![room],
             faults: Faults::default(),
+            parted: None,
             forked: Vec::new(),
         })
     }

@@ -186,7 +186,7 @@ impl Engine {
     fn patience(&self, room: &Room, node: NodeId) -> Duration {
         let now = self.cx.now.mono;
         let silent = self.live.silent_for(now, node) >= self.config.takeover_after;
-        let gone = silent || room.is_forked(&self.cx, node);
+        let gone = silent || room.is_out(&self.cx, node);
         let rank = self.live.rank(now, room.heirs(&self.cx), node);
         ELECTION_RANK_STEP * rank + if gone { Duration::ZERO } else { ELECTION_PATIENCE }
     }

@@ -5,9 +5,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::Engine;
+use super::{Engine, membership::LEAVE_HEARD_WITHIN};
 use crate::{
     boundary::Effect,
+    command::{CallId, Outcome},
     id::{LogId, NodeId, RoomId},
     limits::{DIGEST_ROOMS_MAX, HANDOVER_STEP},
     message::{Message, Post},
@@ -30,11 +31,23 @@ pub(super) struct Stopping {
     since: Duration,
     rooms: BTreeMap<RoomId, (Era, Step)>,
     told: bool,
+    leaving: Option<Leaving>,
+}
+
+/// The node stops because it leaves the mesh.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    /// Who wants it.
+    pub(super) call: CallId,
+    /// When its last entry was written.
+    pub(super) written: Option<Duration>,
+    /// A member has said that it has that.
+    pub(super) heard: bool,
 }
 
 impl Engine {
-    /// The operator wants the node to stop.
-    pub(super) fn stop(&mut self) {
+    /// The operator wants the node to stop, or to leave.
+    pub(super) fn begin_stopping(&mut self, leaving: Option<Leaving>) {
         if self.stopping.is_some() {
             return;
         }
@@ -57,7 +70,7 @@ impl Engine {
                 self.cx.send(to, Message::Offer(part.to_vec()));
             }
         }
-        self.stopping = Some(Stopping { since: now, rooms, told: false });
+        self.stopping = Some(Stopping { since: now, rooms, told: false, leaving });
         self.go_on_stopping();
     }
 
@@ -129,10 +142,36 @@ impl Engine {
             stopping.rooms.clear();
         }
         if stopping.rooms.is_empty() && !stopping.told {
+            if !self.has_left() {
+                return;
+            }
+            let Some(stopping) = &mut self.stopping else { return };
             stopping.told = true;
             self.change_node().clean = true;
             self.cx.effects.push(Effect::Stopped);
         }
+    }
+
+    /// How far this node is with leaving, if it leaves.
+    pub(super) fn leaving(&mut self) -> Option<&mut Leaving> {
+        self.stopping.as_mut()?.leaving.as_mut()
+    }
+
+    /// If this node leaves: writes its last entry, and waits until another member has it, but not for ever.
+    fn has_left(&mut self) -> bool {
+        let now = self.cx.now.mono;
+        let Some(leaving) = self.leaving() else { return true };
+        let Some(written) = leaving.written else {
+            leaving.written = Some(now);
+            self.write_own_parting();
+            return self.cx.up.is_empty() && self.has_left();
+        };
+        let (call, heard) = (leaving.call, leaving.heard);
+        if !heard && !self.cx.up.is_empty() && now < written + LEAVE_HEARD_WITHIN {
+            return false;
+        }
+        self.reply(call, Ok(Outcome::LeftMesh { heard }));
+        true
     }
 
     /// Runs with a `HandedOver` go to the successor directly as well: gossip may be slow or lose it.

@@ -30,7 +30,7 @@ impl Engine {
     pub fn open(identity: Identity, config: Config, stored: Summary, now: Now) -> Engine {
         let me = identity.node_id();
         let first_start = stored.node.is_none();
-        let mut node = stored.node.unwrap_or_else(|| new_node(&config));
+        let mut node = stored.node.clone().unwrap_or_else(|| new_node(&config));
         let clean = node.clean || first_start;
         // Counts upwards whatever the wall clock does, and is above that of a lost past if it can.
         node.boot = (node.boot + 1).max(now.wall_ms / 1_000);
@@ -79,7 +79,8 @@ impl Engine {
             last_called: now.mono,
             config,
         };
-        engine.cx.forked = stored.forked.into_iter().collect();
+        engine.cx.forked = stored.forked.iter().copied().collect();
+        engine.restore_parted(&stored);
         engine.restore_rooms(stored.rooms);
         engine.restore_following();
         engine.refold_acts(stored.acts);
@@ -91,6 +92,7 @@ impl Engine {
         engine.restore_agents();
         engine.tell_of_all_rooms();
         engine.redraw_lane();
+        engine.shut_out_all_parted();
         engine
     }
 
@@ -101,6 +103,9 @@ impl Engine {
             let mut room = Room::restore(&mut self.cx, stored, mine);
             for author in self.cx.forked.clone() {
                 room.shut_out(&mut self.cx, author);
+            }
+            for node in self.cx.parted.nodes().collect::<Vec<_>>() {
+                room.part_with(&mut self.cx, node);
             }
             for (dedup, at, wall_ms, number) in dedups {
                 room.sequencing.sent.insert(dedup, at, wall_ms);
@@ -207,7 +212,8 @@ impl Engine {
     pub(super) fn redraw_lane(&mut self) {
         let drawn = self.directory.lanes.get(&self.cx.me).map_or(0, Vec::len);
         let clashes = self.directory.lane_clashes(self.cx.me);
-        if self.cx.my_lane.is_some() && (!clashes || drawn >= LANES_PER_NODE_MAX) {
+        // Who has no part claims no eras.
+        if self.cx.out || self.cx.my_lane.is_some() && (!clashes || drawn >= LANES_PER_NODE_MAX) {
             return;
         }
         let taken: std::collections::BTreeSet<u32> =
@@ -260,6 +266,7 @@ fn new_node(config: &Config) -> NodeRecord {
         ephemeral_claims: Vec::new(),
         roster: None,
         private_of: None,
+        parted: None,
     }
 }
 
@@ -298,6 +305,8 @@ fn context(
         up: Default::default(),
         forked: Default::default(),
         forked_for: Default::default(),
+        parted: Default::default(),
+        out: false,
         followers: Followers::new(config.mesh, me),
         warm_bytes: 0,
         pending_bytes: 0,

@@ -24,6 +24,9 @@ const HAVES_AT_ONCE_MAX: usize = 1_024;
 
 impl Engine {
     pub(super) fn on_peer_up(&mut self, peer: NodeId) {
+        if self.cx.parted.has(peer) {
+            return self.give_notice(peer);
+        }
         self.live.up.insert(peer);
         self.cx.up.insert(peer);
         self.cx.followers.peer_up(peer);
@@ -56,6 +59,9 @@ impl Engine {
     }
 
     pub(super) fn on_message(&mut self, from: NodeId, message: Message<Verified>) {
+        if self.cx.parted.has(from) {
+            return;
+        }
         match message {
             Message::Runs(runs) => runs.into_iter().for_each(|run| self.on_run(from, run)),
             Message::Spans { room, runs, bodies, last } => {
@@ -113,6 +119,7 @@ impl Engine {
             Message::Offer(posts) => self.on_offer(from, &posts),
             Message::Accept(posts) => self.on_accept(from, &posts),
             Message::Taken(posts) => self.on_taken(from, &posts),
+            Message::Parted(it) => self.on_notice(it.it),
             Message::Fork(certificate, run) => {
                 self.on_fork(Proof { certificate, run: *run });
             }
@@ -255,7 +262,10 @@ impl Engine {
 
     fn on_beacon(&mut self, from: NodeId, beacon: Beacon) {
         let now = self.cx.now.mono;
-        if beacon.node == self.cx.me || !self.live.hear(now, beacon) {
+        if beacon.node == self.cx.me
+            || self.cx.parted.has(beacon.node)
+            || !self.live.hear(now, beacon)
+        {
             return;
         }
         self.rosters.set_alive(now, beacon.node, true);
@@ -281,7 +291,7 @@ impl Engine {
     fn on_roster(&mut self, news: RosterNews) {
         let now = self.cx.now;
         let node = news.node;
-        if node == self.cx.me {
+        if node == self.cx.me || self.cx.parted.has(node) {
             return;
         }
         if let What::Typing { agent, room, typing, .. } = news.what {

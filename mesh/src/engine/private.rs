@@ -147,7 +147,7 @@ impl Engine {
         }
     }
 
-    fn on_followers_changed(&mut self, key: KeyPrint) {
+    pub(super) fn on_followers_changed(&mut self, key: KeyPrint) {
         self.rosters.set_followers(key, self.cx.followers.of(key));
         // Who gives numbers, and who can be asked, may be another.
         let rooms = self.private.digests.get(&key).into_iter().flat_map(|it| it.rooms.keys());

@@ -412,8 +412,8 @@ impl Engine {
 }
 
 /// Why a room takes nothing from this node.
-pub(super) const NOT_WRITABLE: &str =
-    "the room's numbers are used up, or this node's log was forked: use another room or node";
+pub(super) const NOT_WRITABLE: &str = "the room takes nothing from this node: its numbers are used up, the node's log was forked, or the node has \
+     no part in the mesh any more; use another room or node";
 
 /// Why an ephemeral room takes nothing.
 pub(super) const NO_MEMORY: &str =

@@ -10,6 +10,7 @@ mod elections;
 mod import;
 mod keys;
 mod liars;
+mod membership;
 mod private;
 mod retention;
 mod tasks;

@@ -87,6 +87,9 @@ impl Engine {
             self.cx.faults.void += 1;
             return;
         }
+        if let Body::Parted(it) = &fact.body {
+            return self.learn_parted(&fact, it);
+        }
         let too_many_rooms = matches!(fact.body, Body::RoomCreated(_))
             && self.directory.room_count() >= crate::limits::ROOMS_MAX;
         let keys = &self.directory.keys;
@@ -136,7 +139,7 @@ impl Engine {
                 if node == self.cx.me {
                     let mine = self.directory.lanes.get(&node).and_then(|it| it.last());
                     self.cx.my_lane = mine.map(|(_, lane)| *lane);
-                } else {
+                } else if !self.cx.parted.has(node) {
                     self.live.others.insert(node);
                 }
                 // Claims that waited for this lane can be accepted now.
@@ -198,7 +201,7 @@ impl Engine {
 
     /// This node's own log was found forked: nobody takes its entries any more (in private rooms of
     /// `key`, if the log is of one), so nobody is to wait for them.
-    fn refuse_all_waiters(&mut self, key: Option<KeyPrint>) {
+    pub(super) fn refuse_all_waiters(&mut self, key: Option<KeyPrint>) {
         let waiters = std::mem::take(&mut self.waiters);
         let claiming = std::mem::take(&mut self.claiming);
         let here = |(room, _): &(RoomId, At)| key.is_none() || key == self.sealed_for(*room);

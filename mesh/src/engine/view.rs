@@ -190,6 +190,7 @@ impl Engine {
             agents_mesh: self.rosters.agents().count(),
             faults: self.cx.faults,
             forked: self.forked(),
+            parted: self.farewell(),
             lanes: self.directory.lanes().collect(),
         }
     }
@@ -213,7 +214,7 @@ impl Engine {
             sequencer: room.numbering.sequencer().author,
             tip: room.tip(),
             undelivered: room.numbering.undelivered.len(),
-            behind: room.entries_behind(),
+            behind: room.entries_behind(&self.cx),
             sent: if alone {
                 0
             } else {

@@ -223,8 +223,8 @@ impl Engine {
     /// Whether a node can be counted upon to do something: not if it was not heard for a while.
     fn is_gone(&self, room: RoomId, node: NodeId) -> bool {
         let silent = self.live.silent_for(self.cx.now.mono, node);
-        let forked = self.rooms.get(&room).is_some_and(|it| it.is_forked(&self.cx, node));
-        node != self.cx.me && (silent >= ROSTER_LEASE || forked)
+        let out = self.rooms.get(&room).is_some_and(|it| it.is_out(&self.cx, node));
+        node != self.cx.me && (silent >= ROSTER_LEASE || out)
     }
 
     /// Whether a close that is here is to be believed: whoever lies closes early, to see the ballots of

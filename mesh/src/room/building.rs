@@ -50,7 +50,7 @@ impl Looked<'_> {
         body.names().iter().all(|it| {
             self.room.logs.head_of(it.log) >= it.seq
                 || (it.log == self.log && it.seq < seq)
-                || self.room.is_forked(self.cx, it.log.author)
+                || !self.room.may_come(self.cx, it.log, it.seq)
         })
     }
 
@@ -85,6 +85,7 @@ impl Looked<'_> {
             | Body::RoomCreated(_)
             | Body::AgentClaimed(_)
             | Body::Key(_)
+            | Body::Parted(_)
             | Body::Vote(_)
             | Body::Election(
                 ElectionAct::Committed { .. }

@@ -26,9 +26,10 @@ pub(super) struct Draft {
 }
 
 impl Room {
-    /// Whether this node may write here: not where another history of its own was found.
+    /// Whether this node may write here: not where another history of its own was found, and nowhere when
+    /// it has no part in the mesh any more.
     pub(crate) fn is_writable(&self, cx: &Context) -> bool {
-        !self.is_forked(cx, cx.me) && self.numbering.current().c() < C_MAX
+        !self.is_out(cx, cx.me) && self.numbering.current().c() < C_MAX
     }
 
     /// Whether this node would fold this act of its own: so that nothing half done stays behind.
@@ -51,6 +52,7 @@ impl Room {
             | Body::RoomCreated(_)
             | Body::AgentClaimed(_)
             | Body::Key(_)
+            | Body::Parted(_)
             | Body::Unknown => Ok(()),
         }
     }

@@ -184,11 +184,16 @@ pub(crate) struct Book {
     discovery: Discovery,
     peers: HashMap<NodeId, Peer>,
     seeds: Vec<Seed>,
+    /// Nodes that are not to be dealt with. As many as the owner names.
+    out: HashSet<NodeId>,
+    /// Of these, who is still to be disconnected, and when at the latest.
+    leaving: HashMap<NodeId, Instant>,
 }
 
 impl Book {
     pub(crate) fn new(me: NodeId, discovery: Discovery) -> Book {
-        Book { me, discovery, peers: HashMap::new(), seeds: Vec::new() }
+        let (out, leaving) = Default::default();
+        Book { me, discovery, peers: HashMap::new(), seeds: Vec::new(), out, leaving }
     }
 
     pub(crate) fn peer(&self, node: &NodeId) -> Option<&Peer> {
@@ -196,7 +201,26 @@ impl Book {
     }
 
     pub(crate) fn peers(&self) -> impl Iterator<Item = (&NodeId, &Peer)> {
-        self.peers.iter()
+        self.peers.iter().filter(|(node, _)| !self.out.contains(*node))
+    }
+
+    /// Not to be dealt with any more; disconnected by then.
+    pub(crate) fn shut_out(&mut self, node: NodeId, by: Instant) {
+        self.out.insert(node);
+        self.leaving.insert(node, by);
+        if let Some(peer) = self.peers.get_mut(&node) {
+            peer.addresses.clear();
+        }
+    }
+
+    /// Who is to be disconnected now: those who have been told everything (`is_drained`), or were given enough time.
+    pub(crate) fn take_leaving(
+        &mut self,
+        now: Instant,
+        is_drained: impl Fn(&NodeId) -> bool,
+    ) -> Vec<NodeId> {
+        let due = self.leaving.extract_if(|node, by| now >= *by || is_drained(node));
+        due.map(|(node, _)| node).collect()
     }
 
     /// Seeds that no node has answered for yet.
@@ -208,6 +232,7 @@ impl Book {
     pub(crate) fn configure(&mut self, configured: PeerAddress, now: Instant) {
         let PeerAddress { node, address } = configured;
         match node {
+            Some(node) if self.out.contains(&node) => {}
             Some(node) => {
                 if let Some(peer) = self.admit(node, now)
                     && peer.note(&address, Origin::Configured)
@@ -450,6 +475,9 @@ impl Book {
             if addresses.is_empty() {
                 continue;
             }
+            if self.out.contains(&node) {
+                continue;
+            }
             let Some(peer) = self.admit(node, now) else { continue };
             if origin == Origin::Announced {
                 // It knows best where it is not any more.
@@ -478,6 +506,7 @@ impl Book {
             .peers
             .iter()
             .filter(|(node, peer)| *node != to && peer.up_since.is_some())
+            .filter(|(node, _)| !self.out.contains(*node))
             .map(|(node, peer)| Record { node: *node, addresses: tellable(peer, place) })
             .filter(|record| !record.addresses.is_empty())
             .collect();

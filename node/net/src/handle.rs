@@ -12,8 +12,8 @@ use crate::book::Book;
 use crate::identity::NodeId;
 use crate::inbox::{Inbox, Ticket, inbox};
 use crate::limits::{
-    COMMANDS_MAX, GOSSIP_BYTES_MAX, PUBLISH_BYTES_MAX, PUBLISH_ITEMS_MAX, STRIKES_MAX, TOPICS_MAX,
-    VERDICTS_MAX,
+    COMMANDS_MAX, DRAIN_TIMEOUT, GOSSIP_BYTES_MAX, PUBLISH_BYTES_MAX, PUBLISH_ITEMS_MAX,
+    STRIKES_MAX, TOPICS_MAX, VERDICTS_MAX,
 };
 use crate::outbox::{Outboxes, QueueLength, SendError};
 use crate::settings::{Settings, StartError};
@@ -233,6 +233,13 @@ impl Net {
     pub fn penalise(&self, node: NodeId, reason: Reason) {
         // Lost only in a flood of them, and then others arrive.
         let _ = self.commands.try_send(Command::Penalise(node, reason));
+    }
+
+    /// From here on this node is neither dialled nor spoken of, and its connections are closed as soon as what is queued
+    /// for it is written. If it connects again it is let in now and then: whoever does not want it says so again.
+    pub fn shut_out(&self, node: NodeId) {
+        // Not by a command, which may be lost: the task finds it here.
+        self.shared.book().shut_out(node, Instant::now() + DRAIN_TIMEOUT);
     }
 
     /// Everyone known, connected ones first.

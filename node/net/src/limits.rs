@@ -126,7 +126,9 @@ pub(crate) const WATCHDOG: Duration = Duration::from_secs(10);
 pub(crate) const SLOW_GAP: Duration = Duration::from_secs(3);
 /// How long gossip may wait in a peer's queue.
 pub(crate) const GOSSIP_QUEUE_TIME: Duration = Duration::from_secs(5);
-/// How long `shutdown` waits for queued frames to be written.
+/// How long a node that is shut out is not let in again, to be told so again.
+pub(crate) const SHUT_OUT_FOR: Duration = Duration::from_secs(30);
+/// How long `shutdown`, and whoever is shut out, waits for queued frames to be written.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Strikes within [`STRIKES_WINDOW`] that make a peer refused.

@@ -29,7 +29,7 @@ use crate::identity::{NodeId, node_of, peer_of, short};
 use crate::inbox::{InboxSender, Incoming, Ticket};
 use crate::limits::{
     ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, HANDSHAKE_TIMEOUT, LEARNED_MAX,
-    LINK_EVENTS_MAX, OWN_PAUSE, STRANGERS_MAX, STREAMS_MAX, TICK,
+    LINK_EVENTS_MAX, OWN_PAUSE, SHUT_OUT_FOR, STRANGERS_MAX, STREAMS_MAX, TICK,
 };
 use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent, Role};
 use crate::settings::{Discovery, Settings, StartError};
@@ -240,6 +240,15 @@ impl Task {
             }
             (book.due(now), book.deaf(now), book.dead(now))
         };
+        let outboxes = &self.shared.outboxes;
+        let drained = |node: &NodeId| outboxes.get(node).is_none_or(|it| it.is_drained());
+        let out = self.shared.book().take_leaving(now, drained);
+        for node in out {
+            if let Some(peer) = peer_of(&node) {
+                self.swarm.behaviour_mut().gate.refuse(peer, now + SHUT_OUT_FOR);
+            }
+            self.disconnect(&node);
+        }
         for connection in dead {
             self.swarm.close_connection(connection);
         }

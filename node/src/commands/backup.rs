@@ -43,6 +43,8 @@ impl Backup {
                 | Answer::Ticket(_)
                 | Answer::Keys(_)
                 | Answer::Entry(_)
+                | Answer::Members(_)
+                | Answer::Left { .. }
                 | Answer::Progress { .. }
                 | Answer::Error(_),
             )) => bail!("the running node answers something else; is it of another version?"),

@@ -37,6 +37,8 @@ impl Invite {
                 | Answer::Keys(_)
                 | Answer::Entry(_)
                 | Answer::Progress { .. }
+                | Answer::Members(_)
+                | Answer::Left { .. }
                 | Answer::Done
                 | Answer::Error(_),
             )) => {

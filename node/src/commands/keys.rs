@@ -124,6 +124,8 @@ fn keys(place: Place) -> Result<Vec<MintedKey>> {
         | Answer::Ticket(_)
         | Answer::Entry(_)
         | Answer::Progress { .. }
+        | Answer::Members(_)
+        | Answer::Left { .. }
         | Answer::Done
         | Answer::Error(_) => bail!(STRANGE),
     }
@@ -137,6 +139,8 @@ fn done(place: Place, request: Request) -> Result<()> {
         | Answer::Keys(_)
         | Answer::Entry(_)
         | Answer::Progress { .. }
+        | Answer::Members(_)
+        | Answer::Left { .. }
         | Answer::Error(_) => bail!(STRANGE),
     }
 }

@@ -30,6 +30,8 @@ impl Status {
                 | Answer::Keys(_)
                 | Answer::Entry(_)
                 | Answer::Progress { .. }
+                | Answer::Members(_)
+                | Answer::Left { .. }
                 | Answer::Done
                 | Answer::Error(_),
             )) => {

@@ -56,11 +56,13 @@ async fn serve(settings: Settings, json: bool) -> Result<()> {
     announce(&running, json);
     notify::tell("READY=1");
     tokio::select! {
-        error = running.failed() => return Err(error),
-        () = signals.next() => {}
+        ended = running.ended() => {
+            ended?;
+            tracing::info!("this node has left its mesh; stopping");
+        }
+        () = signals.next() => tracing::info!("stopping; a second signal exits at once"),
     }
     notify::tell("STOPPING=1");
-    tracing::info!("stopping; a second signal exits at once");
     tokio::select! {
         stopped = running.stop() => stopped,
         () = signals.next() => process::exit(130),

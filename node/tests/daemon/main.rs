@@ -7,6 +7,7 @@ mod harness;
 mod import;
 mod keys;
 mod log;
+mod members;
 mod metrics;
 mod webhooks;
 

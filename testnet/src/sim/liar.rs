@@ -119,6 +119,7 @@ impl Liar {
             | Message::Offer(_)
             | Message::Accept(_)
             | Message::Taken(_)
+            | Message::Parted(_)
             | Message::Follows(_) => Vec::new(),
         };
         let lies: Vec<NodeId> = self.authors().collect();
@@ -162,6 +163,7 @@ impl Liar {
                 | Body::RoomCreated(_)
                 | Body::AgentClaimed(_)
                 | Body::Key(_)
+                | Body::Parted(_)
                 | Body::Unknown => {}
             }
         }

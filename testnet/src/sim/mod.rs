@@ -16,6 +16,8 @@ mod keyed;
 mod liar;
 pub mod network;
 mod node;
+#[cfg(test)]
+mod parted;
 pub mod plan;
 #[cfg(test)]
 mod private;

@@ -203,6 +203,7 @@ impl Node {
                 | Effect::Reply { .. }
                 | Effect::Notify { .. }
                 | Effect::Tell(_)
+                | Effect::ShutOut(_)
                 | Effect::Alarm(_) => {}
             }
         }

@@ -101,7 +101,7 @@ pub struct World {
     /// What the last node says besides what its engine does.
     pub(super) liar: Option<Liar>,
     /// Nodes whose promises are not judged: their disks were tampered with, or they lie.
-    exempt: BTreeSet<NodeId>,
+    pub(super) exempt: BTreeSet<NodeId>,
     /// A call of a test, and its answer.
     #[cfg(test)]
     pub(super) probe: Option<(CallId, Option<Outcome>)>,
@@ -466,6 +466,8 @@ impl World {
                     self.script_told(node, room, &event);
                 }
                 Effect::Pulse(_) => self.begin_beating(node),
+                // Engines take nothing from whom they shut out, whatever the network does.
+                Effect::ShutOut(_) => {}
                 Effect::Alarm(alarm) => self.say(|| format!("node{node}: {alarm:?}")),
                 Effect::Stopped => {
                     // The process ends here, whatever else was to be done.
@@ -591,7 +593,7 @@ impl World {
         self.notice_all();
     }
 
-    fn notice_all(&mut self) {
+    pub(super) fn notice_all(&mut self) {
         for a in 0..self.nodes.len() {
             for b in a + 1..self.nodes.len() {
                 let wait = self.dice.within(1, NOTICE_MS_MAX);

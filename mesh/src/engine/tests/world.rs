@@ -22,6 +22,8 @@ pub(super) struct World {
     pub(super) held: Vec<(usize, usize, Message<Verified>)>,
     /// What each node told members.
     pub(super) told: Vec<Vec<RoomEvent>>,
+    /// Nodes say things to each other directly, too.
+    pub(super) linked: bool,
     /// Whatever left a node by gossip.
     pub(super) said: Vec<Message>,
     replies: BTreeMap<(usize, CallId), Result<Outcome, Refused>>,
@@ -38,6 +40,7 @@ impl World {
             groups: vec![0; nodes.into()],
             held: Vec::new(),
             told: (0..nodes).map(|_| Vec::new()).collect(),
+            linked: false,
             said: Vec::new(),
             replies: BTreeMap::new(),
             tick: 0,
@@ -88,6 +91,7 @@ impl World {
             for effect in std::mem::take(&mut self.nodes[from].effects) {
                 match effect {
                     Effect::Broadcast { message, .. } => self.say(from, message),
+                    Effect::Send { to, message } if self.linked => self.tell(from, to, message),
                     Effect::Notify { event, .. } => self.told[from].push(event),
                     Effect::Reply { call, result } => {
                         self.replies.insert((from, call), result);
@@ -108,6 +112,24 @@ impl World {
             }
         }
         any
+    }
+
+    /// All nodes are connected to each other.
+    pub(super) fn link(&mut self) {
+        self.linked = true;
+        let ids: Vec<NodeId> = self.nodes.iter().map(|it| it.engine.cx.me).collect();
+        for (n, me) in ids.iter().enumerate() {
+            for peer in ids.iter().filter(|it| *it != me) {
+                self.nodes[n].give(Input::PeerUp(*peer));
+            }
+        }
+        self.carry();
+    }
+
+    fn tell(&mut self, from: usize, to: NodeId, message: Message) {
+        let verified = message.verify(self.nodes[from].secret.mesh_id()).expect("it is sealed");
+        let to = self.nodes.iter().position(|it| it.engine.cx.me == to).expect("one of them");
+        self.held.push((from, to, verified));
     }
 
     fn say(&mut self, from: usize, message: Message) {
@@ -158,6 +180,12 @@ impl World {
 
     /// The node's process ends, and another begins with what it made durable.
     pub(super) fn restart(&mut self, n: usize) {
+        self.restart_reading(n);
+        self.callers[n] = self.attach(n);
+    }
+
+    /// The same, without an agent.
+    pub(super) fn restart_reading(&mut self, n: usize) {
         let now = self.nodes[n].now;
         let rows = std::mem::take(&mut self.nodes[n].rows);
         let seed = u8::try_from(n + 1).expect("few");
@@ -166,7 +194,6 @@ impl World {
         self.down.remove(&n);
         self.carry();
         self.pass(STEP * 5);
-        self.callers[n] = self.attach(n);
     }
 }
 

@@ -162,3 +162,25 @@ fn silent_connections_are_dead_unless_it_was_we_who_slept() {
     book.forgive_silence(now + 5 * DEAD_AFTER);
     assert!(book.dead(now + 5 * DEAD_AFTER).is_empty());
 }
+
+#[test]
+fn who_is_shut_out_is_neither_dialled_nor_spoken_of_nor_learned_again() {
+    let (mut book, now) = book();
+    let connection = connect(&mut book, A, Place::Elsewhere, now);
+    connect(&mut book, B, Place::Elsewhere, now);
+    book.up(&A, now);
+    book.up(&B, now);
+    book.learn(&A, vec![record(A, &["10.0.0.1:1"])], now);
+    assert_eq!(book.announcement(&B, &[]).len(), 2);
+    let by = now + REDIAL_MIN;
+    book.shut_out(A, by);
+    assert!(book.take_leaving(now, |_| false).is_empty(), "it is still being told");
+    assert_eq!(book.take_leaving(by, |_| false), [A]);
+    assert!(book.take_leaving(by, |_| true).is_empty(), "once");
+    assert_eq!(book.announcement(&B, &[]).len(), 1);
+    assert!(book.disconnected(&A, connection, None, now));
+    book.learn(&B, vec![record(A, &["10.0.0.1:1"])], now);
+    book.configure(format!("{}@10.0.0.1:7", "01".repeat(32)).parse().unwrap(), now);
+    assert!(book.due(now + REDIAL_MAX).is_empty());
+    assert!(book.peers().all(|(node, _)| *node != A));
+}

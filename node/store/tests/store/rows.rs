@@ -59,6 +59,7 @@ pub(crate) fn node(boot: u64) -> NodeRecord {
         ephemeral_claims: Vec::new(),
         roster: None,
         private_of: None,
+        parted: None,
     }
 }
 

@@ -1,0 +1,285 @@
+//! Who is in the mesh, and how nodes stop being in it (`docs/decisions/membership.md`).
+
+use std::time::Duration;
+
+use super::{Engine, handover::Leaving};
+use crate::{
+    acts::Folded,
+    boundary::{Alarm, Effect},
+    command::{CallId, Outcome, Refused},
+    context::Fact,
+    entry::{Body, Kept, NodeParted, Parting},
+    id::{LogId, NodeId, RoomId},
+    limits::PARTED_LOGS_MAX,
+    message::{Message, Notice, Signed},
+    partings::Partings,
+    status::{MemberStatus, Parted},
+};
+
+impl Engine {
+    // What the directory says.
+
+    /// Before anything else is restored: what counts of everything else depends on it.
+    pub(super) fn restore_parted(&mut self, stored: &crate::batch::Summary) {
+        let directory = RoomId::directory(self.cx.mesh);
+        let known = stored.rooms.iter().find(|it| it.room == directory);
+        let mut parted = Partings::default();
+        for (room, at, entry, _) in &stored.directory {
+            let log = known.and_then(|it| it.logs.get(usize::try_from(at.log).ok()?));
+            let Some(log) = log.filter(|_| *room == directory) else { continue };
+            // Beyond a fork nothing counts; beyond a cut partings do.
+            let forked = self.cx.forked.contains(&log.id.author)
+                && log.fork.is_some_and(|fork| at.seq >= fork);
+            let body = Body::decode(entry.facts.kind, &entry.body);
+            if let Body::Parted(it) = body
+                && !forked
+            {
+                // What is wrong with it was counted when it came.
+                let _ = parted.learn(log.id, entry.facts, &it);
+            }
+        }
+        self.cx.out = parted.has(self.cx.me) || self.node.parted.is_some();
+        self.cx.parted = parted;
+    }
+
+    /// Nobody is to be let in who has parted, from the first moment on.
+    pub(super) fn shut_out_all_parted(&mut self) {
+        let others = self.cx.parted.nodes().filter(|node| *node != self.cx.me);
+        let effects: Vec<Effect> = others.map(Effect::ShutOut).collect();
+        self.cx.effects.extend(effects);
+        if let Some(it) = self.farewell() {
+            self.cx.alarm(Alarm::Parted { node: self.cx.me, it });
+        }
+    }
+
+    /// A node has parted, says an entry of the mesh's directory.
+    pub(super) fn learn_parted(&mut self, fact: &Fact, it: &NodeParted) {
+        if fact.room != RoomId::directory(self.cx.mesh) {
+            self.cx.faults.void += 1;
+            return;
+        }
+        let news = !self.cx.parted.has(it.node);
+        match self.cx.parted.learn(fact.log, fact.facts, it) {
+            None => {}
+            Some(Folded::Void) => self.cx.faults.void += 1,
+            Some(Folded::Overflow) => self.cx.faults.overflow += 1,
+            Some(Folded::Taken) => self.part_with(it.node, news),
+        }
+    }
+
+    /// From here on `node` has no part. `news`: it had one until now, else less of it counts than before.
+    fn part_with(&mut self, node: NodeId, news: bool) {
+        let now = self.cx.now.mono;
+        let connected = self.cx.up.contains(&node);
+        self.live.forget(node);
+        self.cx.up.remove(&node);
+        self.compared.remove(&node);
+        self.rosters_behind.remove(&node);
+        self.rosters.set_alive(now, node, false);
+        for key in self.cx.followers.forget(node) {
+            self.on_followers_changed(key);
+        }
+        let mut void: Vec<(RoomId, (LogId, u64))> = Vec::new();
+        for room in self.rooms.values_mut() {
+            room.sync.peer_down(node);
+            let cuts = room.part_with(&mut self.cx, node);
+            if room.is_directory {
+                void.extend(cuts.into_iter().map(|cut| (room.id, cut)));
+            }
+        }
+        for (room, cut) in void {
+            self.directory.forget(self.cx.mesh, room, cut);
+        }
+        let told = self.told.keys().copied().filter(|id| self.rooms.contains_key(id));
+        for id in told.collect::<Vec<_>>() {
+            self.tell_of_room(id, false);
+        }
+        let Some(it) = self.cx.parted.view(node) else { return };
+        if node == self.cx.me {
+            return self.note_farewell(it);
+        }
+        if news {
+            self.cx.alarm(Alarm::Parted { node, it });
+        }
+        if connected {
+            self.give_notice(node);
+        } else {
+            self.cx.effects.push(Effect::ShutOut(node));
+        }
+    }
+
+    // Telling it to whom it is about.
+
+    /// A node that has parted is told so, and shut out.
+    pub(super) fn give_notice(&mut self, node: NodeId) {
+        let Some(parted) = self.cx.parted.view(node) else { return };
+        let notice = Notice { by: self.cx.me, node, parted };
+        let signed = Signed::new(self.cx.mesh, &self.identity, notice);
+        self.cx.send(node, Message::Parted(signed));
+        self.cx.effects.push(Effect::ShutOut(node));
+    }
+
+    /// A member says that this node has parted.
+    pub(super) fn on_notice(&mut self, notice: Notice) {
+        let member = self.live.others.contains(&notice.by);
+        if notice.node != self.cx.me || !member {
+            self.cx.faults.stray += 1;
+            return;
+        }
+        if let Some(leaving) = self.leaving() {
+            leaving.heard = true;
+            return self.go_on_stopping();
+        }
+        self.note_farewell(notice.parted);
+    }
+
+    /// This node has no part any more: it writes nothing, and nobody waits for what it would write.
+    fn note_farewell(&mut self, it: Parted) {
+        if self.node.parted.is_some() {
+            return;
+        }
+        self.change_node().parted = Some(it);
+        self.cx.out = true;
+        self.cx.alarm(Alarm::Parted { node: self.cx.me, it });
+        self.refuse_all_waiters(None);
+        self.cx.active.extend(self.busy.iter().copied());
+    }
+
+    /// What became of this node, if it has no part any more.
+    pub(super) fn farewell(&self) -> Option<Parted> {
+        self.cx.parted.view(self.cx.me).or(self.node.parted)
+    }
+
+    // What operators want.
+
+    /// Shuts another node out (`force` aside), or says that it is gone for good.
+    pub(super) fn part(
+        &mut self,
+        node: NodeId,
+        why: Parting,
+        force: bool,
+    ) -> Result<Outcome, Refused> {
+        let no = |text: &str| Err(Refused::Invalid(text.to_owned()));
+        if node == self.cx.me {
+            return no("that is this node itself: it can leave, with `clawmeshd leave`");
+        }
+        if self.cx.out {
+            return no("this node has no part in the mesh any more: ask another one");
+        }
+        if !self.directory.admitted.contains_key(&node) {
+            return no("no such member: `clawmeshd members` shows all");
+        }
+        if self.cx.parted.has(node) {
+            return no("that node has no part in the mesh any more");
+        }
+        let here = self.cx.up.contains(&node) || self.live.is_alive(self.cx.now.mono, node);
+        if why == Parting::Retired && here {
+            return no(
+                "that node is heard: it can leave (`clawmeshd leave` there), or be expelled",
+            );
+        }
+        let log = LogId { author: node, incarnation: 0 };
+        if why == Parting::Retired && !force && self.rooms.values().any(|it| it.is_behind_in(log)) {
+            return no(
+                "other nodes have more of what it wrote: try again in a moment, or give --force to do \
+                 without that",
+            );
+        }
+        self.write_parted(node, why)?;
+        Ok(Outcome::Done)
+    }
+
+    /// Known at once, here: nothing that is decided in this turn counts on the node.
+    fn write_parted(&mut self, node: NodeId, why: Parting) -> Result<(), Refused> {
+        let directory = RoomId::directory(self.cx.mesh);
+        let log = LogId { author: node, incarnation: 0 };
+        let head = |(id, room): (&RoomId, &crate::room::Room)| {
+            // The entry itself counts, too.
+            let own = u64::from(node == self.cx.me && *id == directory);
+            let seq = room.logs.head_of(log) + own;
+            (seq > 0 && !room.record.local && !room.record.ephemeral)
+                .then_some(Kept { room: *id, seq })
+        };
+        let mut cut: Vec<Kept> = self.rooms.iter().filter_map(head).collect();
+        cut.truncate(PARTED_LOGS_MAX);
+        let room = self.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
+        if !room.is_writable(&self.cx) {
+            return Err(Refused::Full(super::rooms::NOT_WRITABLE.to_owned()));
+        }
+        let body = Body::Parted(NodeParted { node, why, cut });
+        room.append(&mut self.cx, &body).ok_or(Refused::Closed)?;
+        self.fold_facts();
+        Ok(())
+    }
+
+    /// This node leaves the mesh for good. Answered when it has.
+    pub(super) fn leave_mesh(&mut self, call: CallId, force: bool) {
+        if self.cx.out {
+            let text = "this node has no part in the mesh any more".to_owned();
+            return self.reply(call, Err(Refused::Invalid(text)));
+        }
+        let lost = self.would_be_lost();
+        if !force && !lost.is_empty() {
+            let text = format!("{}; --force leaves all the same", lost.join("; "));
+            return self.reply(call, Err(Refused::Invalid(text)));
+        }
+        self.begin_stopping(Some(Leaving { call, written: None, heard: false }));
+    }
+
+    /// What nobody else would have if this node left now.
+    fn would_be_lost(&self) -> Vec<String> {
+        if self.cx.up.is_empty() {
+            return vec!["no other member is connected, to have what this node has".to_owned()];
+        }
+        let status = self.status();
+        let unsent = status.rooms.iter().filter(|it| it.unsent > 0).map(|it| {
+            format!("no other member is known to have the last {} of {}", it.unsent, it.name)
+        });
+        let alone = self.rooms.values().filter(|room| {
+            let only = room.heirs(&self.cx).only.is_some_and(|only| only.len() <= 1);
+            only && room.record.delivered > 0
+        });
+        let alone = alone.filter_map(|room| Some(self.told.get(&room.id)?.name.clone()));
+        unsent
+            .chain(alone.map(|name| format!("no other member has the private room {name}")))
+            .collect()
+    }
+
+    /// The entry with which this node leaves. Its rooms have been handed over.
+    pub(super) fn write_own_parting(&mut self) {
+        // A log that forked takes nothing more: the others do not count on this node already.
+        let _ = self.write_parted(self.cx.me, Parting::Left);
+    }
+
+    /// Everybody who was ever admitted, by when.
+    pub(super) fn members(&self) -> Outcome {
+        let now = self.cx.now.mono;
+        let mut members: Vec<MemberStatus> = self
+            .directory
+            .admitted
+            .iter()
+            .map(|(node, (_, wall_ms))| {
+                let heard = self.live.last(*node).map(|it| now.saturating_sub(it.at));
+                MemberStatus {
+                    node: *node,
+                    name: self.directory.node_names.get(node).cloned().unwrap_or_default(),
+                    since_ms: *wall_ms,
+                    lane: self.directory.lane_of(*node),
+                    me: *node == self.cx.me,
+                    connected: self.live.up.contains(node),
+                    alive: self.live.is_alive(now, *node),
+                    heard_ago: heard,
+                    parted: match *node == self.cx.me {
+                        true => self.farewell(),
+                        false => self.cx.parted.view(*node),
+                    },
+                }
+            })
+            .collect();
+        members.sort_by_key(|it| (it.since_ms, it.node));
+        Outcome::Members(members)
+    }
+}
+
+/// How long a node that leaves waits for a member to say that it has its last entry.
+pub(super) const LEAVE_HEARD_WITHIN: Duration = Duration::from_secs(2);

@@ -1,0 +1,276 @@
+//! Nodes that leave, are retired or expelled: what counts of them, and where.
+
+use super::{world::World, *};
+use crate::{
+    boundary::Alarm,
+    entry::Parting,
+    message::Notice,
+    partings::Cut,
+    status::{MemberStatus, Parted},
+};
+
+fn id(world: &World, n: usize) -> NodeId {
+    world.nodes[n].engine.cx.me
+}
+
+fn part(world: &mut World, by: usize, node: usize, why: Parting) -> Result<Outcome, Refused> {
+    let node = id(world, node);
+    world.ask(by, Command::Part { node, why, force: false })
+}
+
+fn speak(world: &mut World, n: usize) -> CallId {
+    let (caller, room) = (world.callers[n].clone(), world.lobby());
+    let say = Say {
+        room,
+        speech: Speech::Chat,
+        content: "hello".to_owned(),
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+        dedup: None,
+    };
+    let call = world.begin(n, Command::Say { caller, say });
+    world.carry();
+    call
+}
+
+fn member(world: &mut World, at: usize, of: usize) -> MemberStatus {
+    let of = id(world, of);
+    let Ok(Outcome::Members(all)) = world.ask(at, Command::Members) else { panic!("it lists") };
+    all.into_iter().find(|it| it.node == of).expect("it was admitted")
+}
+
+/// What a node has of another's log in the lobby: its head, and what of it waits.
+fn lobby_log(world: &World, at: usize, of: usize) -> (u64, usize) {
+    let log = LogId { author: id(world, of), incarnation: 0 };
+    let room = &world.nodes[at].engine.rooms[&world.lobby()];
+    let waits = room.numbering.undelivered.keys();
+    let of_it = waits.filter(|it| Some(it.log) == room.logs.ix(log)).count();
+    (room.logs.head_of(log), of_it)
+}
+
+/// Messages of another node's agents that a node has told its members.
+fn told_of(world: &World, at: usize, of: usize) -> usize {
+    let author = id(world, of);
+    let told = world.told[at].iter().filter(|event| match event {
+        RoomEvent::Message(it) => it.log.author == author,
+        _ => false,
+    });
+    told.count()
+}
+
+#[test]
+fn what_an_expelled_node_writes_beyond_the_cut_counts_nowhere_and_what_is_within_it_does() {
+    // The sequencer sits on the side where the node is expelled, and on the other.
+    for apart in [vec![0, 1, 1], vec![0, 1, 0]] {
+        let mut world = World::new(3);
+        let before = speak(&mut world, 1);
+        assert!(world.reply(1, before).is_some_and(|it| it.is_ok()));
+        let (head, _) = lobby_log(&world, 0, 1);
+        world.groups.clone_from(&apart);
+        world.pass(STEP_FOR_TAKEOVER);
+        speak(&mut world, 1);
+        part(&mut world, 0, 1, Parting::Expelled).expect("any member may");
+        world.groups = vec![0; 3];
+        world.pass(STEP_FOR_TAKEOVER);
+        for n in [0, 2] {
+            let engine = &world.nodes[n].engine;
+            let cut = engine.cx.parted.cut(id(&world, 1), world.lobby(), true);
+            assert_eq!(cut, Some(Cut::At(head)), "node{n}");
+            assert_eq!(lobby_log(&world, n, 1).1, 0, "node{n}: nothing of it waits");
+            assert!(engine.rosters.agents().all(|agent| **agent != *"agent1"), "node{n}");
+            assert!(!engine.live.others.contains(&id(&world, 1)), "node{n}");
+            let parted = member(&mut world, n, 1).parted.expect("it has parted");
+            assert_eq!((parted.why, parted.by), (Parting::Expelled, id(&world, 0)));
+        }
+        assert_eq!(lobby_log(&world, 0, 1).0, head, "nothing beyond is taken");
+        assert_eq!(told_of(&world, 0, 1), 1, "what was delivered stays");
+        assert_eq!(told_of(&world, 2, 1), if apart[2] == 1 { 2 } else { 1 });
+        let digests = [0, 2].map(|n| world.nodes[n].engine.digest());
+        assert_eq!(digests[0], digests[1], "they have the same of what counts");
+        // The others go on, under one number.
+        let call = speak(&mut world, 2);
+        world.pass(STEP_FOR_TAKEOVER);
+        assert!(world.reply(2, call).is_some_and(|it| it.is_ok()), "{apart:?}");
+        let tips = [0, 2].map(|n| world.nodes[n].engine.rooms[&world.lobby()].tip());
+        assert_eq!(tips[0], tips[1]);
+        // And so it is after a start.
+        world.restart(2);
+        assert!(world.nodes[2].engine.cx.parted.has(id(&world, 1)));
+        assert_eq!(lobby_log(&world, 2, 1).1, 0);
+    }
+}
+
+/// Long enough for a sequencer to be taken for gone, and its agents too.
+const STEP_FOR_TAKEOVER: Duration = Duration::from_secs(5);
+
+#[test]
+fn what_lies_within_the_cut_is_taken_though_its_author_is_out() {
+    let mut world = World::new(3);
+    world.groups = vec![0, 0, 1];
+    speak(&mut world, 1);
+    let within = world.said.clone();
+    part(&mut world, 0, 1, Parting::Expelled).expect("any member may");
+    let (head, _) = lobby_log(&world, 0, 1);
+    assert!(head > lobby_log(&world, 2, 1).0, "it has not heard the message");
+    // It hears who is out before it hears what that wrote.
+    let (parting, others): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut world.held).into_iter().partition(|(_, _, message)| {
+            let Message::Runs(runs) = message else { return false };
+            let directory = RoomId::directory(world.nodes[0].secret.mesh_id());
+            runs.iter().any(|run| run.run().room == directory)
+        });
+    for (from, to, message) in parting.into_iter().chain(others) {
+        let from = id(&world, from);
+        world.nodes[to].give(Input::Message { from, message });
+    }
+    assert!(world.nodes[2].engine.cx.parted.has(id(&world, 1)));
+    world.groups = vec![0; 3];
+    // From whoever has it: its author is not listened to.
+    let from = id(&world, 0);
+    for message in within {
+        let message = message.verify(world.nodes[2].secret.mesh_id()).expect("it is sealed");
+        world.nodes[2].give(Input::Message { from, message });
+    }
+    world.carry();
+    assert_eq!(lobby_log(&world, 2, 1), (head, 0));
+    assert_eq!(told_of(&world, 2, 1), 1);
+}
+
+#[test]
+fn two_nodes_that_expel_each_other_are_both_out_whoever_hears_what_first() {
+    for first in [0, 1] {
+        let mut world = World::new(4);
+        world.groups = vec![0, 1, 2, 3];
+        part(&mut world, 0, 1, Parting::Expelled).expect("any member may");
+        part(&mut world, 1, 0, Parting::Expelled).expect("it does not know");
+        let held = std::mem::take(&mut world.held);
+        let (now, later): (Vec<_>, Vec<_>) =
+            held.into_iter().partition(|(from, _, _)| *from == first);
+        for (_, to, message) in now.into_iter().chain(later).filter(|(_, to, _)| *to > 1) {
+            // Relayed by a member in good standing.
+            let from = id(&world, 5 - to);
+            world.nodes[to].give(Input::Message { from, message });
+        }
+        for n in [2, 3] {
+            let parted = &world.nodes[n].engine.cx.parted;
+            let out: Vec<NodeId> = parted.nodes().collect();
+            assert_eq!(out.len(), 2, "node{n} knows of {out:?}, {first} first");
+        }
+        let digests = [2, 3].map(|n| world.nodes[n].engine.digest());
+        assert_eq!(digests[0], digests[1]);
+    }
+}
+
+#[test]
+fn whoever_is_out_writes_nothing_more_and_says_why() {
+    let mut world = World::new(2);
+    part(&mut world, 1, 0, Parting::Expelled).expect("the founder, too");
+    assert!(world.nodes[0].engine.cx.out);
+    let (caller, room) = (world.callers[0].clone(), world.lobby());
+    let refused = world.nodes[0].say(&caller, room);
+    assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
+    let Ok(Outcome::Status(status)) = world.ask(0, Command::Status) else { panic!("it says") };
+    assert_eq!(status.parted.map(|it| it.by), Some(id(&world, 1)));
+    let back = part(&mut world, 0, 1, Parting::Expelled);
+    assert!(matches!(back, Err(Refused::Invalid(_))), "{back:?}");
+    let head = lobby_log(&world, 0, 0).0;
+    world.restart_reading(0);
+    assert!(world.nodes[0].engine.cx.out, "after a start as well");
+    world.pass(STEP_FOR_TAKEOVER);
+    assert_eq!(lobby_log(&world, 0, 0).0, head, "not even numbers");
+    // The other goes on without it, at once.
+    let call = speak(&mut world, 1);
+    world.pass(Duration::from_secs(1));
+    assert!(world.reply(1, call).is_some_and(|it| it.is_ok()));
+}
+
+#[test]
+fn a_node_is_told_that_it_is_out_by_members_and_nobody_else() {
+    let mut world = World::new(2);
+    let (me, member, stranger) = (id(&world, 0), id(&world, 1), identity(77).node_id());
+    let parted = Parted { why: Parting::Retired, by: member, wall_ms: 5 };
+    let mut told = |by, node| {
+        let it = Signed { it: Notice { by, node, parted }, signature: [0; 64] };
+        world.nodes[0].give(Input::Message { from: by, message: Message::Parted(it) });
+        world.nodes[0].engine.cx.out
+    };
+    assert!(!told(stranger, me));
+    assert!(!told(member, stranger));
+    assert!(told(member, me));
+    assert_eq!(member_alarms(&world, 0), [me]);
+}
+
+fn member_alarms(world: &World, n: usize) -> Vec<NodeId> {
+    let effects = world.nodes[n].effects.iter();
+    let alarms = effects.filter_map(|it| match it {
+        Effect::Alarm(Alarm::Parted { node, .. }) => Some(*node),
+        _ => None,
+    });
+    alarms.collect()
+}
+
+#[test]
+fn a_node_that_was_away_is_told_when_it_comes_back() {
+    let mut world = World::new(2);
+    world.down.insert(1);
+    world.pass(STEP_FOR_TAKEOVER);
+    part(&mut world, 0, 1, Parting::Retired).expect("it is not heard");
+    world.down.remove(&1);
+    world.held.clear();
+    world.link();
+    assert!(world.nodes[1].engine.cx.out);
+    assert!(!world.nodes[0].engine.cx.up.contains(&id(&world, 1)));
+}
+
+#[test]
+fn a_node_that_is_heard_or_ahead_is_not_retired() {
+    let mut world = World::new(3);
+    let refused = part(&mut world, 0, 1, Parting::Retired);
+    assert!(matches!(refused, Err(Refused::Invalid(_))), "it is heard: {refused:?}");
+    world.down.insert(1);
+    world.pass(STEP_FOR_TAKEOVER);
+    let (room, log) = (world.lobby(), LogId { author: id(&world, 1), incarnation: 0 });
+    let seq = lobby_log(&world, 0, 1).0 + 1;
+    let heads = vec![crate::message::Head { log, seq }];
+    let from = id(&world, 2);
+    world.nodes[0].give(Input::PeerUp(from));
+    let message = Message::Have { room, heads, answer: false };
+    world.nodes[0].give(Input::Message { from, message });
+    let refused = part(&mut world, 0, 1, Parting::Retired);
+    assert!(matches!(refused, Err(Refused::Invalid(_))), "another has more: {refused:?}");
+    let node = id(&world, 1);
+    world.ask(0, Command::Part { node, why: Parting::Retired, force: true }).expect("forced");
+    assert_eq!(member(&mut world, 2, 1).parted.map(|it| it.why), Some(Parting::Retired));
+    let Ok(Outcome::Status(status)) = world.ask(0, Command::Status) else { panic!("it says") };
+    assert!(status.nodes.iter().all(|it| it.node != node), "nobody counts on it");
+    let again = part(&mut world, 2, 1, Parting::Retired);
+    assert!(matches!(again, Err(Refused::Invalid(_))), "{again:?}");
+    let unknown =
+        world.ask(0, Command::Part { node: NodeId([9; 32]), why: Parting::Expelled, force: true });
+    assert!(matches!(unknown, Err(Refused::Invalid(_))), "{unknown:?}");
+}
+
+#[test]
+fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
+    let mut world = World::new(2);
+    let call = world.begin(0, Command::LeaveMesh { force: false });
+    let refused = world.reply(0, call);
+    assert!(matches!(refused, Some(Err(Refused::Invalid(_)))), "nobody is there: {refused:?}");
+    world.link();
+    // It says that the other has what it wrote when that is in step.
+    world.pass(Duration::from_secs(2));
+    let call = world.begin(0, Command::LeaveMesh { force: false });
+    world.carry();
+    world.pass(Duration::from_secs(1));
+    let reply = world.reply(0, call);
+    assert!(matches!(reply, Some(Ok(Outcome::LeftMesh { heard: true }))), "{reply:?}");
+    assert!(world.nodes[0].engine.cx.out);
+    let left = member(&mut world, 1, 0).parted.map(|it| (it.why, it.by));
+    assert_eq!(left, Some((Parting::Left, id(&world, 0))));
+    // Its rooms were handed over: no era is spent.
+    let call = speak(&mut world, 1);
+    assert!(world.reply(1, call).is_some_and(|it| it.is_ok()), "at once");
+    let era = world.nodes[1].engine.rooms[&world.lobby()].numbering.current();
+    assert_eq!(era, crate::number::Era::HOME);
+}

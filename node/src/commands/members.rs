@@ -1,0 +1,189 @@
+//! `clawmeshd members`, `expel`, `retire` and `leave`.
+
+use std::io::{self, BufRead, IsTerminal};
+
+use anyhow::{Result, bail};
+use protocol::operator::{Answer, Member, PartedHow, Request};
+
+use super::{Place, note, say};
+use crate::{
+    control::ask,
+    files::DataDir,
+    members::{choose, table},
+};
+
+/// Show everybody who was ever admitted to the mesh, and where they are. The node has to run.
+#[derive(Debug, clap::Args)]
+pub(super) struct Members {
+    #[command(flatten)]
+    place: Place,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shut another node out of the mesh, for good.
+///
+/// What it writes from now on counts nowhere, its connections are closed and its agents are gone. What it
+/// wrote before stays, and keys that it minted stay valid: revoke them by themselves.
+#[derive(Debug, clap::Args)]
+pub(super) struct Expel {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Say that another node is gone for good: nobody waits for it any more.
+///
+/// It must not be heard. If it comes back all the same, it is told, and becomes an archive.
+#[derive(Debug, clap::Args)]
+pub(super) struct Retire {
+    #[command(flatten)]
+    which: Which,
+    /// Although other nodes have more of what it wrote than this one
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Which {
+    #[command(flatten)]
+    place: Place,
+    /// Its name, or the first digits of its id, from `clawmeshd members`
+    node: String,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Leave the mesh for good: this node hands over, says goodbye and ends.
+///
+/// Its data directory is an archive from then on: `clawmeshd up` serves it for reading.
+#[derive(Debug, clap::Args)]
+pub(super) struct Leave {
+    #[command(flatten)]
+    place: Place,
+    /// Although something that this node wrote would be lost
+    #[arg(long)]
+    force: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+const STRANGE: &str = "the running node answers something else; is it of another version?";
+
+impl Members {
+    pub(super) fn run(self) -> Result<()> {
+        let members = members(&self.place)?;
+        if self.json { say(&serde_json::to_string(&members)?) } else { say(&table(&members)) }
+    }
+}
+
+impl Expel {
+    pub(super) fn run(self) -> Result<()> {
+        self.which.part(PartedHow::Expelled, false)?;
+        note(
+            "it is expelled; nodes that are cut off learn of it when they are back. Whoever has a ticket of \
+             this mesh can still come in as another node",
+        );
+        Ok(())
+    }
+}
+
+impl Retire {
+    pub(super) fn run(self) -> Result<()> {
+        self.which.part(PartedHow::Retired, self.force)?;
+        note("it is retired; nodes that are cut off learn of it when they are back");
+        Ok(())
+    }
+}
+
+impl Which {
+    fn part(self, how: PartedHow, force: bool) -> Result<()> {
+        let members = members(&self.place)?;
+        let member = choose(&members, &self.node)?;
+        let done = if how == PartedHow::Expelled { "expelled" } else { "retired" };
+        let name = member.name.escape_debug();
+        let id = &member.node_id;
+        confirm(self.yes, &format!("{name} ({id}) is {done} for good"))?;
+        let request = Request::Part { node_id: id.clone(), how, force };
+        match asked(&self.place, request)? {
+            Answer::Done => Ok(()),
+            Answer::Status(_)
+            | Answer::Ticket(_)
+            | Answer::Keys(_)
+            | Answer::Entry(_)
+            | Answer::Progress { .. }
+            | Answer::Members(_)
+            | Answer::Left { .. }
+            | Answer::Error(_) => bail!(STRANGE),
+        }
+    }
+}
+
+impl Leave {
+    pub(super) fn run(self) -> Result<()> {
+        confirm(self.yes, "this node leaves its mesh for good")?;
+        match asked(&self.place, Request::Leave { force: self.force })? {
+            Answer::Left { heard: true } => {
+                note("this node has left the mesh; its data directory is an archive");
+            }
+            Answer::Left { heard: false } => note(
+                "this node has left the mesh, but no other has said that it knows: if `clawmeshd \
+                 members` there does not say so, retire it there",
+            ),
+            Answer::Status(_)
+            | Answer::Ticket(_)
+            | Answer::Keys(_)
+            | Answer::Entry(_)
+            | Answer::Progress { .. }
+            | Answer::Members(_)
+            | Answer::Done
+            | Answer::Error(_) => bail!(STRANGE),
+        }
+        Ok(())
+    }
+}
+
+/// What cannot be taken back is asked for twice.
+fn confirm(yes: bool, what: &str) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() {
+        bail!("{what}: give --yes if that is meant");
+    }
+    note(&format!("{what}. Write `yes` if that is meant:"));
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    if line.trim() != "yes" {
+        bail!("nothing was done");
+    }
+    Ok(())
+}
+
+fn members(place: &Place) -> Result<Vec<Member>> {
+    match asked(place, Request::Members)? {
+        Answer::Members(members) => Ok(members),
+        Answer::Status(_)
+        | Answer::Ticket(_)
+        | Answer::Keys(_)
+        | Answer::Entry(_)
+        | Answer::Progress { .. }
+        | Answer::Left { .. }
+        | Answer::Done
+        | Answer::Error(_) => bail!(STRANGE),
+    }
+}
+
+fn asked(place: &Place, request: Request) -> Result<Answer> {
+    let path = place.clone().layered(None)?.data_dir()?;
+    let dir = DataDir::existing(&path)?;
+    let Some((_, answer)) = ask(&dir, request)? else {
+        bail!(
+            "no node runs on {}: start it with `clawmeshd up`, or name another --data-dir",
+            path.display()
+        );
+    };
+    Ok(answer)
+}

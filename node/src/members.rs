@@ -1,0 +1,169 @@
+//! Members of the mesh, as operators name and see them.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, Result, bail};
+use mesh::{
+    entry::Parting,
+    id::{NodeId, parse_hex},
+    status::{self, MemberStatus},
+};
+use protocol::operator::{Member, MemberState, Parted, PartedHow};
+
+/// Fewer digits of an id are too easily those of another one.
+const PREFIX_MIN: usize = 6;
+
+/// A node's id as it is written.
+pub(crate) fn node_id(text: &str) -> Result<NodeId> {
+    parse_hex(text).map(NodeId).context("a node's id has 64 hex digits")
+}
+
+/// How a node parts, as the core has it.
+pub(crate) fn core_parting(how: PartedHow) -> Parting {
+    match how {
+        PartedHow::Expelled => Parting::Expelled,
+        PartedHow::Left => Parting::Left,
+        PartedHow::Retired => Parting::Retired,
+    }
+}
+
+/// What became of a node, as operators see it.
+pub(crate) fn parted(it: status::Parted) -> Parted {
+    let how = match it.why {
+        Parting::Expelled => PartedHow::Expelled,
+        Parting::Left => PartedHow::Left,
+        Parting::Retired => PartedHow::Retired,
+    };
+    Parted { how, by: it.by.to_string(), at: bridge::timestamp(it.wall_ms) }
+}
+
+/// A member as operators see it.
+pub(crate) fn member(it: MemberStatus) -> Member {
+    let parted = it.parted.map(parted);
+    let state = match (&parted, it.me, it.connected, it.alive) {
+        (Some(it), ..) => match it.how {
+            PartedHow::Expelled => MemberState::Expelled,
+            PartedHow::Left => MemberState::Left,
+            PartedHow::Retired => MemberState::Retired,
+        },
+        (None, true, ..) => MemberState::Here,
+        (None, false, true, _) => MemberState::Connected,
+        (None, false, false, true) => MemberState::Heard,
+        (None, false, false, false) => MemberState::Away,
+    };
+    Member {
+        node_id: it.node.to_string(),
+        name: it.name,
+        since: bridge::timestamp(it.since_ms),
+        lane: it.lane,
+        state,
+        heard_ms_ago: it.heard_ago.and_then(|age| u64::try_from(age.as_millis()).ok()),
+        parted,
+    }
+}
+
+/// For people.
+pub(crate) fn table(members: &[Member]) -> String {
+    let mut text = String::new();
+    let mut row = |cells: [&str; 5]| {
+        let [node, name, since, lane, state] = cells;
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{node:<12}  {name:<20}  {since:<20}  {lane:>6}  {state}");
+    };
+    row(["NODE", "NAME", "SINCE", "LANE", "STATE"]);
+    for it in members {
+        let lane = it.lane.map_or_else(String::new, |lane| lane.to_string());
+        row([short(&it.node_id), &shown(&it.name), &it.since, &lane, &state(it, members)]);
+    }
+    text
+}
+
+/// What a member is called by other operators: one line, whatever they wrote.
+fn shown(name: &str) -> String {
+    name.escape_debug().to_string()
+}
+
+fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}
+
+fn state(it: &Member, members: &[Member]) -> String {
+    if let Some(parted) = &it.parted {
+        let by = members.iter().find(|it| it.node_id == parted.by);
+        let by = by.map_or_else(|| short(&parted.by).to_owned(), |it| shown(&it.name));
+        return match parted.how {
+            PartedHow::Left => format!("left {}", parted.at),
+            PartedHow::Retired => format!("retired by {by} {}", parted.at),
+            PartedHow::Expelled => format!("expelled by {by} {}", parted.at),
+        };
+    }
+    match (it.state, it.heard_ms_ago) {
+        (MemberState::Here, _) => "this node".to_owned(),
+        (MemberState::Connected, _) => "connected".to_owned(),
+        (MemberState::Heard, _) => "heard through others".to_owned(),
+        (_, Some(ms)) => format!("away for {} s", ms / 1_000),
+        (_, None) => "away since before this node started".to_owned(),
+    }
+}
+
+/// The member that is meant: by the first digits of its id, or by its name if no other has it.
+pub(crate) fn choose<'m>(members: &'m [Member], named: &str) -> Result<&'m Member> {
+    let digits = named.to_ascii_lowercase();
+    let is_id = named.len() >= PREFIX_MIN && named.bytes().all(|it| it.is_ascii_hexdigit());
+    let fits = |it: &&Member| it.name == named || (is_id && it.node_id.starts_with(&digits));
+    let mut found = members.iter().filter(fits);
+    match (found.next(), found.next()) {
+        (Some(member), None) => Ok(member),
+        (Some(_), Some(_)) => bail!("several members are called {named:?}: give more of the id"),
+        (None, _) => bail!(
+            "no member is called {named:?}: give its name, or at least {PREFIX_MIN} digits of its id; \
+             `clawmeshd members` shows all"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn status(n: u8, name: &str) -> MemberStatus {
+        MemberStatus {
+            node: NodeId([n; 32]),
+            name: name.to_owned(),
+            since_ms: 0,
+            lane: Some(7),
+            me: n == 1,
+            connected: false,
+            alive: false,
+            heard_ago: Some(Duration::from_secs(90)),
+            parted: None,
+        }
+    }
+
+    #[test]
+    fn a_member_is_named_by_what_no_other_has() {
+        let twins = [status(1, "a"), status(2, "twin"), status(3, "twin"), status(0xab, "b\n")];
+        let members: Vec<Member> = twins.into_iter().map(member).collect();
+        assert_eq!(choose(&members, "a").unwrap().node_id, "01".repeat(32));
+        assert_eq!(choose(&members, "ABABAB").unwrap().node_id, "ab".repeat(32));
+        for wrong in ["twin", "ababa", "nobody", "", "020203"] {
+            assert!(choose(&members, wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_table_says_what_became_of_everybody() {
+        let mut out = status(3, "third");
+        out.parted =
+            Some(status::Parted { why: Parting::Expelled, by: NodeId([1; 32]), wall_ms: 0 });
+        let members = [status(1, "first"), status(2, "se\ncond"), out].map(member);
+        let text = table(&members);
+        assert_eq!(text.lines().count(), 4, "{text}");
+        for part in ["this node", "away for 90 s", "expelled by first 1970"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(members[2].state, MemberState::Expelled);
+    }
+}

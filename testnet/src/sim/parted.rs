@@ -1,0 +1,120 @@
+//! A node that is expelled while the others do not have the same of it, and goes on.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use mesh::{
+    Input,
+    command::{Command, Outcome},
+    entry::Parting,
+    id::{NodeId, RoomId},
+    status::MemberStatus,
+};
+
+use super::{Plan, World, network::Weather, promises::Broken};
+
+/// Who is expelled, and by whom.
+const OUT: usize = 1;
+const BY: usize = 2;
+
+fn plan() -> Plan {
+    Plan {
+        nodes: 4,
+        gossip: true,
+        era_capacity: None,
+        faults: Vec::new(),
+        faults_end: Duration::from_secs(30),
+        calm: false,
+        weather: Weather::CALM,
+        act_every: Duration::from_millis(20),
+        voting: false,
+        keys: false,
+        retention: false,
+        scripted: None,
+        liar: false,
+    }
+}
+
+fn run(world: &mut World, seconds: u64) -> Result<(), Broken> {
+    let until = world.now + Duration::from_secs(seconds);
+    world.run_until(until)
+}
+
+fn ask(world: &mut World, node: usize, command: Command) -> Outcome {
+    let call = world.call();
+    world.probe = Some((call, None));
+    world.give(node, Input::Command { call, command });
+    run(world, 1).expect("no promise is touched");
+    match world.probe.take() {
+        Some((_, Some(outcome))) => outcome,
+        other => panic!("node{node} did not say: {other:?}"),
+    }
+}
+
+fn member(world: &mut World, at: usize, of: NodeId) -> MemberStatus {
+    let Outcome::Members(members) = ask(world, at, Command::Members) else { panic!("it lists") };
+    members.into_iter().find(|it| it.node == of).expect("it was admitted")
+}
+
+/// One group hears the node that is to go, the other expels it; or nobody is apart.
+fn world_with_a_parting(seed: u64) -> World {
+    let mut world = World::new(seed, plan(), false).expect("it starts");
+    let out = world.nodes[OUT].id;
+    world.exempt.insert(out);
+    run(&mut world, 4).expect("calm");
+    if seed % 4 != 3 {
+        // With the founder, who is the sequencer, on this side, or on that.
+        let with_founder = usize::from(seed.is_multiple_of(2));
+        world.network.split(&[with_founder, 1, 0, if seed % 4 == 2 { 1 } else { 0 }]);
+        world.notice_all();
+        run(&mut world, 3).expect("each side goes on");
+    }
+    let command = Command::Part { node: out, why: Parting::Expelled, force: false };
+    assert!(matches!(ask(&mut world, BY, command), Outcome::Done));
+    run(&mut world, 4).expect("names and rising are about other nodes");
+    world.calm_down().expect("all run");
+    run(&mut world, 10).expect("others keep every promise");
+    world
+}
+
+#[test]
+fn an_expelled_node_counts_alike_at_all_others_and_stops_nobody() {
+    for seed in 0..4 {
+        let mut world = world_with_a_parting(seed);
+        let out = world.nodes[OUT].id;
+        for node in (0..4).filter(|node| *node != OUT) {
+            let parted = member(&mut world, node, out).parted;
+            let why = parted.map(|it| (it.why, it.by));
+            assert_eq!(why, Some((Parting::Expelled, world.nodes[BY].id)), "{seed} node{node}");
+        }
+        let told = member(&mut world, OUT, out).parted;
+        assert!(told.is_some(), "seed {seed}: nobody has told it");
+        world.quiet = true;
+        run(&mut world, 2).expect("others keep every promise");
+        let lobby = RoomId::lobby(world.secret.mesh_id());
+        let others: Vec<NodeId> =
+            world.nodes.iter().map(|it| it.id).filter(|id| *id != out).collect();
+        let before = world.promises.seen(others[0], lobby);
+        world.everybody_joins();
+        run(&mut world, 1).expect("others keep every promise");
+        world.everybody_speaks();
+        run(&mut world, 10).expect("others keep every promise");
+        let after = world.promises.seen(others[0], lobby);
+        assert!(after.len() >= before.len() + 3, "{seed}: {} {}", before.len(), after.len());
+        world
+            .promises
+            .agree(&others, lobby, |entry| entry.0.author != out && !before.contains(entry))
+            .unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
+        // What others wrote is everywhere, and what counts of the node that is out: what somebody has and
+        // another has not was delivered before it was known how far it counts.
+        for other in &others {
+            let seen: BTreeSet<_> = world.promises.seen(*other, lobby).into_iter().collect();
+            let lacks = after.iter().find(|it| it.0.author != out && !seen.contains(it));
+            assert_eq!(lacks, None, "seed {seed}: {}", other.short());
+        }
+        let digests = world.nodes.iter().enumerate().filter(|(node, _)| *node != OUT);
+        let digests: BTreeSet<Option<u64>> =
+            digests.map(|(_, it)| it.running.as_ref()?.pulse.map(|pulse| pulse.digest)).collect();
+        assert_eq!(digests.len(), 1, "seed {seed}: they hold the same of what counts");
+        world.others_say_the_same_of_votes().unwrap_or_else(|it| panic!("seed {seed}: {it:?}"));
+    }
+}
