@@ -250,6 +250,22 @@ impl Daemon {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
+    /// What `clawmeshd status --json` says.
+    ///
+    /// # Errors
+    ///
+    /// What it says instead.
+    pub async fn status(&self) -> Result<serde_json::Value> {
+        let mut command = Command::new(&self.options.binary);
+        command.args(["status", "--json", "--data-dir"]).arg(&self.options.data_dir);
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        let output = command.output().await.map_err(system("run clawmeshd status".to_owned()))?;
+        serde_json::from_slice(&output.stdout).map_err(|_| {
+            let why = String::from_utf8_lossy(&output.stderr);
+            self.options.failed(&format!("says no status: {}", why.trim()))
+        })
+    }
+
     /// An invitation that leads to it by way of this `HOST:PORT`.
     ///
     /// # Errors

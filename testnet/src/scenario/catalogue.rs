@@ -11,6 +11,9 @@ const ALL: &[(&str, &str)] = &[
     ("sequencer-killed", include_str!("../../scenarios/sequencer-killed.toml")),
     ("blackout", include_str!("../../scenarios/blackout.toml")),
     ("paused", include_str!("../../scenarios/paused.toml")),
+    ("roaming", include_str!("../../scenarios/roaming.toml")),
+    ("vote", include_str!("../../scenarios/vote.toml")),
+    ("old-backup", include_str!("../../scenarios/old-backup.toml")),
     ("newcomer", include_str!("../../scenarios/newcomer.toml")),
 ];
 

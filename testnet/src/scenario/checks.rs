@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     file::Promise,
-    history::{History, Row, Seen, author},
+    history::{History, Row, Seen, author, seat},
 };
 
 /// A promise that a history breaks.
@@ -39,6 +39,10 @@ struct Facts<'a> {
     calm: Vec<&'a Row>,
     /// By connection: at which node, whose, what.
     heard: BTreeMap<u64, (usize, &'a str, Vec<&'a Row>)>,
+    /// Nodes that came back with an old disk: nothing of theirs counts.
+    spoilt: BTreeSet<usize>,
+    /// By the client with a cursor: where last, and what.
+    roamed: (usize, Vec<&'a Row>),
 }
 
 impl Facts<'_> {
@@ -49,10 +53,27 @@ impl Facts<'_> {
             told: Vec::new(),
             calm: Vec::new(),
             heard: BTreeMap::new(),
+            spoilt: BTreeSet::new(),
+            roamed: (0, Vec::new()),
         };
+        facts.spoilt.extend(history.seen.iter().filter_map(|seen| match seen {
+            Seen::Spoilt { at } => Some(*at),
+            Seen::Told { .. }
+            | Seen::Refused { .. }
+            | Seen::Heard { .. }
+            | Seen::Calm
+            | Seen::Read { .. }
+            | Seen::Roamed { .. }
+            | Seen::Cast { .. }
+            | Seen::Viewed { .. }
+            | Seen::Blames { .. }
+            | Seen::Resolved { .. } => None,
+        }));
         let mut calm = false;
         for seen in &history.seen {
             match seen {
+                Seen::Told { at, .. } | Seen::Heard { at, .. } | Seen::Read { at, .. }
+                    if facts.spoilt.contains(at) => {}
                 Seen::Told { at, row } => {
                     facts.told.push((*at, row));
                     if calm {
@@ -70,7 +91,16 @@ impl Facts<'_> {
                 Seen::Read { at, rows } => {
                     facts.reads.insert(*at, rows);
                 }
-                Seen::Refused { .. } | Seen::Resolved { .. } => {}
+                Seen::Roamed { at, rows } => {
+                    facts.roamed.0 = *at;
+                    facts.roamed.1.extend(rows);
+                }
+                Seen::Refused { .. }
+                | Seen::Resolved { .. }
+                | Seen::Cast { .. }
+                | Seen::Viewed { .. }
+                | Seen::Spoilt { .. }
+                | Seen::Blames { .. } => {}
             }
         }
         facts
@@ -87,6 +117,9 @@ impl Facts<'_> {
             Promise::Agreement => self.agreement(),
             Promise::Resolves => self.resolves(),
             Promise::Calm => self.is_calm(),
+            Promise::Roaming => self.roaming(),
+            Promise::Votes => self.votes(),
+            Promise::Forks => self.forks(),
         }
     }
 
@@ -175,7 +208,10 @@ impl Facts<'_> {
         something(self.reads.len(), "was read")?;
         let mut all: BTreeMap<&str, (usize, &Row)> = BTreeMap::new();
         for (at, rows) in &self.reads {
-            all.extend(rows.iter().map(|row| (row.message.as_str(), (*at, row))));
+            // What a node that forked says after its fork others may have in part.
+            let honest =
+                rows.iter().filter(|row| !self.spoilt.contains(&seat(author(&row.content))));
+            all.extend(honest.map(|row| (row.message.as_str(), (*at, row))));
         }
         something(all.len(), "was read")?;
         for (at, rows) in &self.reads {
@@ -200,6 +236,7 @@ impl Facts<'_> {
             let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else { continue };
             let due = rows.iter().filter(|row| (*first..=*last).contains(&row.number));
             let due = due.filter(|row| author(&row.content) != *by);
+            let due = due.filter(|row| !self.spoilt.contains(&seat(author(&row.content))));
             let missed: Vec<&Row> = due.filter(|row| !numbers.contains(&row.number)).collect();
             if let Some(row) = missed.first() {
                 return Err(format!(
@@ -228,18 +265,92 @@ impl Facts<'_> {
     }
 
     fn resolves(&self) -> Verdict {
+        // Of a node that forked a newcomer takes nothing, not even what is older than the fork.
+        let honest = self.rows().filter(|row| !self.spoilt.contains(&seat(author(&row.content))));
         let names: BTreeMap<u64, &str> =
-            self.rows().map(|row| (row.number, row.message.as_str())).collect();
+            honest.map(|row| (row.number, row.message.as_str())).collect();
         let mut asked = 0;
         for seen in &self.history.seen {
             let Seen::Resolved { at, number, message } = seen else { continue };
+            // Numbers that only a node that forked told are nobody's.
+            let Some(expected) = names.get(number).copied() else { continue };
+            if self.spoilt.contains(at) {
+                continue;
+            }
             asked += 1;
-            let expected = names.get(number).copied();
+            let expected = Some(expected);
             if message.as_deref() != expected {
                 return Err(format!("{number} of {expected:?} leads to {message:?} at node {at}"));
             }
         }
         something(asked, "was looked up by its number")
+    }
+
+    fn roaming(&self) -> Verdict {
+        let (last, rows) = &self.roamed;
+        something(rows.len(), "was read by a client with a cursor")?;
+        for pair in rows.windows(2) {
+            if pair[0].number >= pair[1].number {
+                return Err(format!("{:?} was read before {:?}", pair[0], pair[1]));
+            }
+        }
+        let seen: BTreeSet<&str> = rows.iter().map(|row| row.message.as_str()).collect();
+        let all = self.reads.get(last).copied().unwrap_or_default();
+        let missed: Vec<&Row> =
+            all.iter().filter(|row| !seen.contains(row.message.as_str())).collect();
+        match missed.first() {
+            Some(first) => Err(format!(
+                "{} of {} messages of node {last} were skipped, the first {first:?}",
+                missed.len(),
+                all.len()
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn votes(&self) -> Verdict {
+        let mut cast: BTreeMap<(&str, u64), u64> = BTreeMap::new();
+        // By node and vote: whether it is closed, and the tally.
+        type Views<'a> = BTreeMap<(usize, &'a str), (bool, Option<&'a [u64]>)>;
+        let mut last = Views::new();
+        for seen in &self.history.seen {
+            if let Seen::Cast { vote, option, .. } = seen {
+                *cast.entry((vote, *option)).or_default() += 1;
+            }
+            let Seen::Viewed { at, vote, closed, tally } = seen else { continue };
+            if !closed && tally.is_some() {
+                return Err(format!("node {at} shows {tally:?} of {vote}, which is open"));
+            }
+            last.insert((*at, vote), (*closed, tally.as_deref()));
+        }
+        something(cast.len(), "was cast")?;
+        for ((at, vote), (closed, tally)) in &last {
+            let Some(tally) = tally.filter(|_| *closed) else {
+                return Err(format!("{vote} is not closed at node {at} in the end"));
+            };
+            let due = |option: u64| cast.get(&(*vote, option)).copied().unwrap_or(0);
+            let expected: Vec<u64> = (0..).zip(tally).map(|(option, _)| due(option)).collect();
+            if expected != tally {
+                return Err(format!(
+                    "{vote} is {tally:?} at node {at}, but {expected:?} were cast"
+                ));
+            }
+        }
+        something(last.len(), "was shown of a vote")
+    }
+
+    fn forks(&self) -> Verdict {
+        let expected: Vec<usize> = self.spoilt.iter().copied().collect();
+        something(expected.len(), "came back with an old disk")?;
+        let mut asked = 0;
+        for seen in &self.history.seen {
+            let Seen::Blames { at, of } = seen else { continue };
+            asked += 1;
+            if *of != expected {
+                return Err(format!("node {at} says that {of:?} forked, but {expected:?} did"));
+            }
+        }
+        something(asked, "was asked about forks")
     }
 
     fn is_calm(&self) -> Verdict {
@@ -257,4 +368,138 @@ impl Facts<'_> {
 
 fn something(count: usize, what: &str) -> Verdict {
     if count > 0 { Ok(()) } else { Err(format!("nothing {what}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(number: u64, message: &str, content: &str) -> Row {
+        Row { number, message: message.to_owned(), content: content.to_owned() }
+    }
+
+    fn heard(at: usize, row: Row) -> Seen {
+        Seen::Heard { at, connection: at as u64, by: format!("listener{at}"), row }
+    }
+
+    /// Two nodes, three messages, of which the last is said when all is over; and one vote.
+    fn good() -> Vec<Seen> {
+        let rows = vec![
+            row(1, "a", "talker1 says 1"),
+            row(2, "b", "talker2 says 1"),
+            row(3, "c", "prober1 says 1"),
+        ];
+        let mut seen = vec![
+            Seen::Told { at: 1, row: rows[0].clone() },
+            Seen::Told { at: 2, row: rows[1].clone() },
+            Seen::Cast { at: 1, vote: "v".to_owned(), option: 1 },
+            Seen::Viewed { at: 1, vote: "v".to_owned(), closed: false, tally: None },
+            Seen::Calm,
+            Seen::Told { at: 1, row: rows[2].clone() },
+            Seen::Roamed { at: 1, rows: rows[..2].to_vec() },
+            Seen::Roamed { at: 2, rows: rows[2..].to_vec() },
+        ];
+        for at in 1..=2 {
+            seen.extend(rows.iter().map(|row| heard(at, row.clone())));
+            seen.push(Seen::Read { at, rows: rows.clone() });
+            seen.push(Seen::Resolved { at, number: 2, message: Some("b".to_owned()) });
+            let tally = Some(vec![0, 1]);
+            seen.push(Seen::Viewed { at, vote: "v".to_owned(), closed: true, tally });
+        }
+        seen
+    }
+
+    fn broken(seen: Vec<Seen>, promise: Promise) -> bool {
+        let mut history = History::default();
+        history.seen = seen;
+        !judge(&history, &BTreeSet::from([promise])).is_empty()
+    }
+
+    const ALL: [Promise; 11] = [
+        Promise::Rising,
+        Promise::Once,
+        Promise::Names,
+        Promise::Acknowledged,
+        Promise::Complete,
+        Promise::Pushed,
+        Promise::Agreement,
+        Promise::Resolves,
+        Promise::Calm,
+        Promise::Roaming,
+        Promise::Votes,
+    ];
+
+    #[test]
+    fn a_good_history_breaks_nothing_and_an_empty_one_everything() {
+        for promise in ALL {
+            assert!(!broken(good(), promise), "{promise:?}");
+            assert!(broken(Vec::new(), promise), "{promise:?}");
+        }
+        assert!(broken(good(), Promise::Forks), "nobody forked");
+    }
+
+    #[test]
+    fn each_promise_is_broken_by_what_breaks_it() {
+        let check = |promise, change: &dyn Fn(&mut Vec<Seen>)| {
+            let mut seen = good();
+            change(&mut seen);
+            assert!(broken(seen, promise), "{promise:?}");
+        };
+        let again = |seen: &mut Vec<Seen>| seen.push(heard(2, row(2, "b", "talker2 says 1")));
+        check(Promise::Rising, &again);
+        check(Promise::Once, &again);
+        let other = |seen: &mut Vec<Seen>| seen.push(heard(2, row(2, "x", "talker1 says 9")));
+        check(Promise::Names, &other);
+        let says = |seen: &mut Vec<Seen>| seen.push(heard(2, row(4, "b", "another thing")));
+        check(Promise::Names, &says);
+        let lost = |seen: &mut Vec<Seen>| {
+            for it in seen {
+                if let Seen::Read { at: 2, rows } = it {
+                    rows.remove(1);
+                }
+            }
+        };
+        check(Promise::Acknowledged, &lost);
+        check(Promise::Complete, &lost);
+        check(Promise::Calm, &lost);
+        let mute = |seen: &mut Vec<Seen>| {
+            seen.retain(|it| !matches!(it, Seen::Heard { at: 2, row, .. } if row.number == 2));
+        };
+        check(Promise::Pushed, &mute);
+        let elsewhere = |seen: &mut Vec<Seen>| {
+            for it in seen {
+                if let Seen::Read { at: 2, rows } = it {
+                    rows[2].number = 7;
+                }
+            }
+        };
+        check(Promise::Agreement, &elsewhere);
+        let nothing = |seen: &mut Vec<Seen>| {
+            seen.push(Seen::Resolved { at: 2, number: 1, message: None });
+        };
+        check(Promise::Resolves, &nothing);
+        let skipped =
+            |seen: &mut Vec<Seen>| seen.retain(|it| !matches!(it, Seen::Roamed { at: 1, .. }));
+        check(Promise::Roaming, &skipped);
+        let view = |closed, tally| Seen::Viewed { at: 2, vote: "v".to_owned(), closed, tally };
+        check(Promise::Votes, &|seen| seen.insert(3, view(false, Some(vec![0, 1]))));
+        check(Promise::Votes, &|seen| seen.push(view(true, Some(vec![1, 0]))));
+        check(Promise::Votes, &|seen| seen.push(view(false, None)));
+    }
+
+    #[test]
+    fn a_fork_is_told_by_all_and_of_nobody_else() {
+        let spoilt = |of: Vec<usize>| {
+            let mut seen = good();
+            seen.extend([Seen::Spoilt { at: 2 }, Seen::Blames { at: 1, of }]);
+            seen
+        };
+        assert!(!broken(spoilt(vec![2]), Promise::Forks));
+        assert!(broken(spoilt(vec![]), Promise::Forks));
+        assert!(broken(spoilt(vec![1, 2]), Promise::Forks));
+        // What the node says itself does not count any more.
+        let mut seen = spoilt(vec![2]);
+        seen.push(heard(2, row(1, "x", "talker2 says 7")));
+        assert!(!broken(seen, Promise::Names));
+    }
 }

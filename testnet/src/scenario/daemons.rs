@@ -1,18 +1,19 @@
 //! A scenario with real daemons, each pair of them joined by a [pipe](crate::pipe) of our own.
 
 use std::{
-    collections::BTreeMap,
-    path::PathBuf,
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::{sync::watch, time::sleep};
 
 use super::{
     file::{Binary, Scenario, Step, duration},
-    history::{History, Row, Seen},
+    history::{Act, History, Row, Seen},
     speaker::{Notes, Speaker, look, row},
 };
 use crate::{
@@ -29,6 +30,8 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
 const COMPLETE_WITHIN: Duration = Duration::from_secs(60);
 /// How long new messages may not agree after the last fault. It is 10 s on a machine that has time.
 const AGREE_WITHIN: Duration = Duration::from_secs(90);
+/// A client with a cursor waits so long for more: as long as a node looks again for what is still to come.
+const ROAMS_FOR: Duration = Duration::from_secs(3);
 /// Messages of a page of history.
 const PAGE: usize = 500;
 
@@ -96,6 +99,8 @@ pub async fn play(scenario: &Scenario, setting: Setting) -> Result<History> {
         speakers: Vec::new(),
         notes: Notes::default(),
         chats: 0,
+        retired: BTreeSet::new(),
+        roamer: None,
     };
     stage.play(scenario).await?;
     stage.speakers.clear();
@@ -122,6 +127,10 @@ struct Stage {
     notes: Notes,
     /// Messages answered when the chats in the background began.
     chats: usize,
+    /// Nodes that are gone for good.
+    retired: BTreeSet<usize>,
+    /// Where the client with a cursor was last, and its cursor.
+    roamer: Option<(usize, u64)>,
 }
 
 impl Stage {
@@ -163,16 +172,8 @@ impl Stage {
                     state.back.held |= link == (to, from);
                 });
             }
-            Step::Flap { between: [a, b], times, seconds } => {
-                let (a, b) = (a - 1, b - 1);
-                for cut in (0..*times).flat_map(|_| [true, false]) {
-                    self.lay(|link, state| {
-                        if link == (a, b) || link == (b, a) {
-                            state.cut = cut;
-                        }
-                    });
-                    sleep(duration(*seconds)).await;
-                }
+            Step::Flap { between, times, seconds } => {
+                self.flap(*between, *times, duration(*seconds)).await;
             }
             Step::Slow { delay_ms } => {
                 let delay = Duration::from_millis(*delay_ms);
@@ -187,15 +188,17 @@ impl Stage {
                 return self.sit().await;
             }
             Step::Restart { nodes, binary } => return self.restart(nodes, *binary).await,
+            Step::Roam { to } => return self.roam(to - 1).await,
+            Step::Vote { at, options } => return self.vote(*at, *options).await,
+            Step::Ballots { at, option } => return self.ballots(at, *option).await,
+            Step::Backup { node } => return self.back_up(node - 1).await,
+            Step::Restore { node } => return self.restore(node - 1).await,
+            Step::Retire { nodes } => {
+                self.kill(nodes).await?;
+                self.retired.extend(nodes.iter().map(|node| node - 1));
+            }
             Step::Pause { nodes, seconds } => {
-                for paused in [true, false] {
-                    for node in nodes {
-                        self.node(node - 1)?.daemon.pause(paused)?;
-                    }
-                    if paused {
-                        sleep(duration(*seconds)).await;
-                    }
-                }
+                return self.pause(nodes, duration(*seconds)).await;
             }
         }
         Ok(())
@@ -209,6 +212,142 @@ impl Stage {
             self.speaker(&format!("talker{node}"), node - 1)?.have_said(messages);
         }
         Ok(())
+    }
+
+    async fn flap(&self, [a, b]: [usize; 2], times: u64, length: Duration) {
+        let (a, b) = (a - 1, b - 1);
+        for cut in (0..times).flat_map(|_| [true, false]) {
+            self.lay(|link, state| {
+                if link == (a, b) || link == (b, a) {
+                    state.cut = cut;
+                }
+            });
+            sleep(length).await;
+        }
+    }
+
+    async fn pause(&mut self, nodes: &[usize], length: Duration) -> Result<()> {
+        for node in nodes {
+            self.node(node - 1)?.daemon.pause(true)?;
+        }
+        sleep(length).await;
+        for node in nodes {
+            self.node(node - 1)?.daemon.pause(false)?;
+        }
+        Ok(())
+    }
+
+    async fn vote(&mut self, at: usize, options: u64) -> Result<()> {
+        self.speaker(&format!("listener{at}"), at - 1)?.have_done(Act::Open(options));
+        self.finish(|_| true).await
+    }
+
+    async fn ballots(&mut self, at: &[usize], option: u64) -> Result<()> {
+        let there = self.speakers.iter().filter(|it| at.contains(&(it.node + 1)));
+        there.for_each(|it| it.have_done(Act::Cast(option)));
+        self.finish(|node| at.contains(&(node + 1))).await?;
+        self.view_votes().await.map(drop)
+    }
+
+    /// A copy of the data directory, of one moment: the node does not run.
+    async fn back_up(&mut self, node: usize) -> Result<()> {
+        let was_up = self.is_up(node);
+        self.kill(&[node + 1]).await?;
+        let (from, to) = self.data_and_copy(node);
+        copy_files(&from, &to)?;
+        if was_up {
+            self.start(node).await?;
+        }
+        self.sit().await
+    }
+
+    async fn restore(&mut self, node: usize) -> Result<()> {
+        self.kill(&[node + 1]).await?;
+        let (to, from) = self.data_and_copy(node);
+        if !from.is_dir() {
+            return Err(StageError::Missing(format!("there is no backup of node {}", node + 1)));
+        }
+        copy_files(&from, &to)?;
+        look(&self.notes).seen.push(Seen::Spoilt { at: node + 1 });
+        self.start(node).await?;
+        self.sit().await
+    }
+
+    fn data_and_copy(&self, node: usize) -> (PathBuf, PathBuf) {
+        let at = |end: &str| self.setting.dir.join(format!("node{}{end}", node + 1));
+        (at(""), at(".copy"))
+    }
+
+    /// The client with a cursor reads on at a node, over a connection of its own, until nothing comes.
+    async fn roam(&mut self, node: usize) -> Result<()> {
+        let mut agent = Agent::attach(self.node(node)?.daemon.tcp(), None, "roamer").await?;
+        let mut cursor = self.roamer.map_or(0, |(_, cursor)| cursor);
+        let mut news = Instant::now();
+        while news.elapsed() < ROAMS_FOR {
+            let page = json!({ "room_id": "lobby", "since_seq": cursor, "limit": PAGE });
+            let page = agent.call("get_history", page).await?;
+            let rows: Vec<Row> =
+                page["messages"].as_array().into_iter().flatten().map(row).collect();
+            if let Some(last) = rows.last() {
+                cursor = last.number;
+                news = Instant::now();
+                look(&self.notes).seen.push(Seen::Roamed { at: node + 1, rows });
+            } else {
+                sleep(LOOK_EVERY).await;
+            }
+        }
+        self.roamer = Some((node, cursor));
+        Ok(())
+    }
+
+    /// Asks all nodes that run about all votes, notes it, and says whether all are closed and told.
+    async fn view_votes(&mut self) -> Result<bool> {
+        let votes = look(&self.notes).votes.clone();
+        let mut all = true;
+        for (node, it) in &self.nodes {
+            if !it.up || votes.is_empty() {
+                continue;
+            }
+            let mut agent = Agent::attach(it.daemon.tcp(), None, "visitor").await?;
+            for vote in &votes {
+                let answer = agent.call("get_vote_status", json!({ "vote_id": vote })).await;
+                let view = match answer {
+                    Err(error) if error.code() == Some("vote_not_found") => {
+                        all = false;
+                        continue;
+                    }
+                    answer => answer?,
+                };
+                let tally = view["tally"].as_array().map(|tally| {
+                    tally.iter().map(|it| it["count"].as_u64().unwrap_or(0)).collect()
+                });
+                let closed = text(&view, "status") == "closed";
+                all &= closed && tally.is_some();
+                let (at, vote) = (node + 1, vote.clone());
+                look(&self.notes).seen.push(Seen::Viewed { at, vote, closed, tally });
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whom each node that runs tells its operator to have forked.
+    async fn blames(&self) -> Result<Vec<Seen>> {
+        let mut blames = Vec::new();
+        for (node, it) in &self.nodes {
+            if self.retired.contains(node) {
+                continue;
+            }
+            let status = it.daemon.status().await?;
+            let forked = status["forked"].as_array().cloned().unwrap_or_default();
+            let numbered = |id: &Value| {
+                let known = |it: &Node| Some(it.daemon.ready().node_id.as_str()) == id.as_str();
+                self.nodes.iter().find(|(_, it)| known(it)).map_or(0, |(node, _)| node + 1)
+            };
+            let mut of: Vec<usize> = forked.iter().map(numbered).collect();
+            of.sort_unstable();
+            blames.push(Seen::Blames { at: node + 1, of });
+        }
+        Ok(blames)
     }
 
     fn told(&self) -> usize {
@@ -374,19 +513,20 @@ impl Stage {
     /// The last fault is over: everything comes everywhere, and what is said then agrees.
     async fn settle(&mut self, nodes: usize) -> Result<()> {
         self.lay(|_, state| *state = State::default());
-        for node in 0..nodes {
-            self.start(node).await?;
+        let living: Vec<usize> = (0..nodes).filter(|node| !self.retired.contains(node)).collect();
+        for node in &living {
+            self.start(*node).await?;
         }
         self.sit().await?;
         self.finish(|_| true).await?;
-        let mut all = self.readers().await?;
+        let mut all = self.readers(&living).await?;
         self.come_together(&mut all).await?;
         let deadline = Instant::now() + AGREE_WITHIN;
         loop {
             look(&self.notes).seen.push(Seen::Calm);
             let from = self.told();
-            for node in 0..nodes {
-                self.speaker(&format!("prober{}", node + 1), node)?.have_said(1);
+            for node in &living {
+                self.speaker(&format!("prober{}", node + 1), *node)?.have_said(1);
             }
             self.finish(|_| true).await?;
             self.come_together(&mut all).await?;
@@ -394,12 +534,20 @@ impl Stage {
                 break;
             }
         }
+        if let Some((node, _)) = self.roamer {
+            self.roam(node).await?;
+        }
+        let deadline = Instant::now() + COMPLETE_WITHIN;
+        while !self.view_votes().await? && Instant::now() < deadline {
+            sleep(LOOK_EVERY).await;
+        }
+        let blames = self.blames().await?;
         let to_look_up = {
             let mut notes = look(&self.notes);
-            let reads = all.into_iter().zip(1..);
-            let reads = reads.map(|(reader, at)| Seen::Read { at, rows: reader.rows });
-            notes.seen.extend(reads);
-            notes.to_look_up(nodes)
+            let reads = all.into_iter().zip(&living);
+            let reads = reads.map(|(it, node)| Seen::Read { at: node + 1, rows: it.rows });
+            notes.seen.extend(reads.chain(blames));
+            notes.to_look_up(&living)
         };
         for (at, number) in to_look_up {
             let http = self.node(at - 1)?.daemon.http().to_owned();
@@ -419,16 +567,21 @@ impl Stage {
             | Seen::Heard { .. }
             | Seen::Calm
             | Seen::Read { .. }
+            | Seen::Roamed { .. }
+            | Seen::Cast { .. }
+            | Seen::Viewed { .. }
+            | Seen::Spoilt { .. }
+            | Seen::Blames { .. }
             | Seen::Resolved { .. } => None,
         });
         told.skip(from).all(|row| all.iter().all(|it| it.rows.iter().rev().any(|it| it == row)))
     }
 
     /// One at each node.
-    async fn readers(&self) -> Result<Vec<Reader>> {
+    async fn readers(&mut self, nodes: &[usize]) -> Result<Vec<Reader>> {
         let mut readers = Vec::new();
-        for node in self.nodes.values() {
-            let agent = Agent::attach(node.daemon.tcp(), None, "reader").await?;
+        for node in nodes {
+            let agent = Agent::attach(self.node(*node)?.daemon.tcp(), None, "reader").await?;
             readers.push(Reader { agent, rows: Vec::new() });
         }
         Ok(readers)
@@ -492,6 +645,19 @@ impl Node {
         self.up = false;
         self.door.send_replace(None);
     }
+}
+
+/// What a data directory keeps: its files; sockets are of a running process.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).map_err(system("make a directory"))?;
+    for file in fs::read_dir(from).map_err(system("read a data directory"))? {
+        let file = file.map_err(system("read a data directory"))?;
+        if file.file_type().is_ok_and(|it| it.is_file()) {
+            let copied = fs::copy(file.path(), to.join(file.file_name()));
+            copied.map_err(system("copy a file"))?;
+        }
+    }
+    Ok(())
 }
 
 fn late(what: &str, within: Duration) -> StageError {

@@ -80,6 +80,12 @@ pub enum Promise {
     Resolves,
     /// Numbers are 1, 2, 3 … at every node.
     Calm,
+    /// A client that takes its cursor from node to node skips nothing, and its numbers rise.
+    Roaming,
+    /// Nobody sees a tally while a vote is open; in the end all nodes show the same one, of all ballots.
+    Votes,
+    /// Every node tells its operator of exactly the nodes that came back with an old disk.
+    Forks,
 }
 
 /// Something that is done. Times are seconds, of the world they are played in.
@@ -153,6 +159,40 @@ pub enum Step {
         /// With which program.
         #[serde(default)]
         binary: Binary,
+    },
+    /// A client that only has a cursor reads on at a node, to the end of what is there.
+    Roam {
+        /// Where.
+        to: usize,
+    },
+    /// The listener at a node opens a vote. All members at that moment may vote.
+    Vote {
+        /// Where.
+        at: usize,
+        /// How many there are to choose from.
+        options: u64,
+    },
+    /// Every agent at these nodes casts a ballot in the last vote.
+    Ballots {
+        /// Where.
+        at: Vec<usize>,
+        /// Which option, from 0.
+        option: u64,
+    },
+    /// The disk of a node is copied; the node is killed for that moment.
+    Backup {
+        /// Which.
+        node: usize,
+    },
+    /// A node is killed, and comes back with the copy as if that were its disk: what no operator may do.
+    Restore {
+        /// Which.
+        node: usize,
+    },
+    /// Nodes are killed and never start again.
+    Retire {
+        /// Which.
+        nodes: Vec<usize>,
     },
     /// Nodes stand still for a while: SIGSTOP and SIGCONT.
     Pause {
@@ -280,9 +320,18 @@ impl Scenario {
                 count("times", *times)?;
                 seconds(*length)
             }
-            Step::Kill { nodes } | Step::Start { nodes } | Step::Restart { nodes, .. } => {
-                self.those("nodes", nodes)
+            Step::Kill { nodes }
+            | Step::Start { nodes }
+            | Step::Restart { nodes, .. }
+            | Step::Retire { nodes } => self.those("nodes", nodes),
+            Step::Backup { node } | Step::Restore { node } => self.those("node", &[*node]),
+            Step::Roam { to } => self.those("to", &[*to]),
+            Step::Vote { at, options } => {
+                self.those("at", &[*at])?;
+                let fits = (2..=10).contains(options);
+                if fits { Ok(()) } else { Err(format!("options = {options}: write 2 to 10")) }
             }
+            Step::Ballots { at, .. } => self.those("at", at),
             Step::Pause { nodes, seconds: length } => {
                 self.those("nodes", nodes)?;
                 seconds(*length)

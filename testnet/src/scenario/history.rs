@@ -51,6 +51,45 @@ pub enum Seen {
         /// In the order of the pages.
         rows: Vec<Row>,
     },
+    /// A client with a cursor read this at a node.
+    Roamed {
+        /// Where.
+        at: usize,
+        /// Its messages, in order.
+        rows: Vec<Row>,
+    },
+    /// A ballot was taken.
+    Cast {
+        /// Where.
+        at: usize,
+        /// In which vote.
+        vote: String,
+        /// For which option, from 0.
+        option: u64,
+    },
+    /// A node was asked about a vote.
+    Viewed {
+        /// Where.
+        at: usize,
+        /// Which.
+        vote: String,
+        /// Whether it takes no more ballots.
+        closed: bool,
+        /// By option, if it is shown.
+        tally: Option<Vec<u64>>,
+    },
+    /// A node came back with an old disk: nothing that it or its agents say counts from here on.
+    Spoilt {
+        /// Which.
+        at: usize,
+    },
+    /// Whom a node tells its operator to have forked, in the end.
+    Blames {
+        /// Where.
+        at: usize,
+        /// Which, ascending.
+        of: Vec<usize>,
+    },
     /// Somebody asked for what a number means.
     Resolved {
         /// Where.
@@ -67,7 +106,20 @@ pub enum Seen {
 pub struct History {
     /// See the module.
     pub seen: Vec<Seen>,
+    /// Ids of votes that were opened, in order.
+    pub votes: Vec<String>,
     connections: u64,
+}
+
+/// What an agent is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// To say this.
+    Say(String),
+    /// To open a vote with so many options.
+    Open(u64),
+    /// To choose this option, from 0, in the last vote.
+    Cast(u64),
 }
 
 impl History {
@@ -91,6 +143,13 @@ pub fn words(by: &str, n: u64) -> String {
     format!("{by} says {n}")
 }
 
+/// At which node the agent of this name sits.
+#[must_use]
+pub fn seat(name: &str) -> usize {
+    let digits = name.trim_start_matches(|it: char| !it.is_ascii_digit());
+    digits.parse().unwrap_or(0)
+}
+
 /// Whose words these are.
 #[must_use]
 pub fn author(content: &str) -> &str {
@@ -101,9 +160,10 @@ pub fn author(content: &str) -> &str {
 const LOOKED_UP_MAX: usize = 300;
 
 impl History {
-    /// Which numbers to look up where, nodes counted from 1: of all that anybody was told, evenly.
+    /// Which numbers to look up at which of `nodes`, which are counted from 0; what is returned, from 1.
+    /// Of all numbers that anybody was told, evenly.
     #[must_use]
-    pub fn to_look_up(&self, nodes: usize) -> Vec<(usize, u64)> {
+    pub fn to_look_up(&self, nodes: &[usize]) -> Vec<(usize, u64)> {
         let mut numbers = BTreeSet::new();
         for seen in &self.seen {
             match seen {
@@ -111,11 +171,19 @@ impl History {
                     numbers.insert(row.number);
                 }
                 Seen::Read { rows, .. } => numbers.extend(rows.iter().map(|row| row.number)),
-                Seen::Refused { .. } | Seen::Calm | Seen::Resolved { .. } => {}
+                Seen::Roamed { rows, .. } => numbers.extend(rows.iter().map(|row| row.number)),
+                Seen::Refused { .. }
+                | Seen::Calm
+                | Seen::Resolved { .. }
+                | Seen::Cast { .. }
+                | Seen::Viewed { .. }
+                | Seen::Spoilt { .. }
+                | Seen::Blames { .. } => {}
             }
         }
         let every = numbers.len().div_ceil(LOOKED_UP_MAX).max(1);
         let some: Vec<u64> = numbers.into_iter().step_by(every).collect();
-        (1..=nodes).flat_map(|at| some.iter().map(move |number| (at, *number))).collect()
+        let some = &some;
+        nodes.iter().flat_map(|at| some.iter().map(move |number| (at + 1, *number))).collect()
     }
 }

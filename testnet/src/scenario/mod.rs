@@ -47,6 +47,11 @@ impl Report {
             | Seen::Refused { .. }
             | Seen::Heard { .. }
             | Seen::Calm
+            | Seen::Roamed { .. }
+            | Seen::Cast { .. }
+            | Seen::Viewed { .. }
+            | Seen::Spoilt { .. }
+            | Seen::Blames { .. }
             | Seen::Resolved { .. } => None,
         });
         Report {

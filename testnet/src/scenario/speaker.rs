@@ -14,7 +14,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::history::{History, Row, Seen, words};
+use super::history::{Act, History, Row, Seen, words};
 use crate::wire::{Agent, Incoming, WireError, text};
 
 /// Messages that an agent has on the way at once.
@@ -50,7 +50,7 @@ struct Work {
 
 #[derive(Debug, Default)]
 struct State {
-    to_say: VecDeque<String>,
+    to_do: VecDeque<Act>,
     said: u64,
     /// On the way.
     open: usize,
@@ -83,15 +83,21 @@ impl Speaker {
         for _ in 0..messages {
             state.said += 1;
             let content = words(&self.name, state.said);
-            state.to_say.push_back(content);
+            state.to_do.push_back(Act::Say(content));
         }
+        self.work.more.notify_one();
+    }
+
+    /// Gives it something more to do.
+    pub(super) fn have_done(&self, act: Act) {
+        self.work.state().to_do.push_back(act);
         self.work.more.notify_one();
     }
 
     /// Whether all is answered that it was given, or lost on the way.
     pub(super) fn is_done(&self) -> bool {
         let state = self.work.state();
-        state.to_say.is_empty() && state.open == 0
+        state.to_do.is_empty() && state.open == 0
     }
 
     /// Whether it is in the lobby.
@@ -139,11 +145,11 @@ impl Own {
         agent.call("join_room", json!({ "room_id": "lobby" })).await?;
         let connection = look(&self.notes).connect();
         self.work.state().joined = true;
-        let mut asked: BTreeMap<String, String> = BTreeMap::new();
+        let mut asked: BTreeMap<String, Act> = BTreeMap::new();
         loop {
-            while let Some(content) = self.next_words() {
-                let payload = json!({ "room_id": "lobby", "content": content });
-                asked.insert(agent.send("send_message", payload).await?, content);
+            while let Some(act) = self.next_act() {
+                let (kind, payload) = self.request(&act);
+                asked.insert(agent.send(kind, payload).await?, act);
             }
             let incoming = tokio::select! {
                 incoming = agent.incoming() => incoming?,
@@ -157,33 +163,56 @@ impl Own {
                 }
                 Incoming::Event(_) => {}
                 Incoming::Reply { to, answer } => {
-                    let Some(content) = asked.remove(&to) else { continue };
-                    self.answered(content, answer).await?;
+                    let Some(act) = asked.remove(&to) else { continue };
+                    self.answered(act, answer).await?;
                 }
             }
         }
     }
 
-    fn next_words(&self) -> Option<String> {
+    fn next_act(&self) -> Option<Act> {
         let mut state = self.work.state();
         if state.open >= WINDOW {
             return None;
         }
-        let content = state.to_say.pop_front()?;
+        let act = state.to_do.pop_front()?;
         state.open += 1;
-        Some(content)
+        Some(act)
     }
 
-    async fn answered(
-        &self,
-        content: String,
-        answer: Result<Value, WireError>,
-    ) -> Result<(), WireError> {
+    fn request(&self, act: &Act) -> (&'static str, Value) {
+        match act {
+            Act::Say(content) => {
+                ("send_message", json!({ "room_id": "lobby", "content": content }))
+            }
+            Act::Open(options) => {
+                let options: Vec<String> = (0..*options).map(|it| format!("option {it}")).collect();
+                let vote = json!({ "room_id": "lobby", "title": "which?", "options": options });
+                ("create_vote", vote)
+            }
+            Act::Cast(option) => {
+                // Without a vote the id is nobody's, and it is refused and tried again.
+                let vote = look(&self.notes).votes.last().cloned().unwrap_or_default();
+                ("cast_vote", json!({ "vote_id": vote, "option_index": option }))
+            }
+        }
+    }
+
+    async fn answered(&self, act: Act, answer: Result<Value, WireError>) -> Result<(), WireError> {
         let at = self.node + 1;
         match answer {
             Ok(body) => {
-                // What the node says it took down is judged, not what it was given.
-                look(&self.notes).seen.push(Seen::Told { at, row: row(&body) });
+                let mut notes = look(&self.notes);
+                match act {
+                    // What the node says it took down is judged, not what it was given.
+                    Act::Say(_) => notes.seen.push(Seen::Told { at, row: row(&body) }),
+                    Act::Open(_) => notes.votes.push(text(&body, "vote_id")),
+                    Act::Cast(option) => {
+                        let vote = text(&body, "vote_id");
+                        notes.seen.push(Seen::Cast { at, vote, option });
+                    }
+                }
+                drop(notes);
                 self.work.state().open -= 1;
                 Ok(())
             }
@@ -192,7 +221,7 @@ impl Own {
                 look(&self.notes).seen.push(Seen::Refused { at, code });
                 sleep(TRY_AGAIN_AFTER).await;
                 let mut state = self.work.state();
-                state.to_say.push_front(content);
+                state.to_do.push_front(act);
                 state.open -= 1;
                 Ok(())
             }

@@ -232,7 +232,6 @@ impl Node {
     }
 }
 
-#[cfg(test)]
 impl Node {
     /// Its disk is replaced by an old copy, as from a backup.
     pub(super) fn restore(&mut self, image: Vec<u8>) {

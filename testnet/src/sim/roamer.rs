@@ -22,7 +22,7 @@ const PAGE: usize = 20;
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Roamer {
-    node: usize,
+    pub(super) node: usize,
     room: RoomId,
     cursor: Number,
     seen: BTreeSet<Entry>,
@@ -31,7 +31,7 @@ pub(super) struct Roamer {
     /// Its last page was the end of what there was: live events may follow.
     caught_up: bool,
     /// An era above its cursor was asked for.
-    waits_for: Option<CallId>,
+    pub(super) waits_for: Option<CallId>,
     pub(super) repeats: u64,
     pub(super) moves: u64,
 }
@@ -57,7 +57,7 @@ impl Roamer {
         }
     }
 
-    fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.caught_up = false;
         self.waits_for = None;
     }
@@ -129,6 +129,7 @@ impl World {
                 return broken("roaming", format!("{:?} at or behind {cursor:?}", row.number));
             }
             self.roamers[i].take(row.number, (row.log, row.at.seq));
+            self.script_roamed((node, i), &row);
         }
         self.roamers[i].caught_up = !full && serves == Cursor::Here;
         Ok(())

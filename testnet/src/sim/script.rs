@@ -7,9 +7,10 @@ use std::{
 
 use mesh::{
     Input,
+    agenda::NewVote,
     command::{Attach, CallId, Caller, Command, Outcome, Refused, Say, Speech},
     event::{Delivered, RoomEvent},
-    id::{AgentId, RoomId},
+    id::{AgentId, MessageId, RoomId},
 };
 use store::Row as Stored;
 
@@ -18,7 +19,7 @@ use super::{
     promises::{Broken, broken},
     world::World,
 };
-use crate::scenario::history::{History, Row, Seen, words};
+use crate::scenario::history::{Act, History, Row, Seen, words};
 
 /// Messages that an agent has on the way at once.
 const WINDOW: usize = 16;
@@ -30,7 +31,7 @@ const PAGE: usize = 1_000;
 enum Asked {
     Attach,
     Join,
-    Say(String),
+    Do(Act),
 }
 
 /// An agent: it sits at its node for ever, and comes back whenever that starts.
@@ -40,8 +41,8 @@ struct Seat {
     node: usize,
     caller: Option<Caller>,
     joined: bool,
-    /// What it has still to say; what was refused is said again.
-    to_say: VecDeque<String>,
+    /// What it has still to do; what was refused is done again.
+    to_do: VecDeque<Act>,
     /// How much it was ever told to say.
     said: u64,
     /// Calls on the way.
@@ -60,6 +61,12 @@ pub(super) struct Script {
     pub(super) history: History,
     /// Messages answered.
     pub(super) told: u64,
+    /// The last one that was opened.
+    vote: Option<MessageId>,
+    /// Nodes that were asked about it, and about themselves.
+    looks: BTreeMap<CallId, usize>,
+    /// What they said last of forks: by node, counted from 1.
+    pub(super) blames: BTreeMap<usize, Vec<usize>>,
 }
 
 impl Script {
@@ -68,7 +75,7 @@ impl Script {
         self.seats
             .iter()
             .filter(|seat| counts(seat.node))
-            .all(|seat| seat.to_say.is_empty() && seat.open == 0)
+            .all(|seat| seat.to_do.is_empty() && seat.open == 0)
     }
 
     /// Its agents lose their connections; nobody knows what became of what was on the way.
@@ -78,11 +85,12 @@ impl Script {
         }
         let seats = &self.seats;
         self.asked.retain(|_, (seat, _)| seats[*seat].node != node);
+        self.looks.retain(|_, at| *at != node);
     }
 
     /// Whether a call of the script says something.
     pub(super) fn says(&self, call: CallId) -> bool {
-        matches!(self.asked.get(&call), Some((_, Asked::Say(_))))
+        matches!(self.asked.get(&call), Some((_, Asked::Do(Act::Say(_)))))
     }
 }
 
@@ -100,7 +108,7 @@ impl World {
                 node,
                 caller: None,
                 joined: false,
-                to_say: VecDeque::new(),
+                to_do: VecDeque::new(),
                 said: 0,
                 open: 0,
                 waits: false,
@@ -115,7 +123,7 @@ impl World {
         let it = &mut self.script.seats[seat];
         for _ in 0..messages {
             it.said += 1;
-            it.to_say.push_back(words(&it.name, it.said));
+            it.to_do.push_back(Act::Say(words(&it.name, it.said)));
         }
         self.pump(seat);
     }
@@ -125,6 +133,54 @@ impl World {
         for seat in 0..self.script.seats.len() {
             self.script.seats[seat].waits = false;
             self.pump(seat);
+        }
+    }
+
+    /// Gives all agents at a node something to do, or only the one of this name.
+    pub(super) fn have_done(&mut self, node: usize, name: Option<&str>, act: &Act) {
+        for seat in 0..self.script.seats.len() {
+            let it = &mut self.script.seats[seat];
+            if it.node == node && name.is_none_or(|name| name == it.name) {
+                it.to_do.push_back(act.clone());
+                self.pump(seat);
+            }
+        }
+    }
+
+    /// Asks nodes that run how the last vote is, and whom they know to have forked.
+    pub(super) fn look_around(&mut self) {
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].running.is_none() {
+                continue;
+            }
+            let vote = self.script.vote.map(|vote| Command::GetVote { key: KEY, vote });
+            for command in [Some(Command::Status), vote].into_iter().flatten() {
+                let call = self.call();
+                self.script.looks.insert(call, node);
+                self.give(node, Input::Command { call, command });
+            }
+        }
+    }
+
+    fn looked(&mut self, node: usize, result: &Result<Outcome, Refused>) {
+        let at = node + 1;
+        if let Ok(Outcome::Vote(view)) = result {
+            let (vote, closed, tally) = (view.vote.to_string(), view.closed, view.tally.clone());
+            self.script.history.seen.push(Seen::Viewed { at, vote, closed, tally });
+        }
+        if let Ok(Outcome::Status(status)) = result {
+            let mut of: Vec<usize> =
+                status.forked.iter().filter_map(|id| Some(self.index(*id)? + 1)).collect();
+            of.sort_unstable();
+            self.script.blames.insert(at, of);
+        }
+    }
+
+    /// A client with a cursor took a row.
+    pub(super) fn script_roamed(&mut self, (node, roamer): (usize, usize), it: &Stored) {
+        if roamer == 0 && self.plan.scripted.is_some() {
+            let rows = vec![row(it)];
+            self.script.history.seen.push(Seen::Roamed { at: node + 1, rows });
         }
     }
 
@@ -171,18 +227,41 @@ impl World {
             return;
         }
         while self.script.seats[seat].open < WINDOW {
-            let Some(content) = self.script.seats[seat].to_say.pop_front() else { return };
-            let say = Say {
-                room,
-                speech: Speech::Chat,
-                content: content.clone(),
-                reply_to: None,
-                mentions: Vec::new(),
-                metadata: None,
-                dedup: None,
-            };
-            let command = Command::Say { caller: caller.clone(), say };
-            self.ask_script(seat, Asked::Say(content), command);
+            let Some(act) = self.script.seats[seat].to_do.pop_front() else { return };
+            let command = self.command((room, caller.clone()), &act);
+            self.ask_script(seat, Asked::Do(act), command);
+        }
+    }
+
+    fn command(&self, (room, caller): (RoomId, Caller), act: &Act) -> Command {
+        match act {
+            Act::Say(content) => {
+                let say = Say {
+                    room,
+                    speech: Speech::Chat,
+                    content: content.clone(),
+                    reply_to: None,
+                    mentions: Vec::new(),
+                    metadata: None,
+                    dedup: None,
+                };
+                Command::Say { caller, say }
+            }
+            Act::Open(options) => {
+                let vote = NewVote {
+                    room,
+                    title: "which one?".to_owned(),
+                    description: None,
+                    options: (0..*options).map(|it| format!("option {it}")).collect(),
+                    duration_secs: None,
+                };
+                Command::CreateVote { caller, vote }
+            }
+            Act::Cast(option) => {
+                // Without a vote the id is nobody's, and it is refused and tried again.
+                let vote = self.script.vote.unwrap_or(MessageId([0; 16]));
+                Command::CastVote { caller, vote, option: *option }
+            }
         }
     }
 
@@ -192,6 +271,10 @@ impl World {
         call: CallId,
         result: &Result<Outcome, Refused>,
     ) -> Result<bool, Broken> {
+        if let Some(node) = self.script.looks.remove(&call) {
+            self.looked(node, result);
+            return Ok(true);
+        }
         let Some((seat, asked)) = self.script.asked.remove(&call) else { return Ok(false) };
         self.script.seats[seat].open -= 1;
         match (asked, result) {
@@ -206,19 +289,28 @@ impl World {
                 let it = &mut self.script.seats[seat];
                 (it.joined, it.connection) = (true, connection);
             }
-            (Asked::Say(content), Ok(Outcome::Said(said))) => {
+            (Asked::Do(Act::Say(content)), Ok(Outcome::Said(said))) => {
                 let row = Row { number: said.number.0, message: said.message.to_string(), content };
                 let at = self.script.seats[seat].node + 1;
                 self.script.told += 1;
                 self.script.history.seen.push(Seen::Told { at, row });
+            }
+            (Asked::Do(Act::Open(_)), Ok(Outcome::Vote(view))) => {
+                self.script.vote = Some(view.vote);
+                self.script.history.votes.push(view.vote.to_string());
+            }
+            (Asked::Do(Act::Cast(option)), Ok(Outcome::Cast { .. })) => {
+                let at = self.script.seats[seat].node + 1;
+                let vote = self.script.history.votes.last().cloned().unwrap_or_default();
+                self.script.history.seen.push(Seen::Cast { at, vote, option });
             }
             (asked, Err(refused)) => {
                 let at = self.script.seats[seat].node + 1;
                 self.say(|| format!("node{}: {asked:?} refused: {refused}", at - 1));
                 let it = &mut self.script.seats[seat];
                 it.waits = true;
-                if let Asked::Say(content) = asked {
-                    it.to_say.push_front(content);
+                if let Asked::Do(act) = asked {
+                    it.to_do.push_front(act);
                     let code = format!("{refused:?}");
                     self.script.history.seen.push(Seen::Refused { at, code });
                 }
@@ -266,11 +358,6 @@ impl World {
     /// All that a node would page through, from the last row of `rows` on.
     pub(super) fn read_on(&self, node: usize, rows: &mut Vec<Row>) -> Result<(), Broken> {
         let Some(running) = &self.nodes[node].running else { return Ok(()) };
-        let row = |it: &Stored| Row {
-            number: it.number.0,
-            message: it.message.to_string(),
-            content: it.said.as_ref().map(|said| said.content.clone()).unwrap_or_default(),
-        };
         loop {
             let after = mesh::number::Number(rows.last().map_or(0, |row| row.number));
             let page = running.reader.page_since(self.lobby(), after, PAGE);
@@ -288,6 +375,14 @@ impl World {
         let row = running.reader.by_number(self.lobby(), mesh::number::Number(number));
         let row = row.map_err(|error| read_failed(&error))?;
         Ok(row.map(|row| row.message.to_string()))
+    }
+}
+
+fn row(it: &Stored) -> Row {
+    Row {
+        number: it.number.0,
+        message: it.message.to_string(),
+        content: it.said.as_ref().map(|said| said.content.clone()).unwrap_or_default(),
     }
 }
 

@@ -1,6 +1,9 @@
 //! A scenario in the simulated world: its steps, in virtual time.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use super::{
     Plan, World,
@@ -10,13 +13,15 @@ use super::{
 };
 use crate::scenario::{
     file::{Scenario, Step, duration},
-    history::{History, Row, Seen},
+    history::{Act, History, Row, Seen},
 };
 
 /// Between two looks at something that is waited for, in virtual time.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Agents whose nodes run get an answer within this time, or it is a failure. Virtual.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
+/// A client with a cursor waits so long for more. Virtual.
+const ROAMS_FOR: Duration = Duration::from_secs(3);
 /// How long after the last fault everything is everywhere, and as much again for so many messages: what a
 /// link carries is bounded. Virtual.
 const COMPLETE_WITHIN: Duration = Duration::from_secs(10);
@@ -48,7 +53,8 @@ pub(crate) fn play(
         scripted: Some(scenario.first()),
     };
     let world = World::new(seed, plan, trace).map_err(|broken| (Duration::ZERO, broken))?;
-    let mut stage = Stage { world, chats: 0 };
+    let (copies, retired) = (BTreeMap::new(), BTreeSet::new());
+    let mut stage = Stage { world, chats: 0, copies, retired };
     let played = stage.play(scenario);
     let Stage { world, .. } = stage;
     match played {
@@ -61,6 +67,10 @@ struct Stage {
     world: World,
     /// Messages answered when the chats in the background began.
     chats: u64,
+    /// Disks as they were: by node, counted from 1.
+    copies: BTreeMap<usize, Vec<u8>>,
+    /// Nodes that are gone for good, counted from 0.
+    retired: BTreeSet<usize>,
 }
 
 impl Stage {
@@ -69,6 +79,8 @@ impl Stage {
             self.listen(node);
         }
         self.sit()?;
+        // Until nodes know each other, as real ones do before anything happens.
+        self.go_on(Duration::from_secs(1))?;
         for step in &scenario.steps {
             self.world.say(|| format!("{step:?}"));
             self.step(step)?;
@@ -83,17 +95,7 @@ impl Stage {
     fn step(&mut self, step: &Step) -> Result<(), Broken> {
         match step {
             Step::Chat { at, messages, background } => {
-                if self.world.script.is_done(|_| true) {
-                    self.chats = self.world.script.told;
-                }
-                for node in at {
-                    let seat = self.world.take_seat(&format!("talker{node}"), node - 1);
-                    self.world.have_said(seat, *messages);
-                }
-                if !background {
-                    let here: Vec<usize> = at.iter().map(|node| node - 1).collect();
-                    return self.finish(|node| here.contains(&node));
-                }
+                return self.chat(at, *messages, *background);
             }
             Step::Await { messages } => {
                 let goal = self.chats + messages;
@@ -103,13 +105,8 @@ impl Stage {
             Step::Wait { seconds } => return self.go_on(duration(*seconds)),
             Step::Split { groups } => self.world.fault(Fault::Split(self.groups(groups)))?,
             Step::HalfOpen { from, to } => self.world.fault(Fault::OneWay(from - 1, to - 1))?,
-            Step::Flap { between: [a, b], times, seconds } => {
-                for _ in 0..*times {
-                    self.world.link((a - 1, b - 1), true);
-                    self.go_on(duration(*seconds))?;
-                    self.world.link((a - 1, b - 1), false);
-                    self.go_on(duration(*seconds))?;
-                }
+            Step::Flap { between, times, seconds } => {
+                return self.flap(*between, *times, duration(*seconds));
             }
             Step::Slow { delay_ms } => {
                 self.world.network.weather =
@@ -133,6 +130,19 @@ impl Stage {
             }
             // There is one binary here.
             Step::Restart { nodes, binary: _ } => return self.restart(nodes),
+            Step::Roam { to } => return self.roam(to - 1),
+            Step::Vote { at, options } => return self.vote(*at, *options),
+            Step::Ballots { at, option } => return self.ballots(at, *option),
+            Step::Backup { node } => {
+                self.copies.insert(*node, self.world.nodes[node - 1].image());
+            }
+            Step::Restore { node } => return self.restore(*node),
+            Step::Retire { nodes } => {
+                for node in nodes {
+                    self.world.fault(Fault::Crash(node - 1))?;
+                    self.retired.insert(node - 1);
+                }
+            }
             Step::Pause { nodes, seconds } => {
                 let length = duration(*seconds);
                 let ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
@@ -143,6 +153,74 @@ impl Stage {
             }
         }
         Ok(())
+    }
+
+    fn chat(&mut self, at: &[usize], messages: u64, background: bool) -> Result<(), Broken> {
+        if self.world.script.is_done(|_| true) {
+            self.chats = self.world.script.told;
+        }
+        for node in at {
+            let seat = self.world.take_seat(&format!("talker{node}"), node - 1);
+            self.world.have_said(seat, messages);
+        }
+        if background { Ok(()) } else { self.finish(|node| at.contains(&(node + 1))) }
+    }
+
+    fn flap(&mut self, [a, b]: [usize; 2], times: u64, length: Duration) -> Result<(), Broken> {
+        for broken in (0..times).flat_map(|_| [true, false]) {
+            self.world.link((a - 1, b - 1), broken);
+            self.go_on(length)?;
+        }
+        Ok(())
+    }
+
+    fn vote(&mut self, at: usize, options: u64) -> Result<(), Broken> {
+        let name = format!("listener{at}");
+        self.world.have_done(at - 1, Some(&name), &Act::Open(options));
+        self.finish(|_| true)
+    }
+
+    fn ballots(&mut self, at: &[usize], option: u64) -> Result<(), Broken> {
+        for node in at {
+            self.world.have_done(node - 1, None, &Act::Cast(option));
+        }
+        self.finish(|node| at.contains(&(node + 1)))?;
+        self.world.look_around();
+        self.go_on(LOOK_EVERY)
+    }
+
+    /// A node goes on from its copy. The network is what it was.
+    fn restore(&mut self, node: usize) -> Result<(), Broken> {
+        let Some(image) = self.copies.get(&node).cloned() else {
+            return broken("scenario", format!("there is no backup of node {node}"));
+        };
+        self.world.replace_disk(node - 1, image);
+        self.world.script.history.seen.push(Seen::Spoilt { at: node });
+        self.sit()
+    }
+
+    /// A client with a cursor reads at a node until nothing more comes.
+    fn roam(&mut self, node: usize) -> Result<(), Broken> {
+        let roamer = &mut self.world.roamers[0];
+        roamer.node = node;
+        roamer.moves += 1;
+        roamer.leave();
+        let mut news = (self.world.script.history.seen.len(), self.world.now);
+        while self.world.now < news.1 + ROAMS_FOR || self.world.roamers[0].waits_for.is_some() {
+            self.world.roam_read(0)?;
+            self.go_on(LOOK_EVERY)?;
+            let seen = &self.world.script.history.seen;
+            if seen[news.0..].iter().any(|it| matches!(it, Seen::Roamed { .. })) {
+                news.1 = self.world.now;
+            }
+            news.0 = seen.len();
+        }
+        Ok(())
+    }
+
+    /// All nodes that are not gone for good.
+    fn living(&self) -> Vec<usize> {
+        (0..self.world.nodes.len()).filter(|node| !self.retired.contains(node)).collect()
     }
 
     fn restart(&mut self, nodes: &[usize]) -> Result<(), Broken> {
@@ -201,8 +279,12 @@ impl Stage {
     /// The last fault is over: everything comes everywhere, and what is said then agrees.
     fn settle(&mut self) -> Result<(), Broken> {
         self.world.calm_down()?;
-        for node in 0..self.world.nodes.len() {
-            self.listen(node);
+        for node in self.retired.clone() {
+            self.world.fault(Fault::Crash(node))?;
+        }
+        let living = self.living();
+        for node in &living {
+            self.listen(*node);
         }
         self.sit()?;
         self.finish(|_| true)?;
@@ -210,16 +292,26 @@ impl Stage {
         self.go_on(COMPLETE_WITHIN)?;
         self.come_together()?;
         self.world.script.history.seen.push(Seen::Calm);
-        for node in 0..self.world.nodes.len() {
-            let seat = self.world.take_seat(&format!("prober{}", node + 1), node);
+        for node in &living {
+            let seat = self.world.take_seat(&format!("prober{}", node + 1), *node);
             self.world.have_said(seat, 1);
         }
         self.sit()?;
         self.finish(|_| true)?;
-        for (node, rows) in self.come_together()?.into_iter().enumerate() {
-            self.world.script.history.seen.push(Seen::Read { at: node + 1, rows });
+        let all = self.come_together()?;
+        if self.world.roamers[0].moves > 0 {
+            self.roam(self.world.roamers[0].node)?;
         }
-        for (at, number) in self.world.script.history.to_look_up(self.world.nodes.len()) {
+        self.world.look_around();
+        self.go_on(LOOK_EVERY)?;
+        let history = &mut self.world.script.history;
+        for (node, rows) in all {
+            history.seen.push(Seen::Read { at: node + 1, rows });
+        }
+        for (at, of) in std::mem::take(&mut self.world.script.blames) {
+            self.world.script.history.seen.push(Seen::Blames { at, of });
+        }
+        for (at, number) in self.world.script.history.to_look_up(&living) {
             let message = self.world.look_up(at - 1, number)?;
             self.world.script.history.seen.push(Seen::Resolved { at, number, message });
         }
@@ -228,17 +320,18 @@ impl Stage {
 
     /// Waits until all nodes have as many messages, or it takes too long: then the checkers say what
     /// is missing. Returns what they have.
-    fn come_together(&mut self) -> Result<Vec<Vec<Row>>, Broken> {
-        let mut all: Vec<Vec<Row>> = self.world.nodes.iter().map(|_| Vec::new()).collect();
+    fn come_together(&mut self) -> Result<Vec<(usize, Vec<Row>)>, Broken> {
+        let mut all: Vec<(usize, Vec<Row>)> =
+            self.living().into_iter().map(|node| (node, Vec::new())).collect();
         let began = self.world.now;
         loop {
-            for (node, rows) in all.iter_mut().enumerate() {
-                self.world.read_on(node, rows)?;
+            for (node, rows) in &mut all {
+                self.world.read_on(*node, rows)?;
             }
-            let most = all.iter().map(Vec::len).max().unwrap_or(0);
+            let most = all.iter().map(|(_, rows)| rows.len()).max().unwrap_or(0);
             let more = u32::try_from(most / MESSAGES_MORE).unwrap_or(u32::MAX);
             let late = self.world.now - began > COMPLETE_WITHIN * (1 + more);
-            if late || all.iter().all(|rows| rows.len() == most) {
+            if late || all.iter().all(|(_, rows)| rows.len() == most) {
                 return Ok(all);
             }
             self.go_on(LOOK_EVERY)?;

@@ -777,7 +777,6 @@ impl World {
     }
 
     /// A node comes back with another disk. Its own promises are off from then on.
-    #[cfg(test)]
     pub(super) fn replace_disk(&mut self, node: usize, image: Vec<u8>) {
         self.exempt.insert(self.nodes[node].id);
         self.nodes[node].restore(image);

@@ -4,6 +4,7 @@ mod conformance;
 mod end_to_end;
 mod examples;
 mod licences;
+mod scenarios;
 mod simulation;
 mod tree;
 mod warnings;
