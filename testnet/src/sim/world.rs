@@ -1,5 +1,7 @@
 //! A world: nodes, a network, agents, faults, and one queue of what happens next.
 
+mod faults;
+
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, BinaryHeap},
@@ -17,7 +19,6 @@ use mesh::{
     message::{Beacon, Message, Signed},
     run::Verified,
 };
-use store::testing::Unsynced;
 
 use super::{
     agents::Agents,
@@ -28,7 +29,7 @@ use super::{
     liar::Liar,
     network::Network,
     node::Node,
-    plan::{Fault, Plan, some_weather},
+    plan::Plan,
     promises::{Broken, Entry, Promises, broken},
     roamer::Roamer,
     script::Script,
@@ -674,76 +675,6 @@ impl World {
             let wait = if self.quiet { 0 } else { self.dice.within(50, 3_000) };
             self.after(Duration::from_millis(wait), Event::Start { node });
         }
-    }
-
-    pub(super) fn fault(&mut self, fault: Fault) -> Result<(), Broken> {
-        self.say(|| format!("{fault:?}"));
-        match fault {
-            Fault::Split(groups) => {
-                self.network.split(&groups);
-                self.notice_all();
-            }
-            Fault::OneWay(from, to) => {
-                self.network.cut_one_way(from, to);
-                // Nobody notices: the connection looks alive from one side.
-            }
-            Fault::Heal => {
-                self.network.heal();
-                self.notice_all();
-            }
-            Fault::Crash(node) => {
-                if self.nodes[node].running.is_some() {
-                    let torn = self.dice.chance(50);
-                    self.nodes[node].crash(if torn { Unsynced::Torn } else { Unsynced::Dropped });
-                    self.went_down(node);
-                }
-            }
-            Fault::Doom(node, operations) => self.nodes[node].doom(operations),
-            Fault::Start(node) => return self.start(node),
-            Fault::Restart(node) => self.restart(node),
-            Fault::RestartCut(node, ms) => {
-                self.restart(node);
-                self.after(Duration::from_millis(ms), Event::Isolate { node });
-            }
-            Fault::Pause(node, ms) => {
-                self.nodes[node].paused_until = self.now + Duration::from_millis(ms);
-            }
-            Fault::Stall(node, ms) => {
-                self.nodes[node].stalled_until = self.now + Duration::from_millis(ms);
-            }
-            Fault::Clock(node, ms) => self.nodes[node].wall_offset_ms = ms,
-            Fault::Weather(seed) => {
-                self.network.weather = some_weather(&mut Dice::new(seed), false);
-            }
-        }
-        Ok(())
-    }
-
-    fn restart(&mut self, node: usize) {
-        if self.nodes[node].running.is_some() && self.restarting.insert(node) {
-            let call = self.call();
-            self.give(node, Input::Command { call, command: mesh::command::Command::Stop });
-        }
-    }
-
-    /// No more faults: all links are up, all nodes run, clocks are right.
-    pub(super) fn calm_down(&mut self) -> Result<(), Broken> {
-        self.say(|| "the last fault is over".to_owned());
-        self.network.heal();
-        self.network.weather = super::network::Weather::CALM;
-        for node in 0..self.nodes.len() {
-            self.nodes[node].paused_until = Duration::ZERO;
-            self.nodes[node].stalled_until = Duration::ZERO;
-            self.nodes[node].wall_offset_ms = 0;
-            if self.nodes[node].is_doomed() {
-                self.nodes[node].crash(Unsynced::Torn);
-                self.went_down(node);
-            }
-            self.start(node)?;
-            self.wake(node, self.now);
-        }
-        self.notice_all();
-        Ok(())
     }
 
     pub(super) fn call(&mut self) -> CallId {
