@@ -1,7 +1,7 @@
 //! Scenarios: what happens to a few nodes, as data, played in the simulated world or with real daemons, and
 //! judged by what agents saw.
 //!
-//! In reading order: [`file`] (what a scenario says), [`history`] (what was seen), [`checks`] (what must
+//! In reading order: [`mod@file`] (what a scenario says), [`history`] (what was seen), [`checks`] (what must
 //! hold), [`catalogue`] (those that come with the program), [`simulate`] and [`run`] (the two worlds),
 //! [`daemons`] and `speaker` (the nodes and agents of the second one).
 
