@@ -2,8 +2,9 @@
 
 use super::{world::World, *};
 use crate::{
+    batch::Fate,
     boundary::Alarm,
-    entry::Parting,
+    entry::{Kept, NodeParted, Parting},
     message::Notice,
     partings::Cut,
     status::{MemberStatus, Parted},
@@ -273,4 +274,36 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
     assert!(world.reply(1, call).is_some_and(|it| it.is_ok()), "at once");
     let era = world.nodes[1].engine.rooms[&world.lobby()].numbering.current();
     assert_eq!(era, crate::number::Era::HOME);
+}
+
+/// An author may seal its entries anew, as one run: of it only what is within the cut counts.
+#[test]
+fn a_run_that_reaches_over_the_cut_counts_up_to_it() {
+    let mut node = Node::new(1);
+    let lobby = node.lobby();
+    let out = identity(5);
+    let kept = vec![Kept { room: lobby, seq: 1 }];
+    let it = NodeParted { node: out.node_id(), why: Parting::Expelled, cut: kept };
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let run = |room, author: &Identity, bodies: Vec<Body>| {
+        let entries = (1..).zip(&bodies).map(|(clock, body)| {
+            let facts = Facts { clock, wall_ms: 0, kind: body.kind(), visible: body.visible() };
+            RunEntry { facts, body: Carried::Here(body.encode().into()) }
+        });
+        let log = LogId { author: author.node_id(), incarnation: 0 };
+        let (backlink, seal, entries) = ([0; 32], [0; 64], entries.collect());
+        let run = Run { room, log, first: 1, backlink, entries, seal };
+        run.seal(node.secret.mesh_id(), author).run().clone()
+    };
+    let parting = run(directory, &identity(6), vec![Body::Parted(it)]);
+    let both = run(lobby, &out, vec![Body::Chat(said("within")), Body::Chat(said("beyond"))]);
+    node.hear(&parting);
+    assert!(node.engine.cx.parted.has(out.node_id()));
+    node.hear(&both);
+    let numbered = node.rows.iter().filter(|row| match row {
+        Change::Number { room, fate, .. } => *room == lobby && *fate == Fate::Delivered,
+        _ => false,
+    });
+    assert_eq!(numbered.count(), 1, "the one within the cut");
+    assert!(node.engine.rooms[&lobby].numbering.undelivered.is_empty());
 }
