@@ -310,8 +310,9 @@ pub struct Summary {
     pub node: Option<NodeRecord>,
     /// Rooms of the node's present mesh. Rooms of an earlier mesh stay in the store.
     pub rooms: Vec<StoredRoom>,
-    /// The control and claim entries of the directories, in the order of their logs: folded anew.
-    pub directory: Vec<(RoomId, At, Stored, Option<Number>)>,
+    /// The control and claim entries of the directories, in the order of their logs, each with all of
+    /// its numbers: folded anew.
+    pub directory: Vec<(RoomId, At, Stored, Vec<Number>)>,
     /// Authors found forked.
     pub forked: Vec<NodeId>,
     /// The acts ([`crate::entry::is_act`]) of all rooms, each log's in order: folded anew.

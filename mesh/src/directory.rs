@@ -14,9 +14,9 @@ use crate::{
     keys::Keys,
     limits::{
         AGENT_ID_BYTES_MAX, AGENT_IDS_MAX, DESCRIPTION_BYTES_MAX, LANES_PER_NODE_MAX,
-        NAME_BYTES_MAX,
+        NAME_BYTES_MAX, NAME_ERAS_MAX,
     },
-    number::Number,
+    number::{Era, Number},
 };
 
 /// The id of the room that the entry at `seq` of a directory log creates: nobody can take another's.
@@ -60,6 +60,27 @@ pub(crate) struct CreatedRoom {
     pub(crate) wall_ms: u64,
     pub(crate) source: Source,
     standing: Standing,
+    /// The lowest number that it has in each era that numbered it: all of them, or the lowest eras.
+    firsts: BTreeMap<Era, Number>,
+}
+
+impl CreatedRoom {
+    fn number(&mut self, number: Number) {
+        self.standing.number = self.standing.number.min(number);
+        let first = self.firsts.entry(number.era()).or_insert(number);
+        *first = number.min(*first);
+        if self.firsts.len() > NAME_ERAS_MAX {
+            self.firsts.pop_last();
+        }
+    }
+
+    /// Whether each era that numbered this room had numbered one of these before. If one had not,
+    /// whoever made the room there was told that it is made.
+    fn is_later_everywhere(&self, rivals: &[&CreatedRoom]) -> bool {
+        self.firsts.iter().all(|(era, number)| {
+            rivals.iter().any(|rival| rival.firsts.get(era).is_some_and(|it| it < number))
+        })
+    }
 }
 
 /// What became of the name a room asked for.
@@ -136,11 +157,11 @@ impl Directory {
         is_foreign_id(it.room) && !ours && self.founder == Some(fact.log.author)
     }
 
-    /// Takes in a fact. `number`: the lowest it has, if it has one yet.
-    pub(crate) fn learn(&mut self, mesh: MeshId, fact: Fact, number: Option<Number>) -> Learned {
+    /// Takes in a fact. `numbers`: all that it has yet.
+    pub(crate) fn learn(&mut self, mesh: MeshId, fact: Fact, numbers: &[Number]) -> Learned {
         let source = (fact.room, fact.at);
         let standing = Standing {
-            number: number.unwrap_or(Standing::UNNUMBERED),
+            number: numbers.iter().min().copied().unwrap_or(Standing::UNNUMBERED),
             clock: fact.facts.clock,
             log: fact.log,
             seq: fact.at.seq,
@@ -160,7 +181,9 @@ impl Directory {
                 let author = fact.log.author;
                 let wall_ms = created.imported.map_or(fact.facts.wall_ms, |it| it.created_ms);
                 self.by_maker.entry((author, created.owner)).or_default().insert(id);
-                let room = CreatedRoom { created, author, wall_ms, source, standing };
+                let firsts = BTreeMap::new();
+                let mut room = CreatedRoom { created, author, wall_ms, source, standing, firsts };
+                numbers.iter().for_each(|number| room.number(*number));
                 let name = room.created.name.clone();
                 self.rooms.insert(id, room);
                 Learned::Rooms(self.of_name(&name))
@@ -217,10 +240,7 @@ impl Directory {
         match self.by_source.get(&source).cloned() {
             Some(Key::Room(id)) => {
                 let Some(room) = self.rooms.get_mut(&id) else { return Learned::Nothing };
-                if number >= room.standing.number {
-                    return Learned::Nothing;
-                }
-                room.standing.number = number;
+                room.number(number);
                 let name = room.created.name.clone();
                 Learned::Rooms(self.of_name(&name))
             }
@@ -262,9 +282,9 @@ impl Directory {
     }
 
     /// What a room is called. Of several that asked for one name the lowest number has it; one
-    /// that was numbered later in the same era is void (its creator was told so), one of another
-    /// era was created across a split and is called `name (node)`. Rooms of different keys that
-    /// cannot see each other do not collide.
+    /// that was numbered later by every era that numbered it is void (its creator was told so), any
+    /// other one was created across a split and is called `name (node)`. Rooms of different keys
+    /// that cannot see each other do not collide.
     pub(crate) fn name(&self, id: RoomId) -> Named {
         let Some(room) = self.rooms.get(&id) else { return Named::NotYet };
         if !room.standing.is_numbered() {
@@ -282,12 +302,14 @@ impl Directory {
         if !shared(room) && rivals.iter().any(|rival| shared(rival)) {
             return Named::Name(format!("{name} ({})", self.node_name(room.author)).into());
         }
-        let alike = rivals.iter().filter(|rival| rival.source.0 == room.source.0);
-        let first = alike.map(|rival| rival.standing).filter(|it| *it < room.standing).min();
-        match first {
-            None => Named::Name(name.as_str().into()),
-            Some(first) if first.number.era() == room.standing.number.era() => Named::Void,
-            Some(_) => Named::Name(format!("{name} ({})", self.node_name(room.author)).into()),
+        let alike = |rival: &&CreatedRoom| rival.source.0 == room.source.0;
+        let alike: Vec<&CreatedRoom> = rivals.into_iter().filter(alike).collect();
+        if room.is_later_everywhere(&alike) {
+            Named::Void
+        } else if alike.iter().all(|rival| room.standing < rival.standing) {
+            Named::Name(name.as_str().into())
+        } else {
+            Named::Name(format!("{name} ({})", self.node_name(room.author)).into())
         }
     }
 
@@ -432,7 +454,7 @@ mod tests {
                     facts.reverse();
                 }
                 for (fact, number) in facts {
-                    directory.learn(MESH, fact, Some(number));
+                    directory.learn(MESH, fact, &[number]);
                 }
                 assert_eq!(directory.name(id(1)), Named::Name("plan".into()), "{first:?}");
                 assert_eq!(directory.name(id(2)), loser, "{second:?}");
@@ -440,10 +462,42 @@ mod tests {
         }
     }
 
+    /// Whoever made the second room was told, by the other side of a split, that it is made. Later it gets
+    /// a number of the first one's side, too.
+    #[test]
+    fn a_room_that_one_era_numbered_first_is_never_void() {
+        let other = Era::new(1, 5).expect("an era");
+        let called = Named::Name("plan (02020202)".into());
+        let numbers = [other.number(3), Number(9), other.number(8)];
+        for turn in 0..numbers.len() {
+            let mut directory = Directory::default();
+            let mut numbers = numbers;
+            numbers.rotate_left(turn);
+            let (known, later) = numbers.split_at(turn);
+            directory.learn(MESH, plan(1), &[Number(4), other.number(5)]);
+            directory.learn(MESH, plan(2), known);
+            let fact = plan(2);
+            for number in later {
+                directory.renumber((fact.room, fact.at), *number);
+            }
+            assert_eq!(directory.name(id(1)), Named::Name("plan".into()));
+            assert_eq!(directory.name(id(2)), called, "{turn}");
+        }
+    }
+
+    #[test]
+    fn a_room_that_every_era_numbered_later_is_void() {
+        let other = Era::new(1, 5).expect("an era");
+        let mut directory = Directory::default();
+        directory.learn(MESH, plan(1), &[Number(4), other.number(2)]);
+        directory.learn(MESH, plan(2), &[Number(5), other.number(3)]);
+        assert_eq!(directory.name(id(2)), Named::Void);
+    }
+
     #[test]
     fn a_room_has_no_name_before_it_has_a_number() {
         let mut directory = Directory::default();
-        directory.learn(MESH, plan(1), None);
+        directory.learn(MESH, plan(1), &[]);
         assert_eq!(directory.name(id(1)), Named::NotYet);
         assert!(directory.is_taken("plan", KeyPrint([5; 16])), "nobody else may ask for it");
         let fact = plan(1);
@@ -458,7 +512,7 @@ mod tests {
         if let Body::RoomCreated(created) = &mut stolen.body {
             created.room = id(1);
         }
-        assert_eq!(directory.learn(MESH, stolen, Some(Number(1))), Learned::Nothing);
+        assert_eq!(directory.learn(MESH, stolen, &[Number(1)]), Learned::Nothing);
         assert!(directory.room(id(1)).is_none());
     }
 
@@ -469,9 +523,9 @@ mod tests {
             fact(author, 1, Body::AgentClaimed(body))
         };
         let mut directory = Directory::default();
-        directory.learn(MESH, claim(1, 1), None);
+        directory.learn(MESH, claim(1, 1), &[]);
         assert_eq!(directory.owner("me"), Some((KeyPrint([1; 16]), false)));
-        directory.learn(MESH, claim(2, 2), Some(Number(7)));
+        directory.learn(MESH, claim(2, 2), &[Number(7)]);
         assert_eq!(directory.owner("me"), Some((KeyPrint([2; 16]), true)));
         directory.renumber((DIRECTORY, At { log: 1, seq: 1 }), Number(6));
         assert_eq!(directory.owner("me"), Some((KeyPrint([1; 16]), true)));
@@ -488,8 +542,8 @@ mod tests {
             fact(author, seq, Body::NodeAdmitted(body))
         };
         let mut directory = Directory::default();
-        directory.learn(MESH, admitted(1, 1), None);
-        directory.learn(MESH, admitted(2, 2), None);
+        directory.learn(MESH, admitted(1, 1), &[]);
+        directory.learn(MESH, admitted(2, 2), &[]);
         assert!(!directory.lane_clashes(NodeId([1; 32])));
         assert!(directory.lane_clashes(NodeId([2; 32])));
     }

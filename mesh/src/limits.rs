@@ -42,6 +42,9 @@ pub(crate) const LOG_SEQ_MAX: u64 = u64::MAX >> 3;
 pub const PARTED_LOGS_MAX: usize = 8_192;
 /// And those of all partings: some 80 bytes each, for ever.
 pub const PARTED_LOGS_KEPT: usize = 262_144;
+/// Eras of which is known when each numbered a room, so that all nodes give it one name: the lowest.
+/// An honest mesh numbers an entry twice at most for each side of a split that had it.
+pub const NAME_ERAS_MAX: usize = 64;
 /// Lanes of one node: it draws again only when two are equal.
 pub const LANES_PER_NODE_MAX: usize = 16;
 /// Roaming clients that wait for an era at once.

@@ -94,6 +94,8 @@ pub(crate) struct Numbering {
     pub(crate) undelivered: BTreeMap<At, Undelivered>,
     /// Numbers of entries that are not held.
     pub(crate) foretold: BTreeMap<At, Foretold>,
+    /// More numbers of these, between the lowest and the highest: no more than there are items.
+    between: BTreeMap<At, Vec<Number>>,
     /// Entries that came without their bodies, which nobody keeps any more: their numbers are delivered
     /// as nothing.
     pub(crate) gone: BTreeMap<At, Facts>,
@@ -116,6 +118,7 @@ impl Numbering {
             busy: BTreeSet::new(),
             undelivered: BTreeMap::new(),
             foretold: BTreeMap::new(),
+            between: BTreeMap::new(),
             gone: BTreeMap::new(),
             issued: BTreeMap::new(),
         }
@@ -136,8 +139,12 @@ impl Numbering {
         numbering.note_cut(&cuts);
         let mut upto: BTreeMap<Era, u64> =
             numbering.eras.iter().map(|(era, it)| (*era, it.record.done)).collect();
+        numbering.foretold.extend(foretold);
         // Numbers that name nothing have no rows.
         for (number, at) in waiting {
+            if numbering.foretold.get(&at).is_some_and(|it| it.is_within(number)) {
+                numbering.between.entry(at).or_default().push(number);
+            }
             let Some(state) = numbering.eras.get_mut(&number.era()) else { continue };
             let upto = upto.entry(number.era()).or_default();
             state.push_nothing(number.n().saturating_sub(*upto + 1));
@@ -151,7 +158,6 @@ impl Numbering {
                 numbering.busy.insert(*era);
             }
         }
-        numbering.foretold.extend(foretold);
         numbering
     }
 
@@ -208,9 +214,23 @@ impl Numbering {
 
     /// Another number of an entry that is not held. Returns what is known of it now.
     pub(crate) fn foretell(&mut self, at: At, number: Number) -> Foretold {
-        let numbers = merge(self.foretold.get(&at).copied(), number);
+        let known = self.foretold.get(&at).copied();
+        let numbers = merge(known, number);
         self.foretold.insert(at, numbers);
+        let mut all = known.into_iter().flat_map(|it| [it.best, it.canonical]).chain([number]);
+        // At most one is new here: what was highest or lowest before, or this one.
+        if let Some(number) = all.find(|it| numbers.is_within(*it)) {
+            self.between.entry(at).or_default().push(number);
+        }
         numbers
+    }
+
+    /// The entry has come: what numbers it has so far, all of them.
+    pub(crate) fn came(&mut self, at: At) -> (Option<Foretold>, Vec<Number>) {
+        let numbers = self.foretold.remove(&at);
+        let mut all = self.between.remove(&at).unwrap_or_default();
+        all.extend(numbers.into_iter().flat_map(|it| [it.canonical, it.best]));
+        (numbers, all)
     }
 
     /// Opens a claimed era. `false` if there is one of this name already.
@@ -307,6 +327,12 @@ impl EraState {
     }
 }
 
+impl Foretold {
+    fn is_within(self, number: Number) -> bool {
+        self.canonical < number && number < self.best
+    }
+}
+
 /// Highest and lowest of an entry's numbers, with one more.
 pub(crate) fn merge(numbers: Option<Foretold>, number: Number) -> Foretold {
     numbers.map_or(Foretold { best: number, canonical: number }, |it| Foretold {
@@ -318,6 +344,29 @@ pub(crate) fn merge(numbers: Option<Foretold>, number: Number) -> Foretold {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// All of them are known when it comes, also over a start; most are still to be dealt with.
+    #[test]
+    fn no_number_that_was_given_before_its_entry_came_is_forgotten() {
+        let log = LogId { author: NodeId([1; 32]), incarnation: 0 };
+        let at = At { log: 0, seq: 7 };
+        let numbers = [Number(5), Number(2), Number(9), Number(4), Number(9)];
+        let mut numbering = Numbering::new(log);
+        for number in numbers {
+            numbering.foretell(at, number);
+        }
+        let foretold = numbering.foretold.iter().map(|(at, it)| (*at, *it)).collect();
+        let record = EraRecord { known: 9, ..EraRecord::new(log, Vec::new()) };
+        let waiting = [2, 4, 5, 9].map(|n| (Number(n), at)).to_vec();
+        let restored = Numbering::restore(vec![(Era::HOME, record)], waiting, foretold);
+        for mut numbering in [numbering, restored] {
+            let (ends, mut all) = numbering.came(at);
+            assert_eq!(ends.map(|it| (it.canonical, it.best)), Some((Number(2), Number(9))));
+            all.sort();
+            assert_eq!(all, [Number(2), Number(4), Number(5), Number(9)]);
+            assert_eq!(numbering.came(at).1, []);
+        }
+    }
 
     /// What is kept of numbers that name nothing is how many they are, also over a start.
     #[test]

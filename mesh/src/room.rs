@@ -405,9 +405,13 @@ impl Room {
 
     /// A visible entry is here and waits for its delivery.
     fn hold(&mut self, cx: &mut Context, at: At, facts: Facts, (body, len): (&Body, usize)) {
-        let numbers = self.numbering.foretold.remove(&at);
+        let (numbers, all) = self.numbering.came(at);
         if numbers.is_some() {
             cx.change(Change::Foretold { room: self.id, at, numbers: None });
+        }
+        if self.is_directory {
+            let room = self.id;
+            cx.renumbered.extend(all.into_iter().map(|number| Renumbered { room, at, number }));
         }
         let turn = if let Body::Chat(said) = body { said.turn } else { None };
         let said = match body {

@@ -18,14 +18,14 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
     let lobby = RoomId::lobby(mesh);
     let founder = summary.rooms.iter().find(|it| it.room == lobby);
     let mut directory = Directory::new(founder.map(|it| it.record.home.author));
-    for (room, at, entry, number) in &summary.directory {
+    for (room, at, entry, numbers) in &summary.directory {
         let Some(stored) = summary.rooms.iter().find(|it| it.room == *room) else { continue };
         let Some(log) = stored.logs.get(at.log as usize) else { continue };
         let log: LogId = log.id;
         let spot = Spot { room: *room, log, seq: at.seq, kind: entry.facts.kind };
         let body = sealed::body(&stored.record, &spot, &entry.body);
         let fact = Fact { room: *room, at: *at, log, facts: entry.facts, body };
-        directory.learn(mesh, fact, *number);
+        directory.learn(mesh, fact, numbers);
     }
     let called = if name.is_empty() { me.short() } else { name.to_owned() };
     let rooms = summary.rooms.iter().filter(|it| !it.record.ephemeral);

@@ -122,9 +122,9 @@ impl Engine {
 
     fn restore_directory(
         &mut self,
-        entries: Vec<(RoomId, crate::id::At, crate::entry::Stored, Option<Number>)>,
+        entries: Vec<(RoomId, crate::id::At, crate::entry::Stored, Vec<Number>)>,
     ) {
-        for (room, at, entry, number) in entries {
+        for (room, at, entry, numbers) in entries {
             let Some(known) = self.rooms.get(&room) else { continue };
             let log = known.logs.get(at.log);
             if log.fork.is_some_and(|fork| at.seq >= fork) {
@@ -132,7 +132,7 @@ impl Engine {
             }
             let body = known.body_of(at, &entry);
             let fact = Fact { room, at, log: log.id, facts: entry.facts, body };
-            self.learn(fact, number);
+            self.learn(fact, &numbers);
         }
     }
 

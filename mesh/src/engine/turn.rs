@@ -68,7 +68,10 @@ impl Engine {
                 let numbers = self.rooms.get(&fact.room).and_then(|room| {
                     room.numbering.undelivered.get(&fact.at).and_then(|it| it.numbers)
                 });
-                self.learn(fact, numbers.map(|it| it.canonical));
+                self.learn(
+                    fact,
+                    numbers.as_ref().map_or(&[], |it| std::slice::from_ref(&it.canonical)),
+                );
             }
         }
     }
@@ -80,7 +83,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn learn(&mut self, fact: Fact, number: Option<Number>) {
+    pub(super) fn learn(&mut self, fact: Fact, numbers: &[Number]) {
         let (directory, author) = (fact.room, fact.log.author);
         let reach = self.reach_of(directory);
         if !reach.may_list(&fact.body) {
@@ -106,7 +109,7 @@ impl Engine {
             self.cx.faults.void += 1;
             return;
         }
-        let learned = self.directory.learn(self.cx.mesh, fact, number);
+        let learned = self.directory.learn(self.cx.mesh, fact, numbers);
         if let Learned::Rooms(rooms) = &learned {
             let home = LogId { author, incarnation: 0 };
             for id in rooms.clone() {

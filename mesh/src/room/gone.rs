@@ -30,7 +30,7 @@ impl Room {
     /// An entry was accepted without its body. Nobody is asked for a number for it: whoever dropped its
     /// body had delivered it.
     pub(super) fn hold_gone(&mut self, cx: &mut Context, at: At, facts: Facts) {
-        if self.numbering.foretold.remove(&at).is_some() {
+        if self.numbering.came(at).0.is_some() {
             cx.change(Change::Foretold { room: self.id, at, numbers: None });
         }
         self.numbering.gone.insert(at, facts);

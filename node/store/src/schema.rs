@@ -222,6 +222,11 @@ impl Numbers {
         }
     }
 
+    /// Ascending.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Number> {
+        self.0.iter().map(|it| it.0)
+    }
+
     pub(crate) fn lowest(&self) -> Option<Number> {
         self.0.first().map(|it| it.0)
     }

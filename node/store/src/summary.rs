@@ -166,7 +166,7 @@ fn foretold(
 /// Entries of a directory, in the order of its logs, but for those that only order it.
 fn directory_of(
     view: &View,
-    directory: &mut Vec<(RoomId, At, Stored, Option<Number>)>,
+    directory: &mut Vec<(RoomId, At, Stored, Vec<Number>)>,
 ) -> Result<(), ReadError> {
     for row in view.entries.range(all_of(view.room))? {
         let (key, row) = row?;
@@ -174,7 +174,7 @@ fn directory_of(
         let at = At { log, seq };
         let entry: Stored = decode(row.value(), "entry")?;
         if !ORDER_KINDS.contains(&entry.facts.kind) {
-            directory.push((view.id, at, entry, view.numbers_of(at)?.lowest()));
+            directory.push((view.id, at, entry, view.numbers_of(at)?.all().collect()));
         }
     }
     Ok(())

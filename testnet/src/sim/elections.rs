@@ -118,6 +118,12 @@ impl Elections {
         }
     }
 
+    /// An ephemeral room ended at a node. If it comes back there, nobody leads it as far as members know.
+    pub(super) fn forgot(&mut self, node: usize, room: RoomId) {
+        self.told.remove(&(node, room));
+        self.untold.remove(&(node, room));
+    }
+
     fn rooms(&self) -> BTreeSet<RoomId> {
         self.started.keys().map(|(room, _)| *room).collect()
     }

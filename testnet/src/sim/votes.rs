@@ -18,6 +18,7 @@ use mesh::{
     agenda::{NewVote, VoteNotes, VoteResult, VoteView},
     command::{CallId, Caller, Command, Outcome, Refused},
     id::{AgentId, MessageId, RoomId},
+    limits::VOTES_OPEN_PER_AGENT_MAX,
 };
 
 use super::{
@@ -34,7 +35,7 @@ const DEADLINE_SECS_MAX: u64 = 8;
 /// What a call was for.
 #[derive(Clone, Debug)]
 enum Asked {
-    Open(RoomId),
+    Open(RoomId, AgentId),
     Cast(MessageId, AgentId, u64),
     View,
 }
@@ -45,6 +46,7 @@ struct Made {
     vote: MessageId,
     room: RoomId,
     options: u64,
+    by: (usize, AgentId),
 }
 
 /// What an agent did in a vote.
@@ -88,6 +90,12 @@ impl Votes {
 
     pub(super) fn made(&self) -> usize {
         self.made.len()
+    }
+
+    /// How many votes of an agent may still be open in a room: their node told no result of them.
+    fn open_of(&self, (node, agent): (usize, &AgentId), room: RoomId) -> usize {
+        let made = self.made.iter().filter(|it| it.room == room && it.by == (node, agent.clone()));
+        made.filter(|it| !self.told.contains_key(&(node, it.vote))).count()
     }
 
     /// How many agents' ballots of a vote were acknowledged.
@@ -137,7 +145,8 @@ impl World {
             options: (0..options).map(|n| format!("option {n}")).collect(),
             duration_secs,
         };
-        self.ask_of_votes(node, Asked::Open(room), Command::CreateVote { caller, vote });
+        let asked = Asked::Open(room, caller.agent.clone());
+        self.ask_of_votes(node, asked, Command::CreateVote { caller, vote });
     }
 
     fn cast_in(&mut self, by: (usize, Caller), vote: MessageId, option: u64) {
@@ -160,10 +169,13 @@ impl World {
         self.agents.answered += 1;
         self.agents.refused += u64::from(result.is_err());
         match (asked, result) {
-            (Asked::Open(room), Ok(Outcome::Vote(view))) => {
+            (Asked::Open(room, agent), Ok(Outcome::Vote(view))) => {
                 let options = view.options.len() as u64;
-                self.votes.made.push(Made { vote: view.vote, room, options });
+                let by = (node, agent);
+                self.votes.made.push(Made { vote: view.vote, room, options, by });
             }
+            (Asked::Open(room, agent), Err(Refused::Full(_)))
+                if self.votes.open_of((node, &agent), room) >= VOTES_OPEN_PER_AGENT_MAX => {}
             (Asked::Cast(vote, agent, option), Ok(Outcome::Cast { cast, eligible })) => {
                 if cast > eligible {
                     return broken("ballots", format!("{cast} of {eligible} have cast in {vote}"));

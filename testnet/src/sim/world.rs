@@ -375,6 +375,7 @@ impl World {
                 }
                 Change::Drop { room } => {
                     self.promises.forgot(id, *room);
+                    self.elections.forgot(node, *room);
                 }
                 Change::Room { room, record } if record.ephemeral => {
                     self.promises.ephemeral.insert(*room);

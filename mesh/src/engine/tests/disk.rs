@@ -91,9 +91,10 @@ impl Disk {
                 if is_act(kind) {
                     summary.acts.push((*room, *at, entry.clone()));
                 } else if (32..48).contains(&kind) {
-                    let numbers = rows.numbers_of(*at);
-                    let number = numbers.map(|it| it.canonical);
-                    summary.directory.push((*room, *at, entry.clone(), number));
+                    let of =
+                        |(number, (it, _)): (&Number, &(At, Fate))| (it == at).then_some(*number);
+                    let numbers = rows.numbers.iter().filter_map(of).collect();
+                    summary.directory.push((*room, *at, entry.clone(), numbers));
                 }
             }
         }

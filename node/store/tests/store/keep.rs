@@ -271,11 +271,15 @@ fn a_summary_is_what_an_engine_starts_from() {
     );
     assert_eq!((room.logs.len(), room.eras.len()), (1, 1));
     let directory: Vec<_> =
-        summary.directory.iter().map(|(id, at, _, number)| (*id, *at, *number)).collect();
+        summary.directory.iter().map(|(id, at, _, all)| (*id, *at, all.clone())).collect();
     let (public, private) = (RoomId::directory(MESH), RoomId::private_directory(MESH, ME));
     assert_eq!(
         directory,
-        [(public, at(0, 1), None), (public, at(0, 3), Some(Number(1))), (private, at(0, 1), None)]
+        [
+            (public, at(0, 1), vec![]),
+            (public, at(0, 3), vec![Number(1)]),
+            (private, at(0, 1), vec![])
+        ]
     );
     let elsewhere = store.summary(ME, Some(MeshId([9; 16]))).unwrap();
     assert_eq!((elsewhere.rooms.len(), elsewhere.directory.len()), (1, 0));
