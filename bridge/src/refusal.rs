@@ -66,7 +66,7 @@ impl Refusal {
             Refused::NoKey => Code::Unauthorized,
             Refused::TooManyAgents { .. } => Code::RateLimitAgents,
             Refused::TooManyRooms { .. } => Code::RateLimitRooms,
-            Refused::Stopping => Code::InternalError,
+            Refused::DiskFull | Refused::Stopping => Code::InternalError,
         };
         Refusal { code, message }
     }

@@ -486,6 +486,12 @@ pub enum Refused {
         /// Its limit.
         max: usize,
     },
+    /// The node's disk is full. Said by the driver: the core knows of no disk.
+    #[error(
+        "the disk of this node is full: it takes nothing new, and what is there can be read; try again \
+         when its operator has made room, or use another node"
+    )]
+    DiskFull,
     /// The node is stopping.
     #[error("the node is stopping; use another one")]
     Stopping,

@@ -24,13 +24,19 @@ use net::Net;
 
 use crate::driver::ALL_NODES;
 
-/// What beacons say; `None` until the engine has said so.
+/// What beacons say; `None` until the engine has said so, and while the disk is full: who cannot write
+/// anything does not live for others.
 #[derive(Debug, Default)]
 pub(crate) struct PulseCell(Mutex<Option<Pulse>>);
 
 impl PulseCell {
     pub(crate) fn set(&self, pulse: Pulse) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(pulse);
+    }
+
+    /// No beacons until it is set again; returns what it was.
+    pub(crate) fn stop(&self) -> Option<Pulse> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn get(&self) -> Option<Pulse> {

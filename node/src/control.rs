@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -38,6 +38,7 @@ use crate::{
     },
     listen::{self, SocketFile},
     members,
+    metrics::Meters,
     queue::{Asker, Queue},
     report::{self, Own},
     ticket::Ticket,
@@ -54,6 +55,7 @@ pub(crate) struct Control {
     pub(crate) reader: Reader,
     pub(crate) bridge: Bridge,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) meters: Arc<Meters>,
     pub(crate) files: Files,
 }
 
@@ -269,6 +271,7 @@ impl Control {
         let own = Own {
             name: self.name.clone(),
             store_bytes: self.reader.size_bytes(),
+            disk_full: self.meters.disk_full.load(Relaxed),
             refused: count(&self.counters.refused),
             dropped: count(&self.counters.dropped),
             peers: self.net.peers(),

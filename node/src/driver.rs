@@ -6,6 +6,7 @@ use std::{
     collections::HashMap,
     sync::{Arc, atomic::Ordering::Relaxed},
     thread,
+    time::Duration,
 };
 
 use bridge::Hub;
@@ -18,9 +19,10 @@ use mesh::{
     id::{NodeId, RoomId},
     message::Message,
     status::Parted,
+    time::Now,
 };
 use net::Net;
-use store::Store;
+use store::{CommitError, Store};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -119,12 +121,23 @@ impl Driver {
     }
 
     /// Whether it was the last one.
-    fn end_turn(&mut self, turn: Turn, inputs: usize, calls: &mut Calls) -> anyhow::Result<bool> {
+    fn end_turn(
+        &mut self,
+        mut turn: Turn,
+        inputs: usize,
+        calls: &mut Calls,
+    ) -> anyhow::Result<bool> {
         if !turn.batch.is_empty() {
             let begun = self.clock.now();
-            self.store.set_wall_ms(begun.wall_ms);
-            let committed = self.store.commit(&turn.batch);
-            committed.map_err(|error| anyhow::Error::new(error).context("write the store"))?;
+            if !self.commit(&turn)? {
+                // Nothing is to become due.
+                let still = self.engine.deadline().saturating_sub(Duration::from_nanos(1));
+                let at = Now { mono: begun.mono.min(still), ..begun };
+                match self.wait_for_room(turn, at, calls)? {
+                    Some(written) => turn = written,
+                    None => return Ok(true),
+                }
+            }
             let took = self.clock.now().mono.saturating_sub(begun.mono);
             self.meters.committed(took, inputs, turn.batch.len());
         }
@@ -135,8 +148,18 @@ impl Driver {
         Ok(stopped)
     }
 
+    /// Whether there was room for it.
+    pub(crate) fn commit(&mut self, turn: &Turn) -> anyhow::Result<bool> {
+        self.store.set_wall_ms(self.clock.now().wall_ms);
+        match self.store.commit(&turn.batch) {
+            Ok(()) => Ok(true),
+            Err(CommitError::Full) => Ok(false),
+            Err(error) => Err(anyhow::Error::new(error).context("write the store")),
+        }
+    }
+
     /// Whether the node may stop now.
-    fn perform(&self, effect: Effect, calls: &mut Calls) -> bool {
+    pub(crate) fn perform(&self, effect: Effect, calls: &mut Calls) -> bool {
         match effect {
             Effect::Broadcast { room, message } => self.broadcast(room, &message),
             Effect::Send { to, message } => self.outgoing.send(to, message.encode()),
@@ -202,13 +225,13 @@ impl Drop for LastWords<'_> {
 
 /// Commands without an answer so far.
 #[derive(Debug, Default)]
-struct Calls {
+pub(crate) struct Calls {
     last: u64,
     open: HashMap<CallId, Asker>,
 }
 
 impl Calls {
-    fn open(&mut self, asker: Asker) -> CallId {
+    pub(crate) fn open(&mut self, asker: Asker) -> CallId {
         self.last += 1;
         let call = CallId(self.last);
         if !matches!(asker, Asker::Nobody) {

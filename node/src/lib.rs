@@ -18,6 +18,7 @@ mod control;
 mod driver;
 mod entry;
 mod files;
+mod full;
 mod import;
 mod intake;
 mod keys;

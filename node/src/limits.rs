@@ -4,6 +4,11 @@ use std::time::Duration;
 
 /// Inputs handled in one turn: what gathers during one commit, with room to spare.
 pub const INPUTS_PER_TURN: usize = 1_024;
+/// While the disk is full, what waits is tried again so often: room is made by people.
+pub const DISK_FULL_RETRY: Duration = Duration::from_secs(1);
+/// Effects and rows that wait for room on the disk, besides those of the turn that found it full: agents that
+/// come and go make some each. With more nobody new is let in.
+pub const DISK_FULL_WAITING_MAX: usize = 65_536;
 /// Commands that wait for the engine. At 50,000 a second some 150 ms; more are refused.
 pub const COMMANDS_MAX: usize = 8_192;
 /// Bytes that these carry.

@@ -7,7 +7,7 @@ mod text;
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
 };
@@ -41,6 +41,8 @@ const COMMIT_INPUTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256
 pub(crate) struct Meters {
     pub(crate) accepted: AtomicU64,
     pub(crate) delivered: AtomicU64,
+    /// What is to be written waits for room on the disk.
+    pub(crate) disk_full: AtomicBool,
     commit_seconds: Histogram,
     commit_inputs: Histogram,
     pub(crate) rows: AtomicU64,
@@ -62,6 +64,7 @@ impl Default for Meters {
         Meters {
             accepted: AtomicU64::new(0),
             delivered: AtomicU64::new(0),
+            disk_full: AtomicBool::new(false),
             commit_seconds: Histogram::new(COMMIT_SECONDS),
             commit_inputs: Histogram::new(COMMIT_INPUTS),
             rows: AtomicU64::new(0),
@@ -165,6 +168,8 @@ impl Sources {
         let uptime = self.started.elapsed().as_secs_f64();
         page.gauge("clawmesh_uptime_seconds", "Since the start.", uptime);
         page.gauge("clawmesh_store_bytes", "Size of the store's file.", self.reader.size_bytes());
+        let full = self.meters.disk_full.load(Relaxed);
+        page.gauge("clawmesh_disk_full", "1 while the disk is full: nothing new is taken.", full);
         process::write(page);
     }
 

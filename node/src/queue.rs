@@ -32,10 +32,15 @@ pub(crate) enum Asker {
 impl Asker {
     /// The engine's thread has ended: not busy, gone.
     fn turn_away(self) {
+        self.refuse(Refused::Stopping);
+    }
+
+    /// Without having asked the engine.
+    pub(crate) fn refuse(self, why: Refused) {
         match self {
-            Asker::Client(reply) => reply.send(Err(Refused::Stopping)),
+            Asker::Client(reply) => reply.send(Err(why)),
             // It may have stopped waiting.
-            Asker::Operator(asker) => drop(asker.send(Err(Refused::Stopping))),
+            Asker::Operator(asker) => drop(asker.send(Err(why))),
             Asker::Nobody => {}
         }
     }

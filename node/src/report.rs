@@ -90,6 +90,7 @@ impl Ready {
 pub(crate) struct Own {
     pub(crate) name: String,
     pub(crate) store_bytes: u64,
+    pub(crate) disk_full: bool,
     pub(crate) refused: u64,
     pub(crate) dropped: u64,
     pub(crate) peers: Vec<PeerStatus>,
@@ -105,6 +106,7 @@ pub(crate) fn status(status: mesh::status::Status, own: Own) -> Status {
         agents: status.agents,
         agents_mesh: status.agents_mesh,
         store_bytes: own.store_bytes,
+        disk_full: own.disk_full,
         peers: peers(status.nodes, own.peers),
         rooms: status.rooms.into_iter().map(room).collect(),
         faults: Faults {
@@ -132,6 +134,13 @@ pub(crate) fn text(it: &Status) -> String {
         it.agents_mesh,
         size(it.store_bytes)
     );
+    if it.disk_full {
+        let peers = text.split_off(text.len() - "\nPeers\n".len());
+        text.push_str(
+            "DISK FULL: nothing new is taken; make room, and this node goes on by itself\n",
+        );
+        text.push_str(&peers);
+    }
     let mut line = |text_line: fmt::Arguments<'_>| {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {text_line}");

@@ -181,6 +181,7 @@ impl Parts {
             reader,
             bridge: bridge.clone(),
             counters,
+            meters: meters.clone(),
             files: Files::new(dir.clone(), key_file.clone()),
         });
         first_turn(&queue, &bridge).await?;

@@ -100,6 +100,9 @@ pub struct Status {
     pub agents_mesh: usize,
     /// Of the store's files.
     pub store_bytes: u64,
+    /// There is no room for them to grow: nothing new is taken.
+    #[serde(default)]
+    pub disk_full: bool,
     /// Nodes heard of, and addresses where none has answered yet.
     pub peers: Vec<Peer>,
     /// Rooms, the directory left out.

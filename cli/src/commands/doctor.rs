@@ -104,6 +104,12 @@ async fn node(operator: &Operator, checks: &mut Vec<Check>) -> Option<Box<Status
                 format::counted(*agents as u64, "agent")
             );
             checks.push(Check::ok("node", found));
+            if status.disk_full {
+                let advice =
+                    "make room: the node goes on by itself, and until then others can be used";
+                let found = "it is full: the node takes nothing new";
+                checks.push(Check::bad("disk", found, advice));
+            }
             Some(status)
         }
         Err(failure @ Failure::NotRunning { .. }) => {

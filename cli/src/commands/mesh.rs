@@ -96,6 +96,9 @@ fn about(out: &Output, status: &Status) -> Vec<String> {
             sum(|it| it.unsent),
         ),
     ];
+    if status.disk_full {
+        lines.push("disk    full: the node takes nothing new until there is room".to_owned());
+    }
     let holes = sum(|it| it.holes);
     if holes > 0 {
         lines.push(format!("holes   {holes}: numbers whose content is with no node"));

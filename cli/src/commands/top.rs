@@ -268,6 +268,7 @@ mod tests {
             agents: 2,
             agents_mesh: 5,
             store_bytes: 1 << 21,
+            disk_full: false,
             peers: vec![peer],
             rooms: vec![room],
             faults: Faults::default(),

@@ -107,7 +107,7 @@ impl Engine {
     }
 
     /// Whether the private rooms of a key span the mesh: it was minted for all of it.
-    fn spans(&self, key: KeyPrint) -> bool {
+    pub(super) fn spans(&self, key: KeyPrint) -> bool {
         self.directory.keys.is_minted(key, false)
     }
 

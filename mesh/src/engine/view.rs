@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::Engine;
 use crate::{
-    command::{AgentView, Outcome, Refused, RoomInfo, RoomView},
+    command::{AgentView, Command, Outcome, Refused, RoomInfo, RoomView},
     directory::Named,
     event::RoomEvent,
     id::{KeyPrint, NodeId, RoomId},
@@ -13,6 +13,52 @@ use crate::{
 };
 
 impl Engine {
+    /// Whether a command has its answer in the next turn and asks for nothing to be made durable before it,
+    /// other than who is there: all that a node whose disk is full takes. The time that goes with it is to be
+    /// that of the turn that could not be written, so that nothing else becomes due.
+    #[must_use]
+    pub fn answers_unwritten(&self, command: &Command) -> bool {
+        match command {
+            // An id that nobody has claimed is claimed first, and where the private rooms of a minted key are
+            // others are asked.
+            Command::Attach(it) => {
+                let claims = it.stable && self.directory.owner(&it.agent).is_none();
+                !claims && (it.own || !self.spans(it.key))
+            }
+            Command::Detach { .. }
+            | Command::ListRooms { .. }
+            | Command::ListAgents { .. }
+            | Command::RoomInfo { .. }
+            | Command::GetVote { .. }
+            | Command::ListVotes { .. }
+            | Command::ListTasks { .. }
+            | Command::ListKeys
+            | Command::CheckKey { .. }
+            | Command::Status
+            | Command::Members => true,
+            Command::CreateRoom { .. }
+            | Command::Join { .. }
+            | Command::Leave { .. }
+            | Command::Say { .. }
+            | Command::SetTyping { .. }
+            | Command::SetPresence { .. }
+            | Command::CreateVote { .. }
+            | Command::CastVote { .. }
+            | Command::ElectLeader { .. }
+            | Command::Decline { .. }
+            | Command::AssignTask { .. }
+            | Command::UpdateTask { .. }
+            | Command::MintKey(_)
+            | Command::SignUp(_)
+            | Command::RevokeKey { .. }
+            | Command::Keep { .. }
+            | Command::Roam { .. }
+            | Command::Part { .. }
+            | Command::LeaveMesh { .. }
+            | Command::Stop => false,
+        }
+    }
+
     /// A room as it is known now; `None` if clients are not to know of it.
     pub(super) fn view(&self, id: RoomId) -> Option<RoomView> {
         let room = self.rooms.get(&id)?;

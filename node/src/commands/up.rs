@@ -88,8 +88,13 @@ struct Signals {
     interrupt: Signal,
 }
 
+/// SIGXFSZ, here and on every system that this is built for: a file has reached `LimitFSIZE`.
+const FILE_TOO_LARGE: i32 = 25;
+
 impl Signals {
     fn new() -> std::io::Result<Signals> {
+        // Handled, it is an error of the write, as a full disk is, instead of the end.
+        drop(signal(SignalKind::from_raw(FILE_TOO_LARGE))?);
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,

@@ -22,7 +22,7 @@ use mesh::{
     number::{Era, Number},
     run::BadRun,
 };
-use redb::{Database, ReadableDatabase};
+use redb::ReadableDatabase;
 use thiserror::Error;
 
 pub use repair::repair;
@@ -275,7 +275,7 @@ pub fn check(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, O
     if !matches!(whole, Ok(Ok(true))) {
         report.add(Place::Store, Problem::Pages);
     }
-    let rows = AssertUnwindSafe(|| look(&database, progress, &mut report));
+    let rows = AssertUnwindSafe(|| look(&database.begin_read()?, progress, &mut report));
     let why = match catch_unwind(rows) {
         Ok(Ok(())) => return Ok(report),
         Ok(Err(error)) => chain(&error),
@@ -294,7 +294,7 @@ impl Reader {
     /// See [`ReadError`].
     pub fn check(&self) -> Result<Report, ReadError> {
         let mut report = Report::default();
-        look(&self.databases().disk, &mut |_| (), &mut report)?;
+        look(&*self.databases().disk.read()?, &mut |_| (), &mut report)?;
         Ok(report)
     }
 }
@@ -311,19 +311,18 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 /// All rooms, then what is of no room.
 fn look(
-    database: &Database,
+    read: &redb::ReadTransaction,
     progress: &mut dyn FnMut(Progress),
     report: &mut Report,
 ) -> Result<(), ReadError> {
-    let read = database.begin_read()?;
-    let mut steps = Steps { progress, at: Progress { rows: 0, of: rooms::rows(&read)? } };
-    let rooms = rooms::list(&read, report)?;
+    let mut steps = Steps { progress, at: Progress { rows: 0, of: rooms::rows(read)? } };
+    let rooms = rooms::list(read, report)?;
     for (row, (id, record)) in &rooms {
-        report.rows_of_room(&read, (*row, *id, record), &mut steps)?;
+        report.rows_of_room(read, (*row, *id, record), &mut steps)?;
     }
     let known: BTreeMap<u32, RoomId> = rooms.iter().map(|(row, (id, _))| (*row, *id)).collect();
-    rooms::strays(&read, &known, report)?;
-    indexes::of_no_room(&read, &known, report)?;
+    rooms::strays(read, &known, report)?;
+    indexes::of_no_room(read, &known, report)?;
     steps.tell();
     Ok(())
 }

@@ -7,16 +7,15 @@ use std::{
 };
 
 use redb::{
-    Builder, Durability, Key, ReadTransaction, ReadableDatabase, ReadableTable,
-    ReadableTableMetadata, TableDefinition, TableHandle, Value, WriteTransaction,
-    backends::FileBackend,
+    Builder, Durability, Key, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle,
+    Value, WriteTransaction, backends::FileBackend,
 };
 use thiserror::Error;
 
 use crate::{
     error::ReadError,
     limits::{CACHE_BYTES, PROGRESS_ROWS},
-    reader::Reader,
+    reader::{Reader, Snapshot},
     schema::{
         ACTS, DEDUPS, ENTRIES, ERAS, EVIDENCE, FORETOLD, KEPT, LOGS, META, NODE, NOTES, NUMBERS,
         PLACES, PRUNED, ROOM_IDS, ROOMS,
@@ -74,7 +73,7 @@ macro_rules! from_redb {
     };
 }
 
-from_redb!(StorageError, TableError, TransactionError);
+from_redb!(StorageError, TableError);
 
 impl Reader {
     /// Copies the file, as it is at this moment, into a new store `file`, which must not exist; it is its
@@ -90,7 +89,7 @@ impl Reader {
         file: &Path,
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Progress, CopyError> {
-        let read = self.databases().disk.begin_read()?;
+        let read = self.databases().disk.read().map_err(CopyError::Read)?;
         let make = |source| CopyError::Make { file: file.to_owned(), source };
         let wrote = |source: redb::Error| CopyError::Write {
             file: file.to_owned(),
@@ -123,7 +122,7 @@ fn new_file(file: &Path) -> io::Result<File> {
 }
 
 struct Copy<'a> {
-    read: ReadTransaction,
+    read: Snapshot,
     write: WriteTransaction,
     file: &'a Path,
     progress: &'a mut dyn FnMut(Progress) -> bool,

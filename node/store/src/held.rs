@@ -1,12 +1,17 @@
 //! A storage backend that writes nothing until it is told to: a file that turns out to be damaged,
 //! newer or somebody else's is left as it was, although redb writes while it opens. And one that is
 //! new is made in one step: power may fail at any moment of it.
+//!
+//! When the disk is full it holds back again, because redb uses nothing any more that has failed once, not
+//! even for reading. What redb takes for written then is nowhere but here, and is forgotten with it: the
+//! file is opened anew ([`HoldBack::again`]), as it was after the last commit that it had room for.
 
 use std::{
+    collections::VecDeque,
     io,
     ops::Bound,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -19,6 +24,49 @@ const IN_THE_MAKING: &[u8; 16] = b"clawmesh: made..";
 /// What a disk writes in one piece: marker and magic number are within the first.
 const SECTOR_BYTES: usize = 512;
 
+/// Shows whoever wants to read which opening of the file is to be read, and that one has to wait: between
+/// the moment at which redb is told that something is written that is not, and the next opening.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    /// Odd: closed. Each opening has a number of its own.
+    state: Mutex<u64>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn state(&self) -> MutexGuard<'_, u64> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until it is open. What is begun then counts if [`Gate::is_still`] says so afterwards.
+    pub(crate) fn wait(&self) -> u64 {
+        let open = self.opened.wait_while(self.state(), |state| *state % 2 == 1);
+        *open.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it was open all the time since [`Gate::wait`] said this.
+    pub(crate) fn is_still(&self, state: u64) -> bool {
+        *self.state() == state
+    }
+
+    fn close(&self) {
+        *self.state() |= 1;
+    }
+
+    /// If it was closed.
+    pub(crate) fn open(&self) {
+        let mut state = self.state();
+        *state += *state % 2;
+        self.opened.notify_all();
+    }
+}
+
+/// Whether there is no room for what was to be written: on the disk, in a quota, or in what the file may be.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 /// What redb did while the backend was held, to be done later in the same order.
 #[derive(Debug)]
 enum Held {
@@ -28,37 +76,74 @@ enum Held {
 }
 
 #[derive(Debug)]
-struct Inner<B> {
-    backend: B,
-    /// Whether the journal still counts. Never true again once false.
+struct Inner {
+    backend: Arc<dyn StorageBackend>,
+    /// Whether the journal still counts.
     holding: AtomicBool,
-    journal: Mutex<Vec<Held>>,
+    /// The disk was full: what redb takes for written is not.
+    full: AtomicBool,
+    /// The file was opened anew: whatever is still done here is done to nothing.
+    over: AtomicBool,
+    /// The file was locked by an earlier opening, and still is.
+    locked: bool,
+    gate: Arc<Gate>,
+    journal: Mutex<VecDeque<Held>>,
     /// There was nothing yet, or only what an interrupted making left. Looked at when redb first
     /// asks for the length: it has locked the file by then, so nobody else is making it.
     new: OnceLock<bool>,
+    /// That one has been made.
+    made: AtomicBool,
     /// The length as redb sees it.
     len: Arc<AtomicU64>,
 }
 
 /// See the module. A clone is another handle of the same backend.
-#[derive(Debug)]
-pub(crate) struct HoldBack<B>(Arc<Inner<B>>);
+#[derive(Clone, Debug)]
+pub(crate) struct HoldBack(Arc<Inner>);
 
-impl<B> Clone for HoldBack<B> {
-    fn clone(&self) -> HoldBack<B> {
-        HoldBack(Arc::clone(&self.0))
-    }
-}
-
-impl<B: StorageBackend> HoldBack<B> {
-    pub(crate) fn new(backend: B) -> HoldBack<B> {
+impl HoldBack {
+    pub(crate) fn new(backend: impl StorageBackend) -> HoldBack {
         HoldBack(Arc::new(Inner {
-            backend,
+            backend: Arc::new(backend),
             holding: AtomicBool::new(true),
+            full: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            locked: false,
+            gate: Arc::default(),
             journal: Mutex::default(),
             new: OnceLock::new(),
+            made: AtomicBool::new(false),
             len: Arc::new(AtomicU64::new(0)),
         }))
+    }
+
+    /// The same backend as it is, for redb to open once more: held back, with its locks. What was held back
+    /// here is forgotten, and nothing that is done here is done any more.
+    pub(crate) fn again(&self) -> io::Result<HoldBack> {
+        let it = &self.0;
+        it.over.store(true, Ordering::Release);
+        it.len.store(it.backend.len()?, Ordering::Release);
+        Ok(HoldBack(Arc::new(Inner {
+            backend: Arc::clone(&it.backend),
+            holding: AtomicBool::new(true),
+            full: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            locked: true,
+            gate: Arc::clone(&it.gate),
+            journal: Mutex::default(),
+            new: OnceLock::from(false),
+            made: AtomicBool::new(false),
+            len: Arc::clone(&it.len),
+        })))
+    }
+
+    /// Whether something that redb takes for written is not, because the disk was full.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.full.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn gate(&self) -> Arc<Gate> {
+        Arc::clone(&self.0.gate)
     }
 
     /// Whether there was nothing yet.
@@ -66,10 +151,15 @@ impl<B: StorageBackend> HoldBack<B> {
         self.0.new.get().is_some_and(|new| *new)
     }
 
+    /// Whether there is nothing yet, still.
+    fn is_unmade(&self) -> bool {
+        self.is_new() && !self.0.made.load(Ordering::Acquire)
+    }
+
     /// The length as redb sees it, while held.
     fn len_held(&self) -> io::Result<u64> {
         if self.0.new.get().is_none() {
-            let new = is_new(&self.0.backend)?;
+            let new = is_new(&*self.0.backend)?;
             let len = if new { 0 } else { self.0.backend.len()? };
             self.0.len.store(len, Ordering::Release);
             self.0.new.get_or_init(|| new);
@@ -77,21 +167,41 @@ impl<B: StorageBackend> HoldBack<B> {
         Ok(self.0.len.load(Ordering::Acquire))
     }
 
-    /// Does what was held back, and from now on everything at once. Nothing else may be using the
-    /// backend meanwhile.
+    /// Does what was held back, and from now on everything at once. Nobody else may be writing meanwhile,
+    /// nor reading if it is new. If it fails some of it is done: it may be tried again.
     pub(crate) fn release(&self) -> io::Result<()> {
-        if self.is_new() {
+        if self.is_unmade() {
             self.make()?;
         }
-        for held in self.journal().drain(..) {
+        let mut journal = self.journal();
+        while let Some(held) = journal.front() {
             match held {
-                Held::SetLen(len) => self.0.backend.set_len(len)?,
-                Held::Write(offset, data) => self.0.backend.write(offset, &data)?,
+                Held::SetLen(len) => self.0.backend.set_len(*len)?,
+                Held::Write(offset, data) => self.0.backend.write(*offset, data)?,
                 Held::Sync => self.0.backend.sync_data()?,
             }
+            journal.pop_front();
         }
         self.0.holding.store(false, Ordering::Release);
         Ok(())
+    }
+
+    /// The disk is full: what redb does from now on is held back, and is not to be read by anybody else.
+    fn fill(&self, held: Held) {
+        self.0.gate.close();
+        self.journal().push_back(held);
+        self.0.full.store(true, Ordering::Release);
+        self.0.holding.store(true, Ordering::Release);
+    }
+
+    /// The first opening locks the file, and it stays locked until the last one is closed.
+    fn keeps_locks(&self) -> bool {
+        self.0.locked || self.is_over()
+    }
+
+    /// Whether redb has the file open once more, and this is of no meaning.
+    fn is_over(&self) -> bool {
+        self.0.over.load(Ordering::Acquire)
     }
 
     /// Writes all that was held back at once: a marker, everything but the first sector, and then
@@ -110,7 +220,9 @@ impl<B: StorageBackend> HoldBack<B> {
         backend.write(first.len() as u64, rest)?;
         backend.sync_data()?;
         backend.write(0, first)?;
-        backend.sync_data()
+        backend.sync_data()?;
+        self.0.made.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// Bytes of the storage, for as long as anybody cares.
@@ -118,7 +230,7 @@ impl<B: StorageBackend> HoldBack<B> {
         Arc::clone(&self.0.len)
     }
 
-    fn journal(&self) -> MutexGuard<'_, Vec<Held>> {
+    fn journal(&self) -> MutexGuard<'_, VecDeque<Held>> {
         self.0.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -133,7 +245,7 @@ impl<B: StorageBackend> HoldBack<B> {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         out.fill(0);
-        let base = if self.is_new() { 0 } else { self.0.backend.len()? };
+        let base = if self.is_unmade() { 0 } else { self.0.backend.len()? };
         let there = base.saturating_sub(offset).min(out.len() as u64);
         if there > 0 {
             self.0.backend.read(offset, &mut out[..index(there)])?;
@@ -159,7 +271,7 @@ impl<B: StorageBackend> HoldBack<B> {
 }
 
 /// Nothing, the length of the marker without its bytes, or the marker: see [`HoldBack::make`].
-fn is_new(backend: &impl StorageBackend) -> io::Result<bool> {
+fn is_new(backend: &dyn StorageBackend) -> io::Result<bool> {
     let len = backend.len()?;
     let mut start = vec![0; IN_THE_MAKING.len().min(usize::try_from(len).unwrap_or(usize::MAX))];
     backend.read(0, &mut start)?;
@@ -172,7 +284,7 @@ fn index(offset: u64) -> usize {
     usize::try_from(offset).expect("an offset within a buffer fits a usize")
 }
 
-impl<B: StorageBackend> StorageBackend for HoldBack<B> {
+impl StorageBackend for HoldBack {
     fn len(&self) -> io::Result<u64> {
         if self.holding() { self.len_held() } else { self.0.backend.len() }
     }
@@ -182,37 +294,56 @@ impl<B: StorageBackend> StorageBackend for HoldBack<B> {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        if self.is_over() {
+            return Ok(());
+        }
         if self.holding() {
-            self.journal().push(Held::SetLen(len));
+            self.journal().push_back(Held::SetLen(len));
         } else {
-            self.0.backend.set_len(len)?;
+            match self.0.backend.set_len(len) {
+                Err(error) if is_full(&error) => self.fill(Held::SetLen(len)),
+                done => done?,
+            }
         }
         self.0.len.store(len, Ordering::Release);
         Ok(())
     }
 
+    /// Never full: a disk that finds that out only now has lost what it had taken.
     fn sync_data(&self) -> io::Result<()> {
+        if self.is_over() {
+            return Ok(());
+        }
         if self.holding() {
-            self.journal().push(Held::Sync);
+            self.journal().push_back(Held::Sync);
             return Ok(());
         }
         self.0.backend.sync_data()
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        if self.holding() {
-            self.journal().push(Held::Write(offset, data.to_vec()));
+        if self.is_over() {
             return Ok(());
         }
-        self.0.backend.write(offset, data)
+        if self.holding() {
+            self.journal().push_back(Held::Write(offset, data.to_vec()));
+            return Ok(());
+        }
+        match self.0.backend.write(offset, data) {
+            Err(error) if is_full(&error) => {
+                self.fill(Held::Write(offset, data.to_vec()));
+                Ok(())
+            }
+            done => done,
+        }
     }
 
     fn close(&self) -> io::Result<()> {
-        self.0.backend.close()
+        if self.is_over() { Ok(()) } else { self.0.backend.close() }
     }
 
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.backend.try_lock_range(start, end)
+        if self.keeps_locks() { Ok(true) } else { self.0.backend.try_lock_range(start, end) }
     }
 
     fn try_lock_shared_range(
@@ -220,22 +351,25 @@ impl<B: StorageBackend> StorageBackend for HoldBack<B> {
         start: Bound<u64>,
         end: Bound<u64>,
     ) -> Result<bool, BackendError> {
+        if self.keeps_locks() {
+            return Ok(true);
+        }
         self.0.backend.try_lock_shared_range(start, end)
     }
 
     fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.backend.lock_range(start, end)
+        if self.keeps_locks() { Ok(()) } else { self.0.backend.lock_range(start, end) }
     }
 
     fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.backend.lock_shared_range(start, end)
+        if self.keeps_locks() { Ok(()) } else { self.0.backend.lock_shared_range(start, end) }
     }
 
     fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.backend.unlock_range(start, end)
+        if self.keeps_locks() { Ok(()) } else { self.0.backend.unlock_range(start, end) }
     }
 
     fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.backend.query_lock_range(start, end)
+        if self.keeps_locks() { Ok(false) } else { self.0.backend.query_lock_range(start, end) }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::{
     collections::BTreeMap,
+    iter,
+    ops::Deref,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -19,16 +21,70 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use crate::{
     error::ReadError,
+    held::Gate,
     limits::{PAGE_ROWS_MAX, PROVEN_ROOMS_MAX, SCAN_ROWS},
     roam::Proven,
     schema::{EVIDENCE, KEPT, ROOMS, decode, table},
     view::{View, room_row},
 };
 
+/// The database of the file: opened anew after the disk was full.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    gate: Arc<Gate>,
+    current: Mutex<Arc<Database>>,
+}
+
+impl Disk {
+    pub(crate) fn new(database: Database, gate: Arc<Gate>) -> Disk {
+        Disk { gate, current: Mutex::new(Arc::new(database)) }
+    }
+
+    /// For the writer: what is read of it may not be on the disk.
+    pub(crate) fn database(&self) -> Arc<Database> {
+        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What it is from now on. What is still being read of the one before is read to its end.
+    pub(crate) fn replace(&self, database: Database) -> Weak<Database> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *current, Arc::new(database));
+        drop(current);
+        self.gate.open();
+        Arc::downgrade(&before)
+    }
+
+    /// Of what is on the disk.
+    pub(crate) fn read(&self) -> Result<Snapshot, ReadError> {
+        loop {
+            let state = self.gate.wait();
+            let database = self.database();
+            let read = database.begin_read()?;
+            if self.gate.is_still(state) {
+                return Ok(Snapshot { read, database: Some(database) });
+            }
+        }
+    }
+}
+
+/// One moment of a database, which is not closed while something of it is read.
+pub(crate) struct Snapshot {
+    read: ReadTransaction,
+    database: Option<Arc<Database>>,
+}
+
+impl Deref for Snapshot {
+    type Target = ReadTransaction;
+
+    fn deref(&self) -> &ReadTransaction {
+        &self.read
+    }
+}
+
 /// What store and readers share.
 #[derive(Debug)]
 pub(crate) struct Databases {
-    pub(crate) disk: Database,
+    pub(crate) disk: Disk,
     /// Ephemeral rooms, once there are any.
     pub(crate) memory: OnceLock<Database>,
     /// Bytes of the file.
@@ -97,16 +153,23 @@ impl Reader {
         proven.insert(room, cursor);
     }
 
-    fn snapshots(&self) -> impl Iterator<Item = Result<ReadTransaction, ReadError>> {
-        let databases = [Some(&self.databases.disk), self.databases.memory.get()];
-        databases.into_iter().flatten().map(|it| Ok(it.begin_read()?))
+    /// That of ephemeral rooms is never replaced.
+    fn snapshots(&self) -> impl Iterator<Item = Result<Snapshot, ReadError>> {
+        let memory = || {
+            let memory = self.databases.memory.get()?;
+            let read = memory.begin_read().map_err(ReadError::from);
+            Some(read.map(|read| Snapshot { read, database: None }))
+        };
+        let disk = iter::once_with(|| self.databases.disk.read());
+        disk.chain(iter::once_with(memory).flatten())
     }
 
     /// The room in whichever database has it.
     pub(crate) fn view(&self, room: RoomId) -> Result<Option<View>, ReadError> {
-        for read in self.snapshots() {
-            if let Some(view) = View::open(&read?, room)? {
-                return Ok(Some(view));
+        for snapshot in self.snapshots() {
+            let snapshot = snapshot?;
+            if let Some(view) = View::open(&snapshot, room)? {
+                return Ok(Some(view.keeping(snapshot.database)));
             }
         }
         Ok(None)
@@ -120,7 +183,7 @@ impl Reader {
     pub fn rooms(&self) -> Result<Vec<(RoomId, RoomRecord)>, ReadError> {
         let mut rooms = Vec::new();
         for read in self.snapshots() {
-            for row in table(&read?, ROOMS)?.iter()? {
+            for row in table(&*read?, ROOMS)?.iter()? {
                 rooms.push(room_row(row?.1.value())?);
             }
         }
@@ -274,7 +337,7 @@ impl Reader {
     pub fn evidence(&self) -> Result<Vec<(Certificate, Run)>, ReadError> {
         let mut proofs = Vec::new();
         for read in self.snapshots() {
-            for row in table(&read?, EVIDENCE)?.iter()? {
+            for row in table(&*read?, EVIDENCE)?.iter()? {
                 proofs.push(decode(row?.1.value(), "evidence")?);
             }
         }
@@ -288,7 +351,7 @@ impl Reader {
     ///
     /// See [`ReadError`].
     pub fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError> {
-        let read = self.databases.disk.begin_read()?;
+        let read = self.databases.disk.read()?;
         let mut kept = Vec::new();
         for row in table(&read, KEPT)?.range(prefix..)? {
             let (name, value) = row?;

@@ -5,7 +5,7 @@ use std::{
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak},
 };
 
 use mesh::{
@@ -20,11 +20,11 @@ use redb::{
 use crate::{
     apply::{apply, prune_dedups},
     error::{CommitError, OpenError, ReadError},
-    held::HoldBack,
+    held::{HoldBack, is_full},
     limits::{CACHE_BYTES, DEDUP_PRUNE_EVERY, MEMORY_CACHE_BYTES},
-    plan::{Keep, Plan, Seat, Seats},
-    prune,
-    reader::{Databases, Reader},
+    plan::{Keep, Plan, Rows, Seat, Seats},
+    prune::{self, Drops},
+    reader::{Databases, Disk, Reader},
     schema::{self, Found, LAYOUT, ROOMS},
     summary,
 };
@@ -45,6 +45,12 @@ pub struct Store {
     wall_ms: Option<u64>,
     /// Dedup rows written since the table was last thinned out.
     dedups: usize,
+    /// What the file is opened on, and where it is, to open it again when the disk was full.
+    backend: HoldBack,
+    place: (PathBuf, PathBuf),
+    /// Openings before this one, of which something may still be read: what is written now may be written
+    /// where they read.
+    former: Vec<Weak<Database>>,
 }
 
 impl Store {
@@ -84,10 +90,18 @@ impl Store {
         if backend.is_new() {
             sync_directory(dir).map_err(failed)?;
         }
+        let disk = Disk::new(disk, backend.gate());
         let databases = Databases { disk, memory: OnceLock::new(), size: backend.size() };
-        // The first commit thins the dedup table out, whatever is in it.
-        let dedups = DEDUP_PRUNE_EVERY;
-        Ok(Store { databases: Arc::new(databases), seats, wall_ms: None, dedups })
+        Ok(Store {
+            databases: Arc::new(databases),
+            seats,
+            wall_ms: None,
+            // The first commit thins the dedup table out, whatever is in it.
+            dedups: DEDUP_PRUNE_EVERY,
+            backend,
+            place: (dir.to_owned(), file),
+            former: Vec::new(),
+        })
     }
 
     /// Says what time it is (Unix milliseconds): the store reads no clock. Dedup rows older than
@@ -105,7 +119,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// See [`CommitError`]. After a failure of the storage the store is not to be used any more.
+    /// See [`CommitError`]. After [`CommitError::Full`] everything is as it was before, for readers, too, and
+    /// the batch may be given again; after any other failure of the storage the store is not to be used any
+    /// more.
     pub fn commit(&mut self, batch: &[Change]) -> Result<(), CommitError> {
         if batch.is_empty() {
             return Ok(());
@@ -120,26 +136,52 @@ impl Store {
             apply(&write, &memory)?;
             Some(write)
         };
-        let drops = prune::find(&self.databases.disk, &disk.prunes, self.wall_ms)?;
-        self.dedups += disk.dedups.len();
+        let database = self.databases.disk.database();
+        let drops = prune::find(&database, &disk.prunes, self.wall_ms)?;
+        let dedups = self.dedups + disk.dedups.len();
+        let thin_out = dedups >= DEDUP_PRUNE_EVERY;
         if !disk.is_empty() || !drops.is_empty() {
-            let mut write = self.databases.disk.begin_write()?;
-            write.set_durability(Durability::Immediate).map_err(|it| storage(it.into()))?;
-            write.set_quick_repair(true);
-            apply(&write, &disk)?;
-            if !drops.is_empty() {
-                prune::apply(&write, &drops)?;
+            self.have_room()?;
+            let written = write(&database, &disk, &drops, thin_out.then_some(self.wall_ms));
+            if self.backend.is_full() {
+                drop(database);
+                self.open_again()?;
+                return Err(CommitError::Full);
             }
-            if self.dedups >= DEDUP_PRUNE_EVERY {
-                prune_dedups(&write, self.wall_ms)?;
-                self.dedups = 0;
-            }
-            write.commit()?;
+            written?;
+            self.dedups = if thin_out { 0 } else { dedups };
         }
         if let Some(write) = in_memory {
             write.commit()?;
         }
         self.seats.update(moves);
+        Ok(())
+    }
+
+    /// What redb did when the file was opened again is done now, if there is room by now.
+    fn have_room(&mut self) -> Result<(), CommitError> {
+        self.former.retain(|it| it.strong_count() > 0);
+        if !self.former.is_empty() {
+            return Err(CommitError::Full);
+        }
+        self.backend.release().map_err(|error| {
+            if is_full(&error) { CommitError::Full } else { storage(redb::Error::Io(error)) }
+        })
+    }
+
+    /// The disk was full: redb believes to have written what it has not. Whoever reads has not seen it, and
+    /// from now on reads the file as it was before.
+    fn open_again(&mut self) -> Result<(), CommitError> {
+        let again = self.backend.again().map_err(|it| storage(redb::Error::Io(it)))?;
+        let (dir, file) = &self.place;
+        let look = AssertUnwindSafe(|| inspect(again.clone(), dir, file));
+        let opened = catch_unwind(look).unwrap_or_else(|_| {
+            let why = "its pages contradict each other".to_owned();
+            Err(OpenError::Damaged { file: file.clone(), why })
+        });
+        let (disk, _) = opened.map_err(|it| CommitError::NotAgain(Box::new(it)))?;
+        self.former.push(self.databases.disk.replace(disk));
+        self.backend = again;
         Ok(())
     }
 
@@ -151,7 +193,7 @@ impl Store {
     ///
     /// See [`ReadError`].
     pub fn summary(&self, node: NodeId, mesh: Option<MeshId>) -> Result<Summary, ReadError> {
-        summary::read(&self.databases.disk, node, mesh)
+        summary::read(&self.databases.disk.database(), node, mesh)
     }
 
     /// Makes what `before` kept the beginning of another node, which has restored it from a backup: see
@@ -194,7 +236,7 @@ pub(crate) fn open_existing(dir: &Path) -> Result<Database, OpenError> {
     Ok(disk)
 }
 
-fn held(dir: &Path) -> Result<(Database, HoldBack<FileBackend>), OpenError> {
+fn held(dir: &Path) -> Result<(Database, HoldBack), OpenError> {
     let file = dir.join(FILE_NAME);
     let failed = |source| OpenError::Io { file: file.clone(), source };
     let open = OpenOptions::new().read(true).write(true).open(&file).map_err(failed)?;
@@ -219,6 +261,27 @@ impl Databases {
         schema::prepare(&memory, 0).map_err(storage)?;
         Ok(self.memory.get_or_init(|| memory))
     }
+}
+
+/// One transaction, durable when it returns. `thin_out`: what the time is, if old dedup rows are to go.
+fn write(
+    database: &Database,
+    rows: &Rows<'_>,
+    drops: &Drops,
+    thin_out: Option<Option<u64>>,
+) -> Result<(), CommitError> {
+    let mut write = database.begin_write()?;
+    write.set_durability(Durability::Immediate).map_err(|it| storage(it.into()))?;
+    write.set_quick_repair(true);
+    apply(&write, rows)?;
+    if !drops.is_empty() {
+        prune::apply(&write, drops)?;
+    }
+    if let Some(wall_ms) = thin_out {
+        prune_dedups(&write, wall_ms)?;
+    }
+    write.commit()?;
+    Ok(())
 }
 
 fn storage(error: redb::Error) -> CommitError {
@@ -249,11 +312,7 @@ fn sync_directory(dir: &Path) -> io::Result<()> {
 
 /// Opens, decides whether it is ours, brings it up to date and reads which rooms there are. All of
 /// it on a backend that is still held back.
-fn inspect<B: StorageBackend>(
-    backend: HoldBack<B>,
-    dir: &Path,
-    file: &Path,
-) -> Result<(Database, Seats), OpenError> {
+fn inspect(backend: HoldBack, dir: &Path, file: &Path) -> Result<(Database, Seats), OpenError> {
     let unread = |error: ReadError| match error {
         ReadError::Storage(source) => unusable(file, *source),
         ReadError::Damaged(what) => {

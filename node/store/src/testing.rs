@@ -53,6 +53,8 @@ struct Disk {
     operations: u64,
     /// The write that was under way when the power failed has been noted.
     down: bool,
+    /// Writes and changes of length that there is still room for; syncs always succeed.
+    room: Option<u64>,
 }
 
 enum Undo {
@@ -74,6 +76,7 @@ impl CrashingBackend {
             left: None,
             operations: 0,
             down: false,
+            room: None,
         };
         CrashingBackend { disk: Arc::new(Mutex::new(disk)), life: 0 }
     }
@@ -90,6 +93,12 @@ impl CrashingBackend {
     /// fails, until the next crash. The write that fails first may still reach the disk in part.
     pub fn fail_after(&self, operations: u64) {
         self.lock().left = Some(operations);
+    }
+
+    /// There is room for so many more writes and changes of length; from then on each of them fails, because
+    /// the disk is full, and changes nothing. `None`: there is room again.
+    pub fn fill_after(&self, operations: Option<u64>) {
+        self.lock().room = operations;
     }
 
     /// Writes, syncs and changes of length since the last crash.
@@ -111,6 +120,7 @@ impl CrashingBackend {
         disk.left = None;
         disk.operations = 0;
         disk.down = false;
+        disk.room = None;
         CrashingBackend { disk: Arc::clone(&self.disk), life: disk.life }
     }
 
@@ -145,6 +155,17 @@ impl CrashingBackend {
 }
 
 impl Disk {
+    fn take_room(&mut self) -> io::Result<()> {
+        match &mut self.room {
+            Some(0) => Err(io::ErrorKind::StorageFull.into()),
+            Some(room) => {
+                *room -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
     fn set_len(&mut self, len: usize) {
         let tail = self.image.get(len..).unwrap_or_default().to_vec();
         self.undo.push(Undo::SetLen { len: self.image.len(), tail });
@@ -250,7 +271,9 @@ impl StorageBackend for CrashingBackend {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.changing()?.set_len(index(len)?);
+        let mut disk = self.changing()?;
+        disk.take_room()?;
+        disk.set_len(index(len)?);
         Ok(())
     }
 
@@ -267,6 +290,8 @@ impl StorageBackend for CrashingBackend {
             disk.write(index(offset)?, data)?;
         }
         drop(disk);
-        self.changing()?.write(index(offset)?, data)
+        let mut disk = self.changing()?;
+        disk.take_room()?;
+        disk.write(index(offset)?, data)
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     cell::{OnceCell, RefCell},
     collections::BTreeMap,
+    sync::Arc,
 };
 
 use mesh::{
@@ -12,7 +13,7 @@ use mesh::{
     number::{Era, Number},
     sealed::{self, Spot},
 };
-use redb::{ReadOnlyTable, ReadTransaction};
+use redb::{Database, ReadOnlyTable, ReadTransaction};
 
 use crate::{
     error::ReadError,
@@ -41,6 +42,8 @@ pub(crate) struct View {
     by_id: OnceCell<BTreeMap<LogId, (LogIx, LogRecord)>>,
     /// Read once: what a body says takes it.
     record: OnceCell<RoomRecord>,
+    /// See [`View::keeping`]. The last to be dropped.
+    _database: Option<Arc<Database>>,
 }
 
 /// A number, what it names here, and what became of it.
@@ -68,7 +71,13 @@ impl View {
             log_ids: RefCell::default(),
             by_id: OnceCell::new(),
             record: OnceCell::new(),
+            _database: None,
         })
+    }
+
+    /// The same, with a database that is not to be closed while it is read.
+    pub(crate) fn keeping(self, database: Option<Arc<Database>>) -> View {
+        View { _database: database, ..self }
     }
 
     pub(crate) fn record(&self) -> Result<RoomRecord, ReadError> {

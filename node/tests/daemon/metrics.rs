@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::harness::{Agent, DEADLINE, Daemon, temp, until, up, up_keyed};
 
 /// By name and labels, as they stand on the page.
-type Samples = BTreeMap<String, f64>;
+pub(crate) type Samples = BTreeMap<String, f64>;
 
 fn get(node: &Daemon, path: &str) -> (String, String) {
     let mut socket = TcpStream::connect(node.text("http")).unwrap();
@@ -30,7 +30,7 @@ fn get(node: &Daemon, path: &str) -> (String, String) {
     (head.to_ascii_lowercase(), body.to_owned())
 }
 
-fn scrape(node: &Daemon) -> Samples {
+pub(crate) fn scrape(node: &Daemon) -> Samples {
     let (head, body) = get(node, "/metrics");
     assert!(head.starts_with("http/1.1 200 "), "{head}");
     assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");

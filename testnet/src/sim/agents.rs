@@ -369,6 +369,7 @@ fn may_be_refused(refused: &Refused) -> bool {
         | Refused::Stopping => true,
         Refused::NotYours
         | Refused::NameTaken(_)
+        | Refused::DiskFull
         | Refused::AgentTaken(_)
         | Refused::Plaintext
         | Refused::TooLarge { .. }

@@ -225,6 +225,7 @@ fn may_be_refused(asked: &Asked, refused: &Refused) -> bool {
         Refused::AlreadyVoted
         | Refused::NotYours
         | Refused::NameTaken(_)
+        | Refused::DiskFull
         | Refused::AgentTaken(_)
         | Refused::Plaintext
         | Refused::TooLarge { .. }

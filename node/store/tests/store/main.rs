@@ -6,6 +6,7 @@ mod check;
 mod copy;
 mod crash;
 mod fixtures;
+mod full;
 mod keep;
 mod lone;
 mod model;

@@ -1,0 +1,140 @@
+//! What the engine's thread does while the disk is full. The turn that there is no room for is kept, and what
+//! follows from it is neither said nor done until it is written; the engine stands still at its moment.
+//! Commands that would write are refused. Those that only ask are answered, by an engine that knows of that
+//! turn already: a list may show what is not on the disk yet. What peers say is dropped, as by a node that is
+//! not there; they say it again.
+
+use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed, time::Instant};
+
+use mesh::{
+    Effect, Input, Turn,
+    batch::Change,
+    command::{Command, Refused},
+    id::NodeId,
+    time::Now,
+};
+
+use crate::{
+    driver::{Calls, Driver},
+    limits::{DISK_FULL_RETRY, DISK_FULL_WAITING_MAX, INPUTS_PER_TURN},
+    queue::{Asker, Item},
+};
+
+/// What happened meanwhile, for the engine when it goes on.
+#[derive(Debug, Default)]
+struct Meanwhile {
+    /// Peers that came or went, with the last two things that each of them did.
+    peers: BTreeMap<NodeId, Vec<Input>>,
+    /// The node is to stop.
+    stop: bool,
+}
+
+impl Driver {
+    /// Waits until a turn is written, with what else has to be told then. `None`: the node was stopped before.
+    pub(crate) fn wait_for_room(
+        &mut self,
+        mut turn: Turn,
+        at: Now,
+        calls: &mut Calls,
+    ) -> anyhow::Result<Option<Turn>> {
+        tracing::warn!(
+            event = "disk_full",
+            "the disk is full: nothing new is taken, and what is there can be read; make room, and this node \
+             goes on by itself"
+        );
+        self.meters.disk_full.store(true, Relaxed);
+        let pulse = self.pulse.stop();
+        let mut meanwhile = Meanwhile::default();
+        let mut tried = Instant::now();
+        loop {
+            let wait = DISK_FULL_RETRY.saturating_sub(tried.elapsed());
+            let Some(items) = self.queue.take(INPUTS_PER_TURN, wait) else { return Ok(None) };
+            for item in items {
+                match item {
+                    Item::Peer(input) => meanwhile.note(input),
+                    Item::Command(Command::Stop, _) => meanwhile.stop = true,
+                    Item::Command(command, asker) => {
+                        self.answer(command, asker, (&mut turn, at), calls)
+                    }
+                }
+            }
+            if !meanwhile.stop && tried.elapsed() < DISK_FULL_RETRY {
+                continue;
+            }
+            if self.commit(&turn)? {
+                break;
+            }
+            if meanwhile.stop {
+                tracing::warn!(
+                    event = "stopped_full",
+                    "this node stops without handing over, because its disk is full: what was not answered \
+                     is not kept"
+                );
+                return Ok(None);
+            }
+            tried = Instant::now();
+        }
+        tracing::info!("there is room on the disk again: this node goes on");
+        self.meters.disk_full.store(false, Relaxed);
+        if let Some(pulse) = pulse {
+            self.pulse.set(pulse);
+        }
+        self.go_on(meanwhile);
+        Ok(Some(turn))
+    }
+
+    fn answer(
+        &mut self,
+        command: Command,
+        asker: Asker,
+        (turn, at): (&mut Turn, Now),
+        calls: &mut Calls,
+    ) {
+        let waiting = turn.effects.len() + turn.batch.len();
+        let comes = matches!(command, Command::Attach(_));
+        if !self.engine.answers_unwritten(&command) || (comes && waiting > DISK_FULL_WAITING_MAX) {
+            return asker.refuse(Refused::DiskFull);
+        }
+        let call = calls.open(asker);
+        self.engine.handle(at, Input::Command { call, command });
+        let Turn { batch, effects } = self.engine.take_turn();
+        // Of the node's own state the last one says all.
+        if batch.iter().any(|it| matches!(it, Change::Node(_))) {
+            turn.batch.retain(|it| !matches!(it, Change::Node(_)));
+        }
+        turn.batch.extend(batch);
+        for effect in effects {
+            if matches!(&effect, Effect::Reply { call: to, .. } if *to == call) {
+                self.perform(effect, calls);
+            } else {
+                turn.effects.push(effect);
+            }
+        }
+    }
+
+    /// Gives the engine what happened meanwhile, which is handled with what comes next.
+    fn go_on(&mut self, meanwhile: Meanwhile) {
+        let now = self.clock.now();
+        for input in meanwhile.peers.into_values().flatten() {
+            self.engine.handle(now, input);
+        }
+        if meanwhile.stop {
+            self.queue.ask(Command::Stop, Asker::Nobody);
+        }
+    }
+}
+
+impl Meanwhile {
+    fn note(&mut self, input: Input) {
+        let peer = match &input {
+            Input::PeerUp(peer) | Input::PeerDown(peer) => *peer,
+            Input::Message { .. } | Input::Command { .. } | Input::Timeout => return,
+        };
+        let all = self.peers.entry(peer).or_default();
+        // It was gone in between, and that is all there is to know of it.
+        if all.len() == 2 {
+            all.remove(0);
+        }
+        all.push(input);
+    }
+}

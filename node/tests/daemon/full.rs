@@ -1,0 +1,69 @@
+//! A disk that is full, by a limit of what files may be: `prlimit` needs no other user's rights.
+
+use std::{fs, io::Write as _, process::Command, thread};
+
+use serde_json::json;
+
+use crate::harness::{Agent, Daemon, temp, until, up};
+
+/// No file may be written past so many bytes.
+fn limit(node: &Daemon, bytes: &str) {
+    let limit = format!("--fsize={bytes}:unlimited");
+    let id = node.child.id().to_string();
+    assert!(Command::new("prlimit").args(["--pid", &id, &limit]).status().unwrap().success());
+}
+
+fn is_full(node: &Daemon) -> bool {
+    node.status()["disk_full"] == true
+}
+
+#[test]
+fn a_node_whose_disk_is_full_can_be_read_and_goes_on_when_there_is_room() {
+    let dir = temp();
+    let node = up(dir.path(), &[]);
+    let mut reader = Agent::open(&node);
+    reader.say("before");
+    let mut writer = Agent::open(&node);
+    limit(&node, "4096");
+    // Who finds the disk full waits; who comes after it is told.
+    let waiting = thread::spawn(move || writer.say("meanwhile"));
+    until("the disk is full", || is_full(&node));
+    let said = reader.call("send_message", json!({"room_id": "lobby", "content": "refused"}));
+    assert_eq!(said.unwrap_err(), "internal_error");
+    assert_eq!(reader.lobby(), [(1, "before".to_owned())]);
+    let mut newcomer = Agent::open(&node);
+    assert_eq!(newcomer.lobby(), [(1, "before".to_owned())]);
+    assert_eq!(newcomer.call("list_rooms", json!({})).unwrap()["rooms"][0]["name"], "lobby");
+    assert!(crate::metrics::scrape(&node)["clawmesh_disk_full"] == 1.0);
+    assert!(!waiting.is_finished(), "answered without room for it");
+
+    limit(&node, "unlimited");
+    assert_eq!(waiting.join().unwrap(), 2);
+    until("there is room", || !is_full(&node));
+    assert_eq!(newcomer.say("after"), 3);
+    assert!(crate::metrics::scrape(&node)["clawmesh_disk_full"] == 0.0);
+    let all = reader.lobby();
+    let contents: Vec<&str> = all.iter().map(|(_, content)| content.as_str()).collect();
+    assert_eq!(contents, ["before", "meanwhile", "after"]);
+
+    node.kill();
+    let node = up(dir.path(), &[]);
+    assert_eq!(Agent::open(&node).lobby(), all, "lost what was answered");
+}
+
+#[test]
+fn a_node_whose_disk_is_full_stops_when_told_and_keeps_what_it_answered() {
+    let dir = temp();
+    let node = up(dir.path(), &[]);
+    let mut reader = Agent::open(&node);
+    reader.say("before");
+    limit(&node, "4096");
+    let payload = json!({"room_id": "lobby", "content": "lost"});
+    let line = json!({"id": "x", "type": "send_message", "payload": payload});
+    writeln!(reader.read.get_mut(), "{line}").unwrap();
+    until("the disk is full", || is_full(&node));
+    node.stop();
+    assert!(!fs::exists(dir.path().join("run.json")).unwrap(), "it stopped in order");
+    let node = up(dir.path(), &[]);
+    assert_eq!(Agent::open(&node).lobby(), [(1, "before".to_owned())]);
+}
