@@ -245,6 +245,30 @@ impl Daemon {
             .map_err(|error| system(format!("signal {}", self.options.name))(error.into()))
     }
 
+    /// No file of its may have more than so many bytes from now on: to it that is a full disk. `None`: any.
+    ///
+    /// # Errors
+    ///
+    /// It does not run, or the system refuses.
+    pub fn limit_files(&self, bytes: Option<u64>) -> Result<()> {
+        let pid = self.child.as_ref().and_then(Child::id);
+        let pid = pid.and_then(|id| Pid::from_raw(id.try_into().ok()?));
+        let pid = pid.ok_or_else(|| self.options.failed("does not run"))?;
+        limit_files(pid, bytes).map_err(|error| {
+            system(format!("limit the files of {}", self.options.name))(error.into())
+        })
+    }
+
+    /// The most memory that it had since its start, in bytes, where the system tells.
+    #[must_use]
+    pub fn memory(&self) -> Option<u64> {
+        let id = self.child.as_ref().and_then(Child::id)?;
+        let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+        Some(kib * 1_024)
+    }
+
     /// Whether it has been started and has not ended.
     pub fn is_running(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
@@ -373,6 +397,20 @@ async fn launch(options: &Options, before: Option<&Ready>) -> Result<(Child, Rea
         Ok(ready) => Ok((child, ready)),
         Err(error) => Err(options.failed(&format!("says something else than ready: {error}"))),
     }
+}
+
+/// The hard limit stays what daemons have it from: only root could raise it again.
+#[cfg(target_os = "linux")]
+fn limit_files(pid: Pid, bytes: Option<u64>) -> rustix::io::Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+    let maximum = getrlimit(Resource::Fsize).maximum;
+    let limit = Rlimit { current: bytes.or(maximum), maximum };
+    prlimit(Some(pid), Resource::Fsize, limit).map(drop)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit_files(_: Pid, _: Option<u64>) -> rustix::io::Result<()> {
+    Err(rustix::io::Errno::NOSYS)
 }
 
 fn system(what: String) -> impl FnOnce(io::Error) -> ProcessError {

@@ -152,11 +152,14 @@ fn load(name: &str) -> Result<Scenario> {
 }
 
 fn kept(name: &str, scenario: &Scenario, report: &Report, seconds: f64) -> String {
-    let Report { told, refused, heard, messages, took, .. } = report;
+    let Report { told, refused, heard, messages, took, healed, memory, .. } = report;
+    let memory = memory.map_or_else(String::new, |it| format!(", at most {} MiB", it >> 20));
     format!(
         "{name} ({}) kept all promises: {told} messages answered, {refused} refused, {heard} pushed, \
-         {messages} in the end; {:.1} s of its own time, {seconds:.1} s of ours",
+         {messages} in the end; {:.1} s of its own time, {:.1} s of it at the end until everything was \
+         everywhere; {seconds:.1} s of ours{memory}",
         scenario.title,
-        took.as_secs_f64()
+        took.as_secs_f64(),
+        healed.as_secs_f64()
     )
 }

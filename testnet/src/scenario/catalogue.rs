@@ -15,6 +15,13 @@ const ALL: &[(&str, &str)] = &[
     ("vote", include_str!("../../scenarios/vote.toml")),
     ("old-backup", include_str!("../../scenarios/old-backup.toml")),
     ("newcomer", include_str!("../../scenarios/newcomer.toml")),
+    ("disk-full", include_str!("../../scenarios/disk-full.toml")),
+    ("clocks", include_str!("../../scenarios/clocks.toml")),
+    ("lantern", include_str!("../../scenarios/lantern.toml")),
+    ("coordination", include_str!("../../scenarios/coordination.toml")),
+    ("twelve", include_str!("../../scenarios/twelve.toml")),
+    ("fifty", include_str!("../../scenarios/fifty.toml")),
+    ("other-version", include_str!("../../scenarios/other-version.toml")),
 ];
 
 /// Their names.

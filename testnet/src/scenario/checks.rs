@@ -61,6 +61,10 @@ impl Facts<'_> {
             Seen::Told { .. }
             | Seen::Refused { .. }
             | Seen::Heard { .. }
+            | Seen::Claimed { .. }
+            | Seen::Shows { .. }
+            | Seen::Leads { .. }
+            | Seen::Quoted { .. }
             | Seen::Calm
             | Seen::Read { .. }
             | Seen::Roamed { .. }
@@ -96,6 +100,10 @@ impl Facts<'_> {
                     facts.roamed.1.extend(rows);
                 }
                 Seen::Refused { .. }
+                | Seen::Claimed { .. }
+                | Seen::Shows { .. }
+                | Seen::Leads { .. }
+                | Seen::Quoted { .. }
                 | Seen::Resolved { .. }
                 | Seen::Cast { .. }
                 | Seen::Viewed { .. }
@@ -120,6 +128,9 @@ impl Facts<'_> {
             Promise::Roaming => self.roaming(),
             Promise::Votes => self.votes(),
             Promise::Forks => self.forks(),
+            Promise::Leader => self.leader(),
+            Promise::Claims => self.claims(),
+            Promise::Threads => self.threads(),
         }
     }
 
@@ -353,6 +364,83 @@ impl Facts<'_> {
         something(asked, "was asked about forks")
     }
 
+    /// What a node said last of its leader.
+    fn leader(&self) -> Verdict {
+        let mut last: BTreeMap<usize, Option<&str>> = BTreeMap::new();
+        for seen in &self.history.seen {
+            if let Seen::Leads { at, leader } = seen {
+                last.insert(*at, leader.as_deref());
+            }
+        }
+        if let Some(at) = self.reads.keys().find(|at| !last.contains_key(*at)) {
+            return Err(format!("node {at} never told anybody who leads"));
+        }
+        let Some((first, expected)) = last.iter().next() else {
+            return Err("nobody was asked who leads".to_owned());
+        };
+        let Some(expected) = expected else {
+            return Err(format!("nobody leads at node {first} in the end"));
+        };
+        match last.iter().find(|(_, leader)| **leader != Some(*expected)) {
+            Some((at, leader)) => {
+                Err(format!("{expected} leads at node {first}, but {leader:?} at node {at}"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn claims(&self) -> Verdict {
+        let mut granted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        // By task and node: who holds it, and whether others have it, too.
+        let mut last: BTreeMap<(&str, usize), (Option<&str>, bool)> = BTreeMap::new();
+        for seen in &self.history.seen {
+            if let Seen::Claimed { task, by, .. } = seen {
+                granted.entry(task).or_default().insert(by);
+            }
+            if let Seen::Shows { at, task, holder, contested } = seen {
+                last.insert((task, *at), (holder.as_deref(), *contested));
+            }
+        }
+        something(granted.len(), "was claimed")?;
+        for (task, owners) in &granted {
+            let of = |it: &&(&str, usize)| it.0 == *task;
+            let mut shown = last.keys().filter(of).filter_map(|it| Some((it.1, last.get(it)?)));
+            let Some((first, one)) = shown.next() else {
+                return Err(format!("no node shows {task}"));
+            };
+            let other = shown.find(|(_, shown)| *shown != one);
+            if let Some((at, other)) = other {
+                return Err(format!(
+                    "{task} is {one:?} at node {first} and {other:?} at node {at}"
+                ));
+            }
+            let (holder, contested) = *one;
+            let lost = owners.iter().find(|it| !contested && holder != Some(**it));
+            if let Some(lost) = lost {
+                return Err(format!("{task} was given to {lost}, but {holder:?} holds it"));
+            }
+        }
+        Ok(())
+    }
+
+    fn threads(&self) -> Verdict {
+        let quoted = self.history.seen.iter().filter_map(|seen| {
+            let Seen::Quoted { row, .. } = seen else { return None };
+            Some((row.number, row.message.as_str()))
+        });
+        let quoted: BTreeMap<u64, &str> = quoted.collect();
+        let mut found: BTreeSet<u64> = BTreeSet::new();
+        for seen in &self.history.seen {
+            let Seen::Resolved { at, number, message } = seen else { continue };
+            let Some(expected) = quoted.get(number) else { continue };
+            if message.as_deref() != Some(*expected) {
+                return Err(format!("#{number} of {expected} is {message:?} at node {at}"));
+            }
+            found.insert(*number);
+        }
+        something(found.len(), "that was quoted was looked up")
+    }
+
     fn is_calm(&self) -> Verdict {
         something(self.reads.len(), "was read")?;
         for (at, rows) in &self.reads {
@@ -394,6 +482,10 @@ mod tests {
             Seen::Told { at: 2, row: rows[1].clone() },
             Seen::Cast { at: 1, vote: "v".to_owned(), option: 1 },
             Seen::Viewed { at: 1, vote: "v".to_owned(), closed: false, tally: None },
+            Seen::Quoted { at: 1, row: rows[1].clone() },
+            Seen::Claimed { at: 1, task: "t".to_owned(), by: "listener1".to_owned() },
+            // Until the split is over each side shows its own.
+            leads(2, None),
             Seen::Calm,
             Seen::Told { at: 1, row: rows[2].clone() },
             Seen::Roamed { at: 1, rows: rows[..2].to_vec() },
@@ -405,8 +497,17 @@ mod tests {
             seen.push(Seen::Resolved { at, number: 2, message: Some("b".to_owned()) });
             let tally = Some(vec![0, 1]);
             seen.push(Seen::Viewed { at, vote: "v".to_owned(), closed: true, tally });
+            seen.extend([shows(at, "listener1", false), leads(at, Some("listener2"))]);
         }
         seen
+    }
+
+    fn shows(at: usize, holder: &str, contested: bool) -> Seen {
+        Seen::Shows { at, task: "t".to_owned(), holder: Some(holder.to_owned()), contested }
+    }
+
+    fn leads(at: usize, leader: Option<&str>) -> Seen {
+        Seen::Leads { at, leader: leader.map(str::to_owned) }
     }
 
     fn broken(seen: Vec<Seen>, promise: Promise) -> bool {
@@ -415,7 +516,7 @@ mod tests {
         !judge(&history, &BTreeSet::from([promise])).is_empty()
     }
 
-    const ALL: [Promise; 11] = [
+    const ALL: [Promise; 14] = [
         Promise::Rising,
         Promise::Once,
         Promise::Names,
@@ -427,6 +528,9 @@ mod tests {
         Promise::Calm,
         Promise::Roaming,
         Promise::Votes,
+        Promise::Leader,
+        Promise::Claims,
+        Promise::Threads,
     ];
 
     #[test]
@@ -485,6 +589,28 @@ mod tests {
         check(Promise::Votes, &|seen| seen.insert(3, view(false, Some(vec![0, 1]))));
         check(Promise::Votes, &|seen| seen.push(view(true, Some(vec![1, 0]))));
         check(Promise::Votes, &|seen| seen.push(view(false, None)));
+        check(Promise::Leader, &|seen| seen.push(leads(2, Some("listener1"))));
+        check(Promise::Leader, &|seen| seen.extend([leads(1, None), leads(2, None)]));
+        check(Promise::Claims, &|seen| seen.push(shows(2, "listener2", false)));
+        check(Promise::Claims, &|seen| seen.push(shows(2, "listener1", true)));
+        let both = |who: &str| [shows(1, who, false), shows(2, who, false)];
+        check(Promise::Claims, &|seen| seen.extend(both("listener2")));
+        // Given to two: it has to be contested.
+        let two = Seen::Claimed { at: 2, task: "t".to_owned(), by: "listener2".to_owned() };
+        check(Promise::Claims, &|seen| seen.push(two.clone()));
+        check(Promise::Claims, &|seen| seen.retain(|it| !matches!(it, Seen::Shows { .. })));
+        check(Promise::Threads, &|seen| {
+            seen.push(Seen::Resolved { at: 2, number: 2, message: Some("a".to_owned()) });
+        });
+        check(Promise::Threads, &|seen| seen.retain(|it| !matches!(it, Seen::Resolved { .. })));
+    }
+
+    #[test]
+    fn a_task_that_two_sides_gave_away_is_contested() {
+        let mut seen = good();
+        seen.push(Seen::Claimed { at: 2, task: "t".to_owned(), by: "listener2".to_owned() });
+        seen.extend([shows(1, "listener2", true), shows(2, "listener2", true)]);
+        assert!(!broken(seen, Promise::Claims));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tokio::{sync::watch, time::sleep};
 
 use super::{
     file::{Binary, Scenario, Step, duration},
-    history::{Act, History, Row, Seen},
+    history::{Act, History, Row, Seen, author, seat},
     speaker::{Notes, Speaker, look, row},
 };
 use crate::{
@@ -32,6 +32,9 @@ const COMPLETE_WITHIN: Duration = Duration::from_secs(60);
 const AGREE_WITHIN: Duration = Duration::from_secs(90);
 /// A client with a cursor waits so long for more: as long as a node looks again for what is still to come.
 const ROAMS_FOR: Duration = Duration::from_secs(3);
+const NO_CLOCKS: &str = "clock: daemons have the clock of their machine";
+/// A file may have so many bytes where there is no room: less than any store has.
+const NO_ROOM_BYTES: u64 = 4_096;
 /// Messages of a page of history.
 const PAGE: usize = 500;
 
@@ -191,6 +194,13 @@ impl Stage {
             Step::Roam { to } => return self.roam(to - 1).await,
             Step::Vote { at, options } => return self.vote(*at, *options).await,
             Step::Ballots { at, option } => return self.ballots(at, *option).await,
+            Step::Fill { nodes } => return self.fill(nodes, true),
+            Step::MakeRoom { nodes } => return self.fill(nodes, false),
+            Step::Clock { .. } => return Err(StageError::Missing(NO_CLOCKS.to_owned())),
+            Step::Elect { at } => return self.listener(*at, Act::Elect).await,
+            Step::Task { at } => return self.listener(*at, Act::Assign).await,
+            Step::Claim { at } => return self.claim(at).await,
+            Step::Quote { at } => return self.quote(at).await,
             Step::Backup { node } => return self.back_up(node - 1).await,
             Step::Restore { node } => return self.restore(node - 1).await,
             Step::Retire { nodes } => {
@@ -238,8 +248,63 @@ impl Stage {
     }
 
     async fn vote(&mut self, at: usize, options: u64) -> Result<()> {
-        self.speaker(&format!("listener{at}"), at - 1)?.have_done(Act::Open(options));
-        self.finish(|_| true).await
+        self.listener(at, Act::Open(options)).await
+    }
+
+    async fn listener(&mut self, at: usize, act: Act) -> Result<()> {
+        self.speaker(&format!("listener{at}"), at - 1)?.have_done(act);
+        self.finish(|node| node + 1 == at).await
+    }
+
+    async fn claim(&mut self, at: &[usize]) -> Result<()> {
+        let there = self.speakers.iter().filter(|it| at.contains(&(it.node + 1)));
+        there.for_each(|it| it.have_done(Act::Claim));
+        self.finish(|node| at.contains(&(node + 1))).await
+    }
+
+    async fn quote(&mut self, at: &[usize]) -> Result<()> {
+        for node in at {
+            self.speaker(&format!("listener{node}"), node - 1)?.have_quoted();
+        }
+        self.finish(|node| at.contains(&(node + 1))).await
+    }
+
+    fn fill(&mut self, nodes: &[usize], full: bool) -> Result<()> {
+        for node in nodes {
+            self.node(node - 1)?.daemon.limit_files(full.then_some(NO_ROOM_BYTES))?;
+        }
+        Ok(())
+    }
+
+    /// Asks all nodes about all tasks, notes it, and says whether they say the same.
+    async fn view_tasks(&mut self, nodes: &[usize]) -> Result<bool> {
+        if look(&self.notes).tasks.is_empty() {
+            return Ok(true);
+        }
+        let mut all: Vec<Vec<(String, Option<String>, bool)>> = Vec::new();
+        for node in nodes {
+            let tcp = self.node(*node)?.daemon.tcp().to_owned();
+            let mut agent = Agent::attach(&tcp, None, "visitor").await?;
+            let list = agent.call("list_tasks", json!({ "room_id": "lobby" })).await?;
+            let tasks = list["tasks"].as_array().into_iter().flatten();
+            let shown = tasks.map(|it| {
+                let contested = it["mesh"]["contested"].as_array().into_iter().flatten();
+                let contested = contested.into_iter().any(|it| it == "assignee");
+                (text(it, "task_id"), it["assignee"].as_str().map(str::to_owned), contested)
+            });
+            all.push(shown.collect());
+        }
+        let same = all.windows(2).all(|it| it[0] == it[1]);
+        for (node, tasks) in nodes.iter().zip(all) {
+            let shows = tasks.into_iter().map(|(task, holder, contested)| Seen::Shows {
+                at: node + 1,
+                task,
+                holder,
+                contested,
+            });
+            look(&self.notes).seen.extend(shows);
+        }
+        Ok(same)
     }
 
     async fn ballots(&mut self, at: &[usize], option: u64) -> Result<()> {
@@ -512,8 +577,12 @@ impl Stage {
 
     /// The last fault is over: everything comes everywhere, and what is said then agrees.
     async fn settle(&mut self, nodes: usize) -> Result<()> {
+        let began = Instant::now();
         self.lay(|_, state| *state = State::default());
         let living: Vec<usize> = (0..nodes).filter(|node| !self.retired.contains(node)).collect();
+        for node in self.nodes.values().filter(|it| it.up) {
+            node.daemon.limit_files(None)?;
+        }
         for node in &living {
             self.start(*node).await?;
         }
@@ -521,6 +590,7 @@ impl Stage {
         self.finish(|_| true).await?;
         let mut all = self.readers(&living).await?;
         self.come_together(&mut all).await?;
+        look(&self.notes).healed = began.elapsed();
         let deadline = Instant::now() + AGREE_WITHIN;
         loop {
             look(&self.notes).seen.push(Seen::Calm);
@@ -541,6 +611,11 @@ impl Stage {
         while !self.view_votes().await? && Instant::now() < deadline {
             sleep(LOOK_EVERY).await;
         }
+        let deadline = Instant::now() + COMPLETE_WITHIN;
+        while !self.view_tasks(&living).await? && Instant::now() < deadline {
+            sleep(LOOK_EVERY).await;
+        }
+        look(&self.notes).memory = self.nodes.values().filter_map(|it| it.daemon.memory()).max();
         let blames = self.blames().await?;
         let to_look_up = {
             let mut notes = look(&self.notes);
@@ -572,6 +647,10 @@ impl Stage {
             | Seen::Viewed { .. }
             | Seen::Spoilt { .. }
             | Seen::Blames { .. }
+            | Seen::Claimed { .. }
+            | Seen::Shows { .. }
+            | Seen::Leads { .. }
+            | Seen::Quoted { .. }
             | Seen::Resolved { .. } => None,
         });
         told.skip(from).all(|row| all.iter().all(|it| it.rows.iter().rev().any(|it| it == row)))
@@ -582,7 +661,8 @@ impl Stage {
         let mut readers = Vec::new();
         for node in nodes {
             let agent = Agent::attach(self.node(*node)?.daemon.tcp(), None, "reader").await?;
-            readers.push(Reader { agent, rows: Vec::new() });
+            let spoilt = look(&self.notes).spoilt();
+            readers.push(Reader { agent, rows: Vec::new(), honest: 0, spoilt });
         }
         Ok(readers)
     }
@@ -590,15 +670,16 @@ impl Stage {
     /// Reads on at all nodes until all have as many messages, or nothing new comes for too long: then
     /// the checkers say what is missing.
     async fn come_together(&mut self, all: &mut [Reader]) -> Result<()> {
-        let count = |all: &[Reader]| all.iter().map(|it| it.rows.len()).sum::<usize>();
+        let count = |all: &[Reader]| all.iter().map(|it| it.honest).sum::<usize>();
         let mut grown = (count(all), Instant::now());
         loop {
             for reader in all.iter_mut() {
                 reader.read_on().await?;
             }
             self.all_live()?;
-            let most = all.iter().map(|it| it.rows.len()).max().unwrap_or(0);
-            if most >= self.told() && all.iter().all(|it| it.rows.len() == most) {
+            let most = all.iter().map(|it| it.honest).max().unwrap_or(0);
+            let told = look(&self.notes).told_honestly();
+            if most >= told && all.iter().all(|it| it.honest == most) {
                 return Ok(());
             }
             if count(all) > grown.0 {
@@ -617,6 +698,10 @@ impl Stage {
 struct Reader {
     agent: Agent,
     rows: Vec<Row>,
+    /// Those that every node has to have.
+    honest: usize,
+    /// Nodes that came back with an old disk: of what they said a newcomer takes nothing.
+    spoilt: BTreeSet<usize>,
 }
 
 impl Reader {
@@ -630,7 +715,10 @@ impl Reader {
             if page.is_empty() {
                 return Ok(());
             }
+            let from = self.rows.len();
             self.rows.extend(page.iter().map(row));
+            let honest = |row: &&Row| !self.spoilt.contains(&seat(author(&row.content)));
+            self.honest += self.rows[from..].iter().filter(honest).count();
         }
     }
 }

@@ -86,6 +86,12 @@ pub enum Promise {
     Votes,
     /// Every node tells its operator of exactly the nodes that came back with an old disk.
     Forks,
+    /// In the end all nodes show one leader, who is one of those who stood.
+    Leader,
+    /// Who was told that a task is theirs holds it in the end at every node, or it is contested there.
+    Claims,
+    /// What was quoted by its number is found by that number at every node.
+    Threads,
 }
 
 /// Something that is done. Times are seconds, of the world they are played in.
@@ -193,6 +199,44 @@ pub enum Step {
     Retire {
         /// Which.
         nodes: Vec<usize>,
+    },
+    /// There is no room on the disks of these nodes from now on.
+    Fill {
+        /// Which.
+        nodes: Vec<usize>,
+    },
+    /// There is again.
+    MakeRoom {
+        /// Which.
+        nodes: Vec<usize>,
+    },
+    /// The wall clock of a node is off by so much from now on. In the simulation alone: a real daemon has the
+    /// clock of its machine.
+    Clock {
+        /// Which.
+        node: usize,
+        /// How far: ahead, or (below 0) behind. At most an hour.
+        seconds: f64,
+    },
+    /// The listener at a node begins an election.
+    Elect {
+        /// Where.
+        at: usize,
+    },
+    /// The listener at a node makes a task that nobody holds.
+    Task {
+        /// Where.
+        at: usize,
+    },
+    /// Every agent at these nodes claims the last task, if nobody holds it.
+    Claim {
+        /// Where.
+        at: Vec<usize>,
+    },
+    /// Everybody at these nodes who knows what others have said answers the last of it, by its number.
+    Quote {
+        /// Where.
+        at: Vec<usize>,
     },
     /// Nodes stand still for a while: SIGSTOP and SIGCONT.
     Pause {
@@ -323,7 +367,16 @@ impl Scenario {
             Step::Kill { nodes }
             | Step::Start { nodes }
             | Step::Restart { nodes, .. }
+            | Step::Fill { nodes }
+            | Step::MakeRoom { nodes }
             | Step::Retire { nodes } => self.those("nodes", nodes),
+            Step::Clock { node, seconds: off } => {
+                self.those("node", &[*node])?;
+                if !self.worlds.iter().all(|it| *it == World::Sim) {
+                    return Err("clock: for worlds = [\"sim\"] alone".to_owned());
+                }
+                seconds(off.abs())
+            }
             Step::Backup { node } | Step::Restore { node } => self.those("node", &[*node]),
             Step::Roam { to } => self.those("to", &[*to]),
             Step::Vote { at, options } => {
@@ -331,7 +384,10 @@ impl Scenario {
                 let fits = (2..=10).contains(options);
                 if fits { Ok(()) } else { Err(format!("options = {options}: write 2 to 10")) }
             }
-            Step::Ballots { at, .. } => self.those("at", at),
+            Step::Elect { at } | Step::Task { at } => self.those("at", &[*at]),
+            Step::Ballots { at, .. } | Step::Claim { at } | Step::Quote { at } => {
+                self.those("at", at)
+            }
             Step::Pause { nodes, seconds: length } => {
                 self.those("nodes", nodes)?;
                 seconds(*length)

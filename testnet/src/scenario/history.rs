@@ -1,6 +1,6 @@
 //! What agents saw, in whichever world: a list that can be judged without knowing how it came about.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 /// A message as somebody was told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +90,40 @@ pub enum Seen {
         /// Which, ascending.
         of: Vec<usize>,
     },
+    /// An agent was told that a task is its own now.
+    Claimed {
+        /// Where.
+        at: usize,
+        /// Which.
+        task: String,
+        /// Who.
+        by: String,
+    },
+    /// How a node shows a task.
+    Shows {
+        /// Where.
+        at: usize,
+        /// Which.
+        task: String,
+        /// Who holds it.
+        holder: Option<String>,
+        /// Two have it who did not know of each other.
+        contested: bool,
+    },
+    /// Whom a node tells its agents to lead them.
+    Leads {
+        /// Where.
+        at: usize,
+        /// Nobody, or whom.
+        leader: Option<String>,
+    },
+    /// An agent quoted a message by the number that it has at its node.
+    Quoted {
+        /// Where.
+        at: usize,
+        /// What it was told of the message.
+        row: Row,
+    },
     /// Somebody asked for what a number means.
     Resolved {
         /// Where.
@@ -108,6 +142,12 @@ pub struct History {
     pub seen: Vec<Seen>,
     /// Ids of votes that were opened, in order.
     pub votes: Vec<String>,
+    /// Ids of tasks that were made, in order.
+    pub tasks: Vec<String>,
+    /// How long it took from the end of the last step until everything was everywhere, in the world's own time.
+    pub healed: Duration,
+    /// The most memory that one of the processes had, in bytes.
+    pub memory: Option<u64>,
     connections: u64,
 }
 
@@ -120,6 +160,12 @@ pub enum Act {
     Open(u64),
     /// To choose this option, from 0, in the last vote.
     Cast(u64),
+    /// To begin an election.
+    Elect,
+    /// To make a task that nobody holds.
+    Assign,
+    /// To claim the last task, if nobody holds it.
+    Claim,
 }
 
 impl History {
@@ -127,6 +173,24 @@ impl History {
     pub fn connect(&mut self) -> u64 {
         self.connections += 1;
         self.connections
+    }
+
+    /// Nodes that came back with an old disk.
+    #[must_use]
+    pub fn spoilt(&self) -> BTreeSet<usize> {
+        let spoilt = self.seen.iter().filter_map(|it| {
+            let Seen::Spoilt { at } = it else { return None };
+            Some(*at)
+        });
+        spoilt.collect()
+    }
+
+    /// Messages that were answered by other nodes than these.
+    #[must_use]
+    pub fn told_honestly(&self) -> usize {
+        let spoilt = self.spoilt();
+        let told = self.seen.iter();
+        told.filter(|it| matches!(it, Seen::Told { at, .. } if !spoilt.contains(at))).count()
     }
 
     /// Messages that were answered.
@@ -156,6 +220,21 @@ pub fn author(content: &str) -> &str {
     content.split_once(" says ").map_or("", |(by, _)| by)
 }
 
+/// The last message of somebody else that an agent of this name was told, if it was told one.
+#[must_use]
+pub fn last_heard(seen: &[Seen], who: &str) -> Option<Row> {
+    seen.iter().rev().find_map(|it| {
+        let Seen::Heard { by, row, .. } = it else { return None };
+        (by == who && author(&row.content) != who).then(|| row.clone())
+    })
+}
+
+/// How it is quoted.
+#[must_use]
+pub fn quote(by: &str, n: u64, row: &Row) -> String {
+    format!("{by} says {n} to #{}", row.number)
+}
+
 /// Numbers that are looked up at the end, at most, at each node: each is a request.
 const LOOKED_UP_MAX: usize = 300;
 
@@ -164,7 +243,7 @@ impl History {
     /// Of all numbers that anybody was told, evenly.
     #[must_use]
     pub fn to_look_up(&self, nodes: &[usize]) -> Vec<(usize, u64)> {
-        let mut numbers = BTreeSet::new();
+        let (mut numbers, mut quoted) = (BTreeSet::new(), BTreeSet::new());
         for seen in &self.seen {
             match seen {
                 Seen::Told { row, .. } | Seen::Heard { row, .. } => {
@@ -172,7 +251,14 @@ impl History {
                 }
                 Seen::Read { rows, .. } => numbers.extend(rows.iter().map(|row| row.number)),
                 Seen::Roamed { rows, .. } => numbers.extend(rows.iter().map(|row| row.number)),
+                // Whoever reads them looks these up.
+                Seen::Quoted { row, .. } => {
+                    quoted.insert(row.number);
+                }
                 Seen::Refused { .. }
+                | Seen::Claimed { .. }
+                | Seen::Shows { .. }
+                | Seen::Leads { .. }
                 | Seen::Calm
                 | Seen::Resolved { .. }
                 | Seen::Cast { .. }
@@ -182,7 +268,8 @@ impl History {
             }
         }
         let every = numbers.len().div_ceil(LOOKED_UP_MAX).max(1);
-        let some: Vec<u64> = numbers.into_iter().step_by(every).collect();
+        let mut some: BTreeSet<u64> = numbers.into_iter().step_by(every).collect();
+        some.extend(quoted.into_iter().take(LOOKED_UP_MAX));
         let some = &some;
         nodes.iter().flat_map(|at| some.iter().map(move |number| (at + 1, *number))).collect()
     }

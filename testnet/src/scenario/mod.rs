@@ -34,6 +34,10 @@ pub struct Report {
     pub messages: usize,
     /// How long it took, in the world's own time.
     pub took: Duration,
+    /// From the end of the last step until everything was everywhere, in the world's own time.
+    pub healed: Duration,
+    /// The most memory that one of the processes had, in bytes.
+    pub memory: Option<u64>,
     /// What does not hold.
     pub broken: Vec<Broken>,
 }
@@ -52,6 +56,10 @@ impl Report {
             | Seen::Viewed { .. }
             | Seen::Spoilt { .. }
             | Seen::Blames { .. }
+            | Seen::Claimed { .. }
+            | Seen::Shows { .. }
+            | Seen::Leads { .. }
+            | Seen::Quoted { .. }
             | Seen::Resolved { .. } => None,
         });
         Report {
@@ -60,6 +68,8 @@ impl Report {
             heard: count(|it| matches!(it, Seen::Heard { .. })),
             messages: messages.max().unwrap_or(0),
             took,
+            healed: history.healed,
+            memory: history.memory,
             broken: checks::judge(history, &scenario.promises),
         }
     }

@@ -14,7 +14,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::history::{Act, History, Row, Seen, words};
+use super::history::{Act, History, Row, Seen, last_heard, quote, words};
 use crate::wire::{Agent, Incoming, WireError, text};
 
 /// Messages that an agent has on the way at once.
@@ -39,6 +39,7 @@ pub(super) struct Speaker {
     /// Its node, from 0.
     pub(super) node: usize,
     work: Arc<Work>,
+    notes: Notes,
     task: JoinHandle<()>,
 }
 
@@ -72,9 +73,10 @@ impl Speaker {
         notes: Notes,
     ) -> Speaker {
         let work = Arc::new(Work::default());
+        let shared = Notes::clone(&notes);
         let own = Own { name: name.to_owned(), node, work: Arc::clone(&work), notes };
         let task = tokio::spawn(own.live(door));
-        Speaker { name: name.to_owned(), node, work, task }
+        Speaker { name: name.to_owned(), node, work, notes: shared, task }
     }
 
     /// Gives it so many more messages to say.
@@ -85,6 +87,18 @@ impl Speaker {
             let content = words(&self.name, state.said);
             state.to_do.push_back(Act::Say(content));
         }
+        self.work.more.notify_one();
+    }
+
+    /// It answers the last that it was told, by its number.
+    pub(super) fn have_quoted(&self) {
+        let mut notes = look(&self.notes);
+        let Some(row) = last_heard(&notes.seen, &self.name) else { return };
+        let mut state = self.work.state();
+        state.said += 1;
+        let content = quote(&self.name, state.said, &row);
+        state.to_do.push_back(Act::Say(content));
+        notes.seen.push(Seen::Quoted { at: self.node + 1, row });
         self.work.more.notify_one();
     }
 
@@ -161,6 +175,11 @@ impl Own {
                     let row = row(&event.body);
                     look(&self.notes).seen.push(Seen::Heard { at, connection, by, row });
                 }
+                Incoming::Event(event) if event.kind.starts_with("leader_") => {
+                    let at = self.node + 1;
+                    let leader = event.body["leader_id"].as_str().map(str::to_owned);
+                    look(&self.notes).seen.push(Seen::Leads { at, leader });
+                }
                 Incoming::Event(_) => {}
                 Incoming::Reply { to, answer } => {
                     let Some(act) = asked.remove(&to) else { continue };
@@ -195,6 +214,15 @@ impl Own {
                 let vote = look(&self.notes).votes.last().cloned().unwrap_or_default();
                 ("cast_vote", json!({ "vote_id": vote, "option_index": option }))
             }
+            Act::Elect => ("elect_leader", json!({ "room_id": "lobby" })),
+            Act::Assign => {
+                ("assign_task", json!({ "room_id": "lobby", "title": "somebody has to" }))
+            }
+            Act::Claim => {
+                let task = look(&self.notes).tasks.last().cloned().unwrap_or_default();
+                let claim = json!({ "task_id": task, "assignee": self.name, "if_assignee": null });
+                ("update_task", claim)
+            }
         }
     }
 
@@ -207,6 +235,12 @@ impl Own {
                     // What the node says it took down is judged, not what it was given.
                     Act::Say(_) => notes.seen.push(Seen::Told { at, row: row(&body) }),
                     Act::Open(_) => notes.votes.push(text(&body, "vote_id")),
+                    Act::Elect => {}
+                    Act::Assign => notes.tasks.push(text(&body, "task_id")),
+                    Act::Claim => {
+                        let (task, by) = (text(&body, "task_id"), self.name.clone());
+                        notes.seen.push(Seen::Claimed { at, task, by });
+                    }
                     Act::Cast(option) => {
                         let vote = text(&body, "vote_id");
                         notes.seen.push(Seen::Cast { at, vote, option });
@@ -218,7 +252,17 @@ impl Own {
             }
             Err(error) => {
                 let Some(code) = error.code().map(str::to_owned) else { return Err(error) };
+                // Somebody else was first: that is an answer.
+                let first = match act {
+                    Act::Claim => code == "invalid_payload",
+                    Act::Elect => code == "election_in_progress",
+                    Act::Say(_) | Act::Open(_) | Act::Cast(_) | Act::Assign => false,
+                };
                 look(&self.notes).seen.push(Seen::Refused { at, code });
+                if first {
+                    self.work.state().open -= 1;
+                    return Ok(());
+                }
                 sleep(TRY_AGAIN_AFTER).await;
                 let mut state = self.work.state();
                 state.to_do.push_front(act);

@@ -10,6 +10,7 @@ use mesh::{
     Config, Effect, Engine, Identity, Input, Pulse, Turn,
     agenda::Retention,
     batch::Change,
+    command::Refused,
     id::{LogId, LogIx, NodeId, RoomId},
     number::Number,
     time::Now,
@@ -56,7 +57,22 @@ pub(super) struct Node {
     doomed: bool,
     /// The disk stands still until then, but beacons go on.
     pub(super) stalled_until: Duration,
+    /// What there was no room for on the disk.
+    held: Option<Held>,
 }
+
+/// A turn that is not written, as the daemon keeps it (`node/src/full.rs`).
+#[derive(Debug)]
+struct Held {
+    turn: Turn,
+    at: Now,
+    pulse: Option<Pulse>,
+    /// Peers that came and went meanwhile.
+    later: Vec<Input>,
+}
+
+/// While the disk is full, it is tried again so often.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// The wall clock at the beginning of all worlds. Unix milliseconds.
 const EPOCH_MS: u64 = 1_800_000_000_000;
@@ -76,6 +92,7 @@ impl Node {
             doomed: false,
             paused_until: Duration::ZERO,
             stalled_until: Duration::ZERO,
+            held: None,
         }
     }
 
@@ -135,6 +152,7 @@ impl Node {
     /// The power fails.
     pub(super) fn crash(&mut self, unsynced: Unsynced) {
         self.doomed = false;
+        self.held = None;
         self.running = None;
         self.life += 1;
         self.disk = self.disk.crash(unsynced);
@@ -172,6 +190,9 @@ impl Node {
     ///
     /// The disk failed and the node is down: as it was doomed to, or for a reason of the store's.
     pub(super) fn turn(&mut self, now: Duration) -> Result<Turn, Option<CommitError>> {
+        if self.held.is_some() {
+            return self.try_again();
+        }
         let at = self.now(now);
         let Some(running) = &mut self.running else { return Err(None) };
         while let Some(input) = running.inbox.pop_front() {
@@ -182,11 +203,78 @@ impl Node {
         }
         let turn = running.engine.take_turn();
         running.store.set_wall_ms(at.wall_ms);
-        if let Err(error) = running.store.commit(&turn.batch) {
-            let expected = self.doomed;
-            self.crash(Unsynced::Torn);
-            return Err(Some(error).filter(|_| !expected));
+        match running.store.commit(&turn.batch) {
+            Ok(()) => Ok(self.written(turn)),
+            Err(CommitError::Full) => {
+                // Nothing is to become due.
+                let still = running.engine.deadline().saturating_sub(Duration::from_nanos(1));
+                let at = Now { mono: at.mono.min(still), ..at };
+                let pulse = running.pulse.take();
+                self.held = Some(Held { turn, at, pulse, later: Vec::new() });
+                Ok(Turn::default())
+            }
+            Err(error) => {
+                let expected = self.doomed;
+                self.crash(Unsynced::Torn);
+                Err(Some(error).filter(|_| !expected))
+            }
         }
+    }
+
+    /// What could not be written is tried again; if there is still no room for it, who only asks is answered.
+    fn try_again(&mut self) -> Result<Turn, Option<CommitError>> {
+        let Some(running) = &mut self.running else { return Err(None) };
+        let Some(mut held) = self.held.take() else { return Ok(Turn::default()) };
+        let mut said = Vec::new();
+        while let Some(input) = running.inbox.pop_front() {
+            match input {
+                Input::Command { call, command } if running.engine.answers_unwritten(&command) => {
+                    running.engine.handle(held.at, Input::Command { call, command });
+                    let Turn { batch, effects } = running.engine.take_turn();
+                    held.turn.batch.extend(batch);
+                    let answers =
+                        |it: &Effect| matches!(it, Effect::Reply { call: to, .. } if *to == call);
+                    let (now, then): (Vec<_>, Vec<_>) = effects.into_iter().partition(answers);
+                    said.extend(now);
+                    held.turn.effects.extend(then);
+                }
+                Input::Command { call, .. } => {
+                    said.push(Effect::Reply { call, result: Err(Refused::DiskFull) });
+                }
+                Input::PeerUp(_) | Input::PeerDown(_) => held.later.push(input),
+                // They say it again.
+                Input::Message { .. } | Input::Timeout => {}
+            }
+        }
+        match running.store.commit(&held.turn.batch) {
+            Ok(()) => {
+                running.pulse = held.pulse;
+                running.inbox.extend(held.later);
+                let mut turn = self.written(held.turn);
+                turn.effects.splice(0..0, said);
+                Ok(turn)
+            }
+            Err(CommitError::Full) => {
+                self.held = Some(held);
+                Ok(Turn { batch: Vec::new(), effects: said })
+            }
+            Err(error) => Err(Some(error)),
+        }
+    }
+
+    /// There is no room on its disk from now on, or there is again.
+    pub(super) fn fill(&mut self, full: bool) {
+        self.disk.fill_after(full.then_some(0));
+    }
+
+    /// When it has something to do by itself.
+    pub(super) fn deadline(&self, now: Duration) -> Option<Duration> {
+        let running = self.running.as_ref()?;
+        Some(if self.held.is_some() { now + RETRY } else { running.engine.deadline() })
+    }
+
+    fn written(&mut self, turn: Turn) -> Turn {
+        let Some(running) = &mut self.running else { return turn };
         for change in &turn.batch {
             if let Change::Log { room, log, record } = change {
                 running.logs.insert((*room, *log), record.id);
@@ -207,7 +295,7 @@ impl Node {
                 | Effect::Alarm(_) => {}
             }
         }
-        Ok(turn)
+        turn
     }
 
     /// What its disk holds now.

@@ -7,7 +7,7 @@ use std::{
 
 use mesh::{
     Input,
-    agenda::NewVote,
+    agenda::{NewTask, NewVote, TaskUpdate},
     command::{Attach, CallId, Caller, Command, Outcome, Refused, Say, Speech},
     event::{Delivered, RoomEvent},
     id::{AgentId, MessageId, RoomId},
@@ -19,7 +19,7 @@ use super::{
     promises::{Broken, broken},
     world::World,
 };
-use crate::scenario::history::{Act, History, Row, Seen, words};
+use crate::scenario::history::{Act, History, Row, Seen, last_heard, quote, words};
 
 /// Messages that an agent has on the way at once.
 const WINDOW: usize = 16;
@@ -63,6 +63,8 @@ pub(super) struct Script {
     pub(super) told: u64,
     /// The last one that was opened.
     vote: Option<MessageId>,
+    /// The last one that was made.
+    task: Option<MessageId>,
     /// Nodes that were asked about it, and about themselves.
     looks: BTreeMap<CallId, usize>,
     /// What they said last of forks: by node, counted from 1.
@@ -136,6 +138,18 @@ impl World {
         }
     }
 
+    /// The listener at a node answers the last that it was told, by its number.
+    pub(super) fn have_quoted(&mut self, node: usize) {
+        let name = format!("listener{}", node + 1);
+        let Some(row) = last_heard(&self.script.history.seen, &name) else { return };
+        let seat = self.take_seat(&name, node);
+        let it = &mut self.script.seats[seat];
+        it.said += 1;
+        it.to_do.push_back(Act::Say(quote(&name, it.said, &row)));
+        self.script.history.seen.push(Seen::Quoted { at: node + 1, row });
+        self.pump(seat);
+    }
+
     /// Gives all agents at a node something to do, or only the one of this name.
     pub(super) fn have_done(&mut self, node: usize, name: Option<&str>, act: &Act) {
         for seat in 0..self.script.seats.len() {
@@ -154,7 +168,13 @@ impl World {
                 continue;
             }
             let vote = self.script.vote.map(|vote| Command::GetVote { key: KEY, vote });
-            for command in [Some(Command::Status), vote].into_iter().flatten() {
+            let room = self.lobby();
+            let tasks = (!self.script.history.tasks.is_empty()).then_some(Command::ListTasks {
+                key: KEY,
+                room,
+                status: None,
+            });
+            for command in [Some(Command::Status), vote, tasks].into_iter().flatten() {
                 let call = self.call();
                 self.script.looks.insert(call, node);
                 self.give(node, Input::Command { call, command });
@@ -167,6 +187,14 @@ impl World {
         if let Ok(Outcome::Vote(view)) = result {
             let (vote, closed, tally) = (view.vote.to_string(), view.closed, view.tally.clone());
             self.script.history.seen.push(Seen::Viewed { at, vote, closed, tally });
+        }
+        if let Ok(Outcome::Tasks(tasks)) = result {
+            for view in tasks {
+                let (task, contested) =
+                    (view.task.to_string(), view.contested.contains(&"assignee"));
+                let holder = view.assignee.as_deref().map(str::to_owned);
+                self.script.history.seen.push(Seen::Shows { at, task, holder, contested });
+            }
         }
         if let Ok(Outcome::Status(status)) = result {
             let mut of: Vec<usize> =
@@ -262,6 +290,22 @@ impl World {
                 let vote = self.script.vote.unwrap_or(MessageId([0; 16]));
                 Command::CastVote { caller, vote, option: *option }
             }
+            Act::Elect => Command::ElectLeader { caller, room },
+            Act::Assign => {
+                let title = "somebody has to".to_owned();
+                let task = NewTask { room, title, description: None, assignee: None };
+                Command::AssignTask { caller, task }
+            }
+            Act::Claim => {
+                let update = TaskUpdate {
+                    task: self.script.task.unwrap_or(MessageId([0; 16])),
+                    status: None,
+                    assignee: Some(caller.agent.clone()),
+                    note: None,
+                    if_assignee: Some(None),
+                };
+                Command::UpdateTask { caller, update }
+            }
         }
     }
 
@@ -304,6 +348,18 @@ impl World {
                 let vote = self.script.history.votes.last().cloned().unwrap_or_default();
                 self.script.history.seen.push(Seen::Cast { at, vote, option });
             }
+            (Asked::Do(Act::Assign), Ok(Outcome::Task(view))) => {
+                self.script.task = Some(view.task);
+                self.script.history.tasks.push(view.task.to_string());
+            }
+            (Asked::Do(Act::Claim), Ok(Outcome::Task(view))) => {
+                let it = &self.script.seats[seat];
+                let (at, by, task) = (it.node + 1, it.name.clone(), view.task.to_string());
+                self.script.history.seen.push(Seen::Claimed { at, task, by });
+            }
+            // Somebody else was first: that is an answer.
+            (Asked::Do(Act::Claim), Err(Refused::Held { .. }))
+            | (Asked::Do(Act::Elect), Ok(Outcome::Candidates(_)) | Err(Refused::ElectionRuns)) => {}
             (asked, Err(refused)) => {
                 let at = self.script.seats[seat].node + 1;
                 self.say(|| format!("node{}: {asked:?} refused: {refused}", at - 1));
@@ -325,6 +381,18 @@ impl World {
 
     /// What a node tells the members of the lobby.
     pub(super) fn script_told(&mut self, node: usize, room: RoomId, event: &RoomEvent) {
+        let leader = if let RoomEvent::LeaderElected { agent, .. } = event {
+            Some(Some(agent.to_string()))
+        } else if let RoomEvent::LeaderCleared { .. } = event {
+            Some(None)
+        } else {
+            None
+        };
+        if let Some(leader) =
+            leader.filter(|_| !self.script.seats.is_empty() && room == self.lobby())
+        {
+            self.script.history.seen.push(Seen::Leads { at: node + 1, leader });
+        }
         if let RoomEvent::Message(it) = event
             && !self.script.seats.is_empty()
             && room == self.lobby()

@@ -116,11 +116,7 @@ impl Stage {
                 self.world.fault(Fault::Heal)?;
                 self.world.network.weather = Weather::CALM;
             }
-            Step::Kill { nodes } => {
-                for node in nodes {
-                    self.world.fault(Fault::Crash(node - 1))?;
-                }
-            }
+            Step::Kill { nodes } => return self.crash(nodes),
             Step::Start { nodes } => {
                 for node in nodes {
                     self.world.fault(Fault::Start(node - 1))?;
@@ -138,21 +134,48 @@ impl Stage {
             }
             Step::Restore { node } => return self.restore(*node),
             Step::Retire { nodes } => {
-                for node in nodes {
-                    self.world.fault(Fault::Crash(node - 1))?;
-                    self.retired.insert(node - 1);
-                }
+                self.crash(nodes)?;
+                self.retired.extend(nodes.iter().map(|node| node - 1));
             }
-            Step::Pause { nodes, seconds } => {
-                let length = duration(*seconds);
-                let ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
-                for node in nodes {
-                    self.world.fault(Fault::Pause(node - 1, ms))?;
-                }
-                return self.go_on(length);
-            }
+            Step::Fill { nodes } => self.fill(nodes, true),
+            Step::MakeRoom { nodes } => self.fill(nodes, false),
+            Step::Clock { node, seconds } => return self.set_clock(node - 1, *seconds),
+            Step::Elect { at } => return self.listener(*at, &Act::Elect),
+            Step::Task { at } => return self.listener(*at, &Act::Assign),
+            Step::Claim { at } => return self.claim(at),
+            Step::Quote { at } => return self.quote(at),
+            Step::Pause { nodes, seconds } => return self.pause(nodes, duration(*seconds)),
         }
         Ok(())
+    }
+
+    fn crash(&mut self, nodes: &[usize]) -> Result<(), Broken> {
+        nodes.iter().try_for_each(|node| self.world.fault(Fault::Crash(node - 1)))
+    }
+
+    fn pause(&mut self, nodes: &[usize], length: Duration) -> Result<(), Broken> {
+        let ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        nodes.iter().try_for_each(|node| self.world.fault(Fault::Pause(node - 1, ms)))?;
+        self.go_on(length)
+    }
+
+    fn fill(&mut self, nodes: &[usize], full: bool) {
+        nodes.iter().for_each(|node| self.world.nodes[node - 1].fill(full));
+    }
+
+    fn set_clock(&mut self, node: usize, seconds: f64) -> Result<(), Broken> {
+        #[expect(clippy::cast_possible_truncation, reason = "an hour at most")]
+        self.world.fault(Fault::Clock(node, (seconds * 1_000.0) as i64))
+    }
+
+    fn claim(&mut self, at: &[usize]) -> Result<(), Broken> {
+        at.iter().for_each(|node| self.world.have_done(node - 1, None, &Act::Claim));
+        self.finish(|node| at.contains(&(node + 1)))
+    }
+
+    fn quote(&mut self, at: &[usize]) -> Result<(), Broken> {
+        at.iter().for_each(|node| self.world.have_quoted(node - 1));
+        self.finish(|node| at.contains(&(node + 1)))
     }
 
     fn chat(&mut self, at: &[usize], messages: u64, background: bool) -> Result<(), Broken> {
@@ -175,9 +198,12 @@ impl Stage {
     }
 
     fn vote(&mut self, at: usize, options: u64) -> Result<(), Broken> {
-        let name = format!("listener{at}");
-        self.world.have_done(at - 1, Some(&name), &Act::Open(options));
-        self.finish(|_| true)
+        self.listener(at, &Act::Open(options))
+    }
+
+    fn listener(&mut self, at: usize, act: &Act) -> Result<(), Broken> {
+        self.world.have_done(at - 1, Some(&format!("listener{at}")), act);
+        self.finish(|node| node + 1 == at)
     }
 
     fn ballots(&mut self, at: &[usize], option: u64) -> Result<(), Broken> {
@@ -278,6 +304,7 @@ impl Stage {
 
     /// The last fault is over: everything comes everywhere, and what is said then agrees.
     fn settle(&mut self) -> Result<(), Broken> {
+        let began = self.world.now;
         self.world.calm_down()?;
         for node in self.retired.clone() {
             self.world.fault(Fault::Crash(node))?;
@@ -288,8 +315,10 @@ impl Stage {
         }
         self.sit()?;
         self.finish(|_| true)?;
+        self.come_together()?;
+        self.world.script.history.healed = self.world.now - began;
         // New messages agree from then on, and not earlier: docs/numbering.md.
-        self.go_on(COMPLETE_WITHIN)?;
+        self.go_on((began + COMPLETE_WITHIN).saturating_sub(self.world.now))?;
         self.come_together()?;
         self.world.script.history.seen.push(Seen::Calm);
         for node in &living {

@@ -330,8 +330,7 @@ impl World {
         });
         self.nodes[node].busy_until = self.now + commit;
         self.after(commit, Event::Perform { node, life, effects: turn.effects });
-        if let Some(running) = &self.nodes[node].running {
-            let next = running.engine.deadline();
+        if let Some(next) = self.nodes[node].deadline(self.now) {
             self.wake(node, next);
         }
         Ok(())

@@ -73,6 +73,7 @@ impl World {
             self.nodes[node].paused_until = Duration::ZERO;
             self.nodes[node].stalled_until = Duration::ZERO;
             self.nodes[node].wall_offset_ms = 0;
+            self.nodes[node].fill(false);
             if self.nodes[node].is_doomed() {
                 self.nodes[node].crash(Unsynced::Torn);
                 self.went_down(node);
