@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed, time::Instant}
 use mesh::{
     Effect, Input, Turn,
     batch::Change,
-    command::{Command, Refused},
+    command::{Command, Outcome, Refused},
     id::NodeId,
     time::Now,
 };
@@ -44,6 +44,13 @@ impl Driver {
         );
         self.meters.disk_full.store(true, Relaxed);
         let pulse = self.pulse.stop();
+        // Who only asked, in the same turn, need not wait.
+        let (answers, rest): (Vec<_>, Vec<_>) =
+            turn.effects.into_iter().partition(acknowledges_nothing);
+        turn.effects = rest;
+        for answer in answers {
+            self.perform(answer, calls);
+        }
         let mut meanwhile = Meanwhile::default();
         let mut tried = Instant::now();
         loop {
@@ -121,6 +128,38 @@ impl Driver {
         if meanwhile.stop {
             self.queue.ask(Command::Stop, Asker::Nobody);
         }
+    }
+}
+
+/// Whether it is an answer that promises nothing of what is not written.
+fn acknowledges_nothing(effect: &Effect) -> bool {
+    let Effect::Reply { result, .. } = effect else { return false };
+    match result {
+        Ok(
+            Outcome::Rooms(_)
+            | Outcome::Agents(_)
+            | Outcome::RoomInfo(_)
+            | Outcome::Votes(_)
+            | Outcome::Tasks(_)
+            | Outcome::Keys(_)
+            | Outcome::Key(_)
+            | Outcome::Status(_)
+            | Outcome::Members(_),
+        )
+        | Err(_) => true,
+        Ok(
+            Outcome::Done
+            | Outcome::Attached(_)
+            | Outcome::Room(_)
+            | Outcome::Joined(_)
+            | Outcome::Said(_)
+            | Outcome::Vote(_)
+            | Outcome::Cast { .. }
+            | Outcome::Candidates(_)
+            | Outcome::Task(_)
+            | Outcome::Roamed(_)
+            | Outcome::LeftMesh { .. },
+        ) => false,
     }
 }
 
