@@ -1,5 +1,6 @@
 //! The command line of `clawmesh-testnet`: one file per command.
 
+mod bench;
 mod output;
 mod run;
 mod simulate;
@@ -22,6 +23,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Up(up::Up),
+    Bench(bench::Bench),
     Sim(simulate::Simulate),
     Run(run::Run),
 }
@@ -50,6 +52,11 @@ fn execute(command: Command, output: &mut Output) -> Result<ExitCode> {
     match command {
         Command::Sim(simulate) => simulate.run(output),
         Command::Run(run) => run.run(output),
+        Command::Bench(bench) => {
+            // Load that shares its machine with what it measures: one thread of it.
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.context("cannot start")?.block_on(bench.run(output))
+        }
         Command::Up(up) => {
             let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
             runtime.block_on(up.run(output))

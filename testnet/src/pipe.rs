@@ -4,7 +4,15 @@
 //! [`Way::held`] keeps its bytes, and they come when it is open again, as after retransmission; and a pipe
 //! that is cut closes its connections and those that are made anew, as a machine without the program does.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -49,6 +57,7 @@ pub struct State {
 pub struct Pipe {
     address: SocketAddr,
     state: watch::Sender<State>,
+    carried: Arc<AtomicU64>,
     task: JoinHandle<()>,
 }
 
@@ -62,14 +71,21 @@ impl Pipe {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let (state, states) = watch::channel(State::default());
-        let task = tokio::spawn(accept(listener, target, states));
-        Ok(Pipe { address, state, task })
+        let carried = Arc::default();
+        let task = tokio::spawn(accept(listener, target, (states, Arc::clone(&carried))));
+        Ok(Pipe { address, state, carried, task })
     }
 
     /// Where to connect.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Bytes that came in, from both ends, over all connections.
+    #[must_use]
+    pub fn carried(&self) -> u64 {
+        self.carried.load(Ordering::Relaxed)
     }
 
     /// Changes how it is, from now on.
@@ -84,25 +100,27 @@ impl Drop for Pipe {
     }
 }
 
-async fn accept(listener: TcpListener, target: String, states: watch::Receiver<State>) {
+async fn accept(listener: TcpListener, target: String, (states, carried): Shared) {
     // They end with this task.
     let mut connections = tokio::task::JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
         let Ok((stream, _)) = listener.accept().await else { continue };
         if !states.borrow().cut {
-            connections.spawn(connection(stream, target.clone(), states.clone()));
+            let shared = (states.clone(), Arc::clone(&carried));
+            connections.spawn(connection(stream, target.clone(), shared));
         }
     }
 }
 
-async fn connection(from: TcpStream, target: String, mut states: watch::Receiver<State>) {
+async fn connection(from: TcpStream, target: String, (mut states, carried): Shared) {
     let Ok(to) = TcpStream::connect(target).await else { return };
     // Without these small frames wait for others.
     let _ = (from.set_nodelay(true), to.set_nodelay(true));
     let ((from_read, from_write), (to_read, to_write)) = (from.into_split(), to.into_split());
-    let there = carry(from_read, to_write, (states.clone(), |state: &State| state.there));
-    let back = carry(to_read, from_write, (states.clone(), |state: &State| state.back));
+    let shared = || (states.clone(), Arc::clone(&carried));
+    let there = carry(from_read, to_write, shared(), |state: &State| state.there);
+    let back = carry(to_read, from_write, shared(), |state: &State| state.back);
     // Whichever end goes, the other goes too.
     tokio::select! {
         () = there => {}
@@ -111,9 +129,10 @@ async fn connection(from: TcpStream, target: String, mut states: watch::Receiver
     }
 }
 
-type Ways<F> = (watch::Receiver<State>, F);
+/// What a pipe's connections share: how it is, and what it carried.
+type Shared = (watch::Receiver<State>, Arc<AtomicU64>);
 
-async fn carry<F>(mut from: OwnedReadHalf, to: OwnedWriteHalf, (states, way): Ways<F>)
+async fn carry<F>(mut from: OwnedReadHalf, to: OwnedWriteHalf, (states, carried): Shared, way: F)
 where
     F: Fn(&State) -> Way + Copy,
 {
@@ -124,6 +143,7 @@ where
             let mut chunk = vec![0; CHUNK_BYTES];
             let Ok(bytes @ 1..) = from.read(&mut chunk).await else { return };
             chunk.truncate(bytes);
+            carried.fetch_add(bytes as u64, Ordering::Relaxed);
             let due = Instant::now() + way(&looks.borrow()).delay;
             if chunks.send((due, chunk)).await.is_err() {
                 return;
@@ -132,14 +152,15 @@ where
     };
     tokio::select! {
         () = read => {}
-        () = deliver(arriving, to, (states, way)) => {}
+        () = deliver(arriving, to, states, way) => {}
     }
 }
 
 async fn deliver<F>(
     mut chunks: mpsc::Receiver<(Instant, Vec<u8>)>,
     mut to: OwnedWriteHalf,
-    (mut states, way): Ways<F>,
+    mut states: watch::Receiver<State>,
+    way: F,
 ) where
     F: Fn(&State) -> Way,
 {
@@ -192,6 +213,7 @@ mod tests {
         let (pipe, _echo) = echo().await;
         let mut stream = TcpStream::connect(pipe.address()).await.unwrap();
         assert_eq!(ask(&mut stream, b"calm").await.unwrap(), b"calm");
+        assert_eq!(pipe.carried(), 8, "there and back");
         pipe.set(|state| state.back.delay = Duration::from_millis(80));
         let began = Instant::now();
         assert_eq!(ask(&mut stream, b"late").await.unwrap(), b"late");

@@ -274,6 +274,12 @@ impl Daemon {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
+    /// The process that it is, if it has been started and was not waited for.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().and_then(Child::id)
+    }
+
     /// What `clawmeshd status --json` says.
     ///
     /// # Errors

@@ -48,3 +48,9 @@ impl Output {
         }
     }
 }
+
+/// For the person who reads along, from where there is no [`Output`].
+pub(super) fn tell(text: &str) {
+    // Nobody may be there.
+    let _ = writeln!(io::stderr(), "{text}");
+}

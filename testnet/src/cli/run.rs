@@ -48,7 +48,7 @@ pub(super) struct Run {
     other: Option<PathBuf>,
 }
 
-fn scale(text: &str) -> Result<f64, String> {
+pub(super) fn scale(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(scale) if scale > 0.0 && scale <= 100.0 => Ok(scale),
         Ok(_) | Err(_) => Err("write a number above 0, at most 100".to_owned()),

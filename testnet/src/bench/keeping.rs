@@ -1,0 +1,103 @@
+//! Rows about what a node takes: memory, disk, and the time to begin.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use tokio::time::sleep;
+
+use super::{
+    Run,
+    connection::Connection,
+    figure::{Figure, Target, Unit},
+    load::{Pump, Server, pump},
+    nodes::{attach_all, pid, server},
+    proc,
+};
+
+/// Connections that do nothing.
+const CONNECTIONS: usize = 1_000;
+/// How long a node is left alone before its memory is looked at.
+const SETTLES: Duration = Duration::from_secs(3);
+/// Rooms, and messages in all of them, of a node that has been used for long.
+const ROOMS: u64 = 1_000;
+const MESSAGES: u64 = 1_000_000;
+/// Agents that fill them.
+const FILLERS: usize = 8;
+
+const MIB: f64 = (1 << 20) as f64;
+const KIB: f64 = (1 << 10) as f64;
+
+/// An idle node, alone and with connections.
+pub(super) async fn idle(run: &Run) -> Result<Vec<Figure>> {
+    let mesh = run.mesh(1).await?;
+    let pid = pid(&mesh.nodes[0])?;
+    sleep(SETTLES).await;
+    let alone = proc::resident(pid)?;
+    let connections = attach_all(&server(&mesh, 0), CONNECTIONS).await?;
+    sleep(SETTLES).await;
+    let with = proc::resident(pid)?;
+    drop(connections);
+    let each = with.saturating_sub(alone) as f64 / CONNECTIONS as f64 / KIB;
+    Ok(vec![
+        Figure::new(
+            ("idle_memory", "an idle node: resident"),
+            (alone as f64 / MIB, Unit::MiB),
+            Target::AtMost(30.0),
+        ),
+        Figure::new(
+            ("idle_connection", "… each of 1,000 idle connections"),
+            (each, Unit::KiB),
+            Target::AtMost(12.0),
+        ),
+    ])
+}
+
+/// A node with a million messages.
+pub(super) async fn stored(run: &Run) -> Result<Vec<Figure>> {
+    let mut mesh = run.mesh(1).await?;
+    let messages = fill_rooms(run, &server(&mesh, 0)).await?;
+    mesh.nodes[0].stop().await?;
+    let disk = proc::on_disk(&mesh.nodes[0].ready().data_dir)?;
+    let began = Instant::now();
+    mesh.nodes[0].restart().await?;
+    let took = began.elapsed().as_secs_f64();
+    sleep(SETTLES).await;
+    let resident = proc::resident(pid(&mesh.nodes[0])?)?;
+    Ok(vec![
+        Figure::new(
+            ("start", "start with 1,000,000 messages in 1,000 rooms, until ready"),
+            (took, Unit::Seconds),
+            Target::AtMost(1.0),
+        ),
+        Figure::new(
+            ("stored_memory", "… resident"),
+            (resident as f64 / MIB, Unit::MiB),
+            Target::AtMost(120.0),
+        ),
+        Figure::new(
+            ("disk", "… disk: bytes per message of 200"),
+            (disk as f64 / messages as f64, Unit::Bytes),
+            Target::AtMost(700.0),
+        ),
+    ])
+}
+
+/// Fills the rooms, some at a time. Returns how many messages there are.
+async fn fill_rooms(run: &Run, server: &Server) -> Result<u64> {
+    let each = run.scaled(MESSAGES) / ROOMS;
+    let mut left = ROOMS;
+    let forever = Duration::from_secs(3_600);
+    while left > 0 {
+        let mut pumps = Vec::new();
+        for filler in 0..FILLERS.min(usize::try_from(left).unwrap_or(FILLERS)) {
+            left -= 1;
+            let name = format!("room{left}");
+            let mut connection: Connection = server.attach(&format!("filler{filler}")).await?;
+            let room = connection.make_room(&run.name(&name)).await?;
+            pumps.push(Pump::new(connection, &room, filler, run.clock));
+        }
+        pump(&mut pumps, 64, (forever, each)).await.context("while rooms are filled")?;
+        run.tell(&format!("{} of {ROOMS} rooms are filled", ROOMS - left));
+    }
+    Ok(each * ROOMS)
+}

@@ -1,0 +1,41 @@
+//! What a process takes, as the kernel tells it.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result};
+
+/// Ticks of `/proc/PID/stat` in a second: 100 on every Linux since long ago, whatever the kernel's own.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Resident memory in bytes.
+pub(super) fn resident(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"));
+    let status = status.context("/proc cannot be read: this is measured on Linux only")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    Ok(kib.context("no VmRSS in /proc")? << 10)
+}
+
+/// Seconds of a processor that it has had.
+pub(super) fn processor_seconds(pid: u32) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    let stat = stat.context("/proc cannot be read: this is measured on Linux only")?;
+    // The program's name stands in parentheses and may have spaces; utime and stime are the 12th and
+    // 13th after it.
+    let rest = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
+    let mut ticks = rest.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
+    let (user, system) = (ticks.next().context("stat")??, ticks.next().context("stat")??);
+    Ok((user + system) / TICKS_PER_SECOND)
+}
+
+/// What the files of a directory take of the disk, in bytes.
+pub(super) fn on_disk(dir: &Path) -> Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let mut bytes = 0;
+    for file in fs::read_dir(dir)? {
+        let file = file?;
+        let about = file.metadata()?;
+        bytes += if about.is_dir() { on_disk(&file.path())? } else { about.blocks() * 512 };
+    }
+    Ok(bytes)
+}

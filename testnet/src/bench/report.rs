@@ -1,0 +1,129 @@
+//! What a run came to: a table for people, a document for programs.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::{
+    figure::{Figure, Target, Unit},
+    floors::Floors,
+};
+
+/// What was measured.
+#[derive(Debug)]
+pub struct Report {
+    pub(super) figures: Vec<Figure>,
+    pub(super) floors: Floors,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    floors: Vec<Floor>,
+    figures: Vec<Line<'a>>,
+}
+
+#[derive(Serialize)]
+struct Floor {
+    name: &'static str,
+    p50_ms: f64,
+    p99_ms: f64,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    name: &'a str,
+    what: &'a str,
+    value: f64,
+    unit: Unit,
+    target: Target,
+    met: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    floor: Option<(&'a str, f64)>,
+    /// Percentiles in milliseconds: 50, 90, 99, 99.9, 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    percentiles_ms: Option<[f64; 5]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<usize>,
+}
+
+impl Report {
+    /// As a table.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let head = ["FIGURE", "MEASURED", "TARGET", "", "FLOOR"].map(str::to_owned);
+        let rows: Vec<[String; 5]> =
+            std::iter::once(head).chain(self.figures.iter().map(row)).collect();
+        let width = |column: usize| {
+            rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
+        };
+        let widths = [0, 1, 2, 3, 4].map(width);
+        let mut text = String::new();
+        for row in &rows {
+            for (cell, width) in row.iter().zip(widths) {
+                // Writing to a String cannot fail, here and below.
+                let _ = write!(text, "{cell:width$}  ");
+            }
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+        }
+        let Floors { fsync, echo } = &self.floors;
+        let _ = write!(
+            text,
+            "\nfsync of one page: p50 {:.2} ms, p99 {:.2} ms; an echoed line: p50 {:.3} ms, p99 {:.3} ms\n",
+            fsync.percentile(50.0),
+            fsync.percentile(99.0),
+            echo.percentile(50.0),
+            echo.percentile(99.0),
+        );
+        text
+    }
+
+    /// As one line of JSON.
+    ///
+    /// # Errors
+    ///
+    /// None that is known.
+    pub fn json(&self) -> Result<String> {
+        let floor = |name, it: &super::distribution::Distribution| Floor {
+            name,
+            p50_ms: it.percentile(50.0),
+            p99_ms: it.percentile(99.0),
+        };
+        let Floors { fsync, echo } = &self.floors;
+        let document = Document {
+            floors: vec![floor("fsync", fsync), floor("echo", echo)],
+            figures: self.figures.iter().map(line).collect(),
+        };
+        Ok(serde_json::to_string(&document)?)
+    }
+}
+
+fn row(it: &Figure) -> [String; 5] {
+    let met = if it.target.is_met(it.value) { "met" } else { "MISSED" };
+    let floor = it.floor.map(|(what, floor)| format!("{what} {}", it.unit.show(floor)));
+    [
+        it.what.to_owned(),
+        it.unit.show(it.value),
+        it.target.show(it.unit),
+        met.to_owned(),
+        floor.unwrap_or_default(),
+    ]
+}
+
+fn line(it: &Figure) -> Line<'_> {
+    let percentiles = |of: &super::distribution::Distribution| {
+        [50.0, 90.0, 99.0, 99.9, 100.0].map(|percent| of.percentile(percent))
+    };
+    Line {
+        name: it.name,
+        what: it.what,
+        value: it.value,
+        unit: it.unit,
+        target: it.target,
+        met: it.target.is_met(it.value),
+        floor: it.floor,
+        percentiles_ms: it.distribution.as_ref().map(percentiles),
+        samples: it.distribution.as_ref().map(super::distribution::Distribution::len),
+    }
+}
