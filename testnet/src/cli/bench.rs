@@ -4,6 +4,7 @@ use std::{fs, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::output::Output;
 use crate::{
@@ -43,8 +44,16 @@ pub(super) struct Bench {
     clawmeshd: Option<PathBuf>,
 }
 
+/// As many open files as this user may have; nodes inherit it.
+fn raise_open_files() -> rustix::io::Result<()> {
+    let limits = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limits.maximum, ..limits })
+}
+
 impl Bench {
     pub(super) async fn run(self, output: &mut Output) -> Result<ExitCode> {
+        // 1,000 members take as many files here, and as many again in the daemon.
+        let _ = raise_open_files();
         let (json, svg) = (self.json, self.svg.clone());
         let report = bench::measure(self.setting(output)?).await?;
         if let Some(file) = svg {

@@ -1,5 +1,6 @@
 //! One binary for all promises that cross packages. See the library.
 
+mod bench;
 mod conformance;
 mod end_to_end;
 mod examples;

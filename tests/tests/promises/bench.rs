@@ -1,0 +1,94 @@
+//! The bench measures real daemons: how fast is for whoever reads it; here, that every row comes to figures
+//! and that its load notices what is lost.
+
+use serde_json::Value;
+use testnet::{
+    bench::{self, Row, Setting, Target},
+    binary,
+    process::{Auth, Mesh, Plan, Terminal},
+};
+use tokio::runtime::Runtime;
+
+use crate::end_to_end::machine;
+
+/// Rows that take little: the others need a thousand connections, or many messages.
+const ROWS: [Row; 9] = [
+    Row::Ok,
+    Row::Rooms,
+    Row::Room,
+    Row::FanOut,
+    Row::History,
+    Row::Hop,
+    Row::Writers,
+    Row::Heal,
+    Row::Wire,
+];
+const SCALE: f64 = 0.01;
+
+fn measure(runtime: &Runtime, rows: &[Row], target: Target) -> Value {
+    let dir = std::env::temp_dir();
+    let setting = Setting { rows: rows.to_vec(), target, scale: SCALE, dir, tell: |_| {} };
+    let report = runtime.block_on(bench::measure(setting));
+    let report = report.unwrap_or_else(|error| panic!("{error:#}"));
+    assert!(bench::draw(&report).starts_with("<svg "));
+    assert!(report.table().contains("fsync of one page"));
+    serde_json::from_str(&report.json().expect("JSON")).expect("JSON")
+}
+
+fn names(report: &Value) -> Vec<&str> {
+    let figures = report["figures"].as_array().expect("figures").iter();
+    figures
+        .map(|it| {
+            assert!(it["value"].as_f64().expect("a value") > 0.0, "{it}");
+            it["name"].as_str().expect("a name")
+        })
+        .collect()
+}
+
+#[test]
+fn each_row_comes_to_figures() {
+    let _alone = machine();
+    let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
+    let runtime = Runtime::new().expect("a runtime");
+    let report = measure(&runtime, &ROWS, Target::Daemons { binary, nodes: 1 });
+    let expected = [
+        "ok_p50",
+        "ok_p99",
+        "rooms",
+        "room",
+        "fan_out_50_p50",
+        "fan_out_50_p99",
+        "history",
+        "history_p99",
+        "hop_p50",
+        "hop_p99",
+        "hop_ok_p50",
+        "writers",
+        "heal",
+        "wire",
+    ];
+    assert_eq!(names(&report), expected);
+}
+
+/// Twice: a server may have been measured before.
+#[test]
+fn a_server_that_runs_can_be_measured_with_its_key() {
+    let _alone = machine();
+    let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan {
+        binary,
+        nodes: 1,
+        auth: Auth::Key,
+        keep: None,
+        flags: Vec::new(),
+        terminal: Terminal::Shared,
+    };
+    let runtime = Runtime::new().expect("a runtime");
+    let mesh = runtime.block_on(Mesh::up(plan)).unwrap_or_else(|error| panic!("{error}"));
+    for _ in 0..2 {
+        let address = mesh.nodes[0].tcp().to_owned();
+        let key = mesh.key().map(str::to_owned);
+        let report = measure(&runtime, &[Row::Ok, Row::Room], Target::Server { address, key });
+        assert_eq!(names(&report), ["ok_p50", "ok_p99", "room"]);
+    }
+}
