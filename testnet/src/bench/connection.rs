@@ -132,7 +132,7 @@ impl Connection {
 
     /// A room of its own, which it is in.
     pub(super) async fn make_room(&mut self, name: &str) -> Result<String> {
-        let made = self.call("create_room", &json!({ "name": name })).await?;
+        let made = self.call("create_room", &json!({ "name": name, "public": true })).await?;
         let room = made["room_id"].as_str().context("a room without an id")?.to_owned();
         self.join(&room).await?;
         Ok(room)
