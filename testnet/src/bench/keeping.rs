@@ -21,6 +21,8 @@ const SETTLES: Duration = Duration::from_secs(3);
 /// Rooms, and messages in all of them, of a node that has been used for long.
 const ROOMS: u64 = 1_000;
 const MESSAGES: u64 = 1_000_000;
+/// Rooms between two words of how far it is.
+const TOLD_EVERY: u64 = 200;
 /// Agents that fill them.
 const FILLERS: usize = 8;
 
@@ -97,7 +99,9 @@ async fn fill_rooms(run: &Run, server: &Server) -> Result<u64> {
             pumps.push(Pump::new(connection, &room, filler, run.clock));
         }
         pump(&mut pumps, 64, (forever, each)).await.context("while rooms are filled")?;
-        run.tell(&format!("{} of {ROOMS} rooms are filled", ROOMS - left));
+        if left % TOLD_EVERY == 0 {
+            run.tell(&format!("{} of {ROOMS} rooms are filled", ROOMS - left));
+        }
     }
     Ok(each * ROOMS)
 }

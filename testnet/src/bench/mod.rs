@@ -139,7 +139,8 @@ pub async fn measure(setting: Setting) -> Result<Report> {
         run.tell(&format!("measuring {}", run.called(row)));
         figures.extend(run.row(row).await?);
     }
-    Ok(Report { figures, floors: run.floors })
+    let scale = run.setting.scale;
+    Ok(Report { figures, floors: run.floors, scale })
 }
 
 fn mark() -> String {

@@ -15,10 +15,12 @@ use super::{
 pub struct Report {
     pub(super) figures: Vec<Figure>,
     pub(super) floors: Floors,
+    pub(super) scale: f64,
 }
 
 #[derive(Serialize)]
 struct Document<'a> {
+    scale: f64,
     floors: Vec<Floor>,
     figures: Vec<Line<'a>>,
 }
@@ -76,6 +78,10 @@ impl Report {
             echo.percentile(50.0),
             echo.percentile(99.0),
         );
+        if self.scale != 1.0 {
+            let _ =
+                writeln!(text, "durations and messages: {} times what is said above", self.scale);
+        }
         text
     }
 
@@ -92,6 +98,7 @@ impl Report {
         };
         let Floors { fsync, echo } = &self.floors;
         let document = Document {
+            scale: self.scale,
             floors: vec![floor("fsync", fsync), floor("echo", echo)],
             figures: self.figures.iter().map(line).collect(),
         };

@@ -205,9 +205,11 @@ const PACKAGES: &[Package] = &[
         in_tests: &[
             "anyhow",
             "client",
+            "divan",
             "mesh",
             "protocol",
             "serde_json",
+            "store",
             "tempfile",
             "testnet",
             "tokio",
