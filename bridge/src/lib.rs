@@ -48,7 +48,11 @@ pub use hub::Hub;
 pub use reply::Reply;
 pub use serve::Bridge;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
+#[allow(clippy::unwrap_used, reason = "a poisoned lock is a failed test")]
+#[cfg_attr(not(test), allow(dead_code, unreachable_pub, reason = "tests use the rest of it"))]
 mod fake;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 #[cfg(test)]
 mod tests;

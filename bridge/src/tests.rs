@@ -26,6 +26,7 @@ use crate::{
     limits,
 };
 
+mod hostile;
 mod http;
 
 /// Nothing in these tests takes this long.

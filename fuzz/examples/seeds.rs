@@ -29,6 +29,22 @@ const LINES: [&str; 9] = [
     r#"{"id":"9","type":"message_received","payload":{"message_id":"m","room_id":"r","agent_id":"a","agent_name":"n","content":"c","timestamp":"2026-01-01T00:00:00Z","seq":3}}"#,
 ];
 
+/// What three clients say: see the target `session`.
+const SESSION: &str = r#"0{"id":"1","type":"register","payload":{"key":"key","name":"n","agent_id":"x","reconnect":true}}
+0{"id":"2","type":"join_room","payload":{"room_id":"lobby"}}
+a{"id":"3","type":"send_message","payload":{"room_id":"lobby","content":"hello","mentions":["x"],"metadata":{"k":1}}}
+b{"id":"4","type":"create_room","payload":{"name":"r","public":true,"ephemeral":false}}
+b{"id":"5","type":"get_history","payload":{"room_id":"lobby","limit":5,"since_seq":0}}
++
+c{"id":"6","type":"create_vote","payload":{"room_id":"lobby","title":"t","options":["a","b"],"duration_secs":1}}
+a{"id":"7","type":"assign_task","payload":{"room_id":"lobby","title":"t","assignee":"a"}}
+a{"id":"8","type":"elect_leader","payload":{"room_id":"lobby"}}
+-
+1{"id":"9","type":"list_agents","payload":{"room_id":"lobby"}}
+2{"type":"ping"}
++
+b{"id":"10","type":"leave_room","payload":{"room_id":"lobby"}}"#;
+
 fn said() -> Said {
     Said {
         agent: "a".into(),
@@ -147,5 +163,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (i, message) in messages.into_iter().enumerate() {
         fs::write(folder("message")?.join(i.to_string()), message.encode())?;
     }
+    fs::write(folder("session")?.join("all"), SESSION)?;
+    // Frames: a length, a tag, a payload. An announcement: a node, one address.
+    let announcement = [&[7; 32][..], &[1, 10], b"10.0.0.1:7"].concat();
+    let frame = |tag: u8, payload: &[u8]| {
+        let length = u32::try_from(payload.len() + 1).unwrap_or(u32::MAX).to_be_bytes();
+        [&length[..], &[tag], payload].concat()
+    };
+    let frames = [frame(0, b"one"), frame(1, &announcement), frame(0, b"")].concat();
+    fs::write(folder("frames")?.join("all"), frames)?;
+    // What a ticket says, and an address.
+    let said = [&[1, 1][..], &[7; 32], &[8; 32], &[1, 10], b"10.0.0.1:7"].concat();
+    fs::write(folder("ticket")?.join("ticket"), said)?;
+    let address = format!("{}@host.example:7", "01".repeat(32));
+    fs::write(folder("ticket")?.join("address"), address)?;
+    // Rows: see the target. An entry, its log, its number, and what there is of it elsewhere.
+    let body = Body::Chat(self::said()).encode();
+    let rows: [(u8, Vec<u8>); 5] =
+        [(2, body), (1, vec![0x80]), (4, vec![0, 0, 0, 0, 0, 0, 0, 1]), (5, vec![1, 1]), (11, vec![1])];
+    let rows = rows.into_iter().flat_map(|(table, value)| {
+        let length = u16::try_from(value.len()).unwrap_or(u16::MAX).to_be_bytes();
+        [&[table, 0, 0, 1][..], &length, &value].concat()
+    });
+    fs::write(folder("rows")?.join("all"), rows.collect::<Vec<u8>>())?;
     Ok(())
 }

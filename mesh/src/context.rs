@@ -10,6 +10,7 @@ use crate::{
     event::{Delivered, RoomEvent},
     followers::Followers,
     id::{At, KeyPrint, LogId, MeshId, NodeId, RoomId},
+    limits::BLAMED_MAX,
     message::Message,
     number::{Era, Number},
     partings::Partings,
@@ -98,6 +99,8 @@ pub(crate) struct Context {
     /// Content bytes of ephemeral rooms.
     pub(crate) ephemeral_bytes: usize,
     pub(crate) faults: Faults,
+    /// Who wrote what is counted there: at most [`BLAMED_MAX`].
+    pub(crate) blamed: BTreeMap<NodeId, Faults>,
 
     pub(crate) batch: Vec<Change>,
     pub(crate) effects: Vec<Effect>,
@@ -133,6 +136,17 @@ impl Context {
 
     pub(crate) fn alarm(&mut self, alarm: Alarm) {
         self.effects.push(Effect::Alarm(alarm));
+    }
+
+    /// Counts something against its author: what is signed, nobody else can have made up.
+    pub(crate) fn blame(&mut self, author: NodeId, count: fn(&mut Faults) -> &mut u64) {
+        *count(&mut self.faults) += 1;
+        if self.blamed.len() >= BLAMED_MAX && !self.blamed.contains_key(&author) {
+            // Authors can be made up: who did most is who is shown.
+            let least = self.blamed.iter().min_by_key(|(_, it)| it.total()).map(|(node, _)| *node);
+            least.and_then(|node| self.blamed.remove(&node));
+        }
+        *count(self.blamed.entry(author).or_default()) += 1;
     }
 
     /// The lane this node claims eras in, once it has one.

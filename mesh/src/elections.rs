@@ -92,7 +92,7 @@ impl Room {
                     cx.alarm(Alarm::DroppedThoughOpen { room, by, node });
                 }
             }
-            Err(Folded::Void) => cx.faults.void += 1,
+            Err(Folded::Void) => cx.blame(place.log.author, |it| &mut it.void),
             Err(Folded::Overflow) => cx.faults.overflow += 1,
             Err(Folded::Taken) => {}
         }

@@ -51,6 +51,8 @@ pub const LANES_PER_NODE_MAX: usize = 16;
 pub const ROAMING_MAX: usize = 1_024;
 /// Messages that wait for the lobby of a mesh that this node has just joined.
 pub const HELD_MAX: usize = 1_024;
+/// Authors of whom it is counted what they wrote without effect.
+pub const BLAMED_MAX: usize = 256;
 /// Proofs of forks that are kept to be told to others.
 pub const PROOFS_MAX: usize = 64;
 /// A whole roster in one message: a frame with room for its envelope.

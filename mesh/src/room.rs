@@ -22,7 +22,8 @@ use crate::{
     context::{Arrived, Context, Fact, Proof, Renumbered, stored},
     elections::Elections,
     entry::{
-        Body, CHAT, DECISION, Decision, EraClaimed, Facts, HandedOver, Items, Ordered, Said, Stored,
+        Body, CHAT, DECISION, Decision, EraClaimed, Facts, HandedOver, Items, Ordered, Said,
+        Stored, takes_number,
     },
     event::Delivered,
     id::{At, LogId, MessageId, NodeId, RoomId},
@@ -231,7 +232,7 @@ impl Room {
         let from = self.keeper(cx, from, run.run().log.author);
         match self.place(&run) {
             Position::Old => {}
-            Position::Bad => cx.faults.chain += 1,
+            Position::Bad => cx.blame(run.run().log.author, |it| &mut it.chain),
             Position::Fork(certificate) => cx.proofs.push(Proof { certificate, run }),
             Position::Gap => {
                 self.sync.note_gap(cx, self.id, from, self.logs.heads());
@@ -363,13 +364,14 @@ impl Room {
     /// `bytes`: the body; `None` if it is sealed and does not open. Then it says nothing and takes no
     /// number, here as at everybody who has the key: nobody without it can use up numbers.
     fn fold(&mut self, cx: &mut Context, at: At, facts: Facts, bytes: Option<&[u8]>) {
+        let author = self.logs.id(at.log).author;
         let Some(bytes) = bytes else {
-            cx.faults.void += 1;
+            cx.blame(author, |it| &mut it.void);
             return;
         };
         let body = Body::decode(facts.kind, bytes);
         if facts.kind == DECISION && !self.is_leaders(at, &body) {
-            cx.faults.void += 1;
+            cx.blame(author, |it| &mut it.void);
             return;
         }
         if facts.visible {
@@ -398,6 +400,10 @@ impl Room {
                     cx.change(Change::Dedup { room: self.id, id, at, wall_ms });
                     self.sequencing.sent.insert(id, at, wall_ms);
                 }
+            }
+            // Of a kind that is known, which cannot be read.
+            Body::Unknown if takes_number(facts.kind).is_some() => {
+                cx.blame(author, |it| &mut it.void);
             }
             Body::Unknown => {}
         }
@@ -461,7 +467,7 @@ impl Room {
                 && it.first + count <= it.era.capacity() + 1
                 && it.items.iter().all(|items| (1..=LOG_SEQ_MAX).contains(&items.from));
         if !valid {
-            cx.faults.void += 1;
+            cx.blame(author.author, |it| &mut it.void);
             return;
         }
         for items in &it.items {
@@ -469,7 +475,9 @@ impl Room {
             let Some(log) = log else {
                 // A place that cannot be still takes its number, so that those after it keep theirs.
                 self.numbering.skip(it.era, items.count.into());
-                cx.faults.void += u64::from(!gaps);
+                if !gaps {
+                    cx.blame(author.author, |it| &mut it.void);
+                }
                 continue;
             };
             for seq in (items.from..).take(items.count as usize) {
@@ -508,9 +516,9 @@ impl Room {
                 cut.era < it.era && (reached || self.is_void(cx, cut.era))
             });
         if !(in_lane && follows && sane) {
-            cx.faults.void += 1;
+            cx.blame(author.author, |it| &mut it.void);
         } else if !self.numbering.open(it, author) {
-            cx.faults.void += 1;
+            cx.blame(author.author, |it| &mut it.void);
             cx.alarm(Alarm::LaneClash { node: author.author, lane });
         }
         self.end_eras_if_over(cx, author);
@@ -523,7 +531,7 @@ impl Room {
                 era.record.sequencer == author && it.next == era.record.known + 1
             });
         if !valid {
-            cx.faults.void += 1;
+            cx.blame(author.author, |it| &mut it.void);
             return;
         }
         if let Some(era) = self.numbering.edit(it.era) {

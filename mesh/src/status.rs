@@ -27,6 +27,8 @@ pub struct Status {
     pub agents_mesh: usize,
     /// Things peers did that they should not have: see each counter.
     pub faults: Faults,
+    /// The same by author, of those who wrote what is counted.
+    pub blamed: Vec<(NodeId, Faults)>,
     /// Authors whose logs were found forked.
     pub forked: Vec<NodeId>,
     /// What became of this node, if it has no part in the mesh any more.
@@ -127,4 +129,12 @@ pub struct Faults {
     pub overflow: u64,
     /// Messages that made no sense where they came.
     pub stray: u64,
+}
+
+impl Faults {
+    /// All of them together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.chain + self.void + self.forks + self.overflow + self.stray
+    }
 }

@@ -330,7 +330,7 @@ impl Room {
         let it = Written { place, at, facts, now: cx.now.mono };
         match self.tasks.fold(it, act, by_sequencer) {
             Folded::Taken => {}
-            Folded::Void => cx.faults.void += 1,
+            Folded::Void => cx.blame(place.log.author, |it| &mut it.void),
             Folded::Overflow => cx.faults.overflow += 1,
         }
     }

@@ -51,7 +51,7 @@ impl Room {
         let place = Place { log: self.logs.id(at.log), seq: at.seq };
         match self.votes.fold((self.id, place, at), facts, act) {
             Folded::Taken => {}
-            Folded::Void => cx.faults.void += 1,
+            Folded::Void => cx.blame(place.log.author, |it| &mut it.void),
             Folded::Overflow => cx.faults.overflow += 1,
         }
     }

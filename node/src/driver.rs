@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 use crate::{
     beacon::PulseCell,
     clock::Clock,
-    limits::INPUTS_PER_TURN,
+    limits::{INPUTS_AT_ONCE, INPUTS_PER_TURN, TURN_WITHIN},
     metrics::Meters,
     outgoing::{Asked, Outgoing},
     queue::{Asker, Item, Queue},
@@ -103,11 +103,20 @@ impl Driver {
                 Err(error) => return End::Failed(error),
             }
             let wait = self.engine.deadline().saturating_sub(self.clock.now().mono);
-            let Some(items) = self.queue.take(INPUTS_PER_TURN, wait) else { return End::Stopped };
-            inputs = items.len();
+            let Some(items) = self.queue.take(INPUTS_AT_ONCE, wait) else { return End::Stopped };
             if items.is_empty() {
                 self.engine.handle(self.clock.now(), Input::Timeout);
             }
+            inputs = self.handle(items, &mut calls);
+        }
+    }
+
+    /// These, and what waits besides, as far as a turn goes: how many.
+    fn handle(&mut self, mut items: Vec<Item>, calls: &mut Calls) -> usize {
+        let enough = self.clock.now().mono + TURN_WITHIN;
+        let mut inputs = 0;
+        while !items.is_empty() {
+            inputs += items.len();
             for item in items {
                 let input = match item {
                     Item::Peer(input) => input,
@@ -117,7 +126,14 @@ impl Driver {
                 };
                 self.engine.handle(self.clock.now(), input);
             }
+            if inputs >= INPUTS_PER_TURN || self.clock.now().mono >= enough {
+                break;
+            }
+            // Closed: what was handled is ended as any turn.
+            let Some(more) = self.queue.take(INPUTS_AT_ONCE, Duration::ZERO) else { break };
+            items = more;
         }
+        inputs
     }
 
     /// Whether it was the last one.

@@ -1,15 +1,18 @@
 //! What the network brings, checked before anybody else sees it.
 //!
-//! One thread takes it from the network; signatures are checked by a few others, all of one peer's by
-//! the same one, so that its frames stay in order between its `Up` and its `Down`.
+//! One thread takes it from the network; signatures are checked by a few others. Peers take turns, and of one peer one
+//! thing is checked at a time, so that its frames stay in order between its `Up` and its `Down`.
+
+mod desk;
+mod questions;
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread,
+    time::Instant,
 };
 
 use bytes::Bytes;
@@ -19,15 +22,17 @@ use mesh::{
     message::{BadMessage, Message},
     run::Verified,
 };
-use net::{Inbox, Incoming, Net, PeerAddress, Reason, Ticket, Verdict};
+use net::{Inbox, Incoming, Net, PeerAddress, Reason, Share, Ticket, Verdict};
 use tokio::sync::mpsc;
 
 use crate::{
     beacon::Connected,
-    limits::{VERIFIER_QUEUE, VERIFIERS},
+    limits::VERIFIERS,
     metrics::Meters,
     queue::{Closed, Queue},
 };
+use desk::Desk;
+pub(crate) use questions::Questions;
 
 /// What became of messages, since the start.
 #[derive(Debug, Default)]
@@ -38,6 +43,8 @@ pub(crate) struct Counters {
     pub(crate) newer: AtomicU64,
     /// Gossip that came faster than the engine took it. It is asked for.
     pub(crate) dropped: AtomicU64,
+    /// Questions of peers that ask too much.
+    pub(crate) unheard: AtomicU64,
 }
 
 /// Where things go.
@@ -51,77 +58,80 @@ pub(crate) struct Intake {
     pub(crate) meters: Arc<Meters>,
     /// Addresses worth remembering.
     pub(crate) learned: mpsc::Sender<PeerAddress>,
+    /// How much each peer has asked.
+    pub(crate) questions: Arc<Mutex<Questions>>,
 }
 
 /// For one peer, in order.
 #[derive(Debug)]
 enum Job {
-    Up(NodeId),
-    Down(NodeId),
-    Frame { from: NodeId, payload: Bytes },
-    Gossip { from: NodeId, payload: Bytes, ticket: Ticket },
+    Up,
+    Down,
+    Frame { payload: Bytes, share: Share },
+    Gossip { payload: Bytes, ticket: Ticket, share: Share },
 }
 
 impl Intake {
     /// Starts the threads. They end with the network, or with the queue.
     pub(crate) fn start(self, mut inbox: Inbox) -> std::io::Result<()> {
-        let mut verifiers = Vec::new();
+        let desk = Arc::new(Desk::default());
         for index in 0..VERIFIERS {
-            let (jobs, queue) = sync_channel(VERIFIER_QUEUE);
-            let verifier = self.clone();
+            let (desk, verifier) = (desk.clone(), self.clone());
             let name = format!("verifier-{index}");
-            thread::Builder::new().name(name).spawn(move || verifier.verify_all(&queue))?;
-            verifiers.push(jobs);
+            thread::Builder::new().name(name).spawn(move || verifier.verify_all(&desk))?;
         }
         thread::Builder::new().name("intake".to_owned()).spawn(move || {
             while let Some(incoming) = inbox.blocking_recv() {
-                if self.sort(incoming, &verifiers).is_err() {
+                self.sort(incoming, &desk);
+                if desk.is_closed() {
                     break;
                 }
             }
+            desk.close();
         })?;
         Ok(())
     }
 
-    fn sort(&self, incoming: Incoming, verifiers: &[SyncSender<Job>]) -> Result<(), Closed> {
+    /// Shares bound what waits here.
+    fn sort(&self, incoming: Incoming, desk: &Desk<Job>) {
         let (from, job) = match incoming {
-            Incoming::Up(peer) => (peer, Job::Up(NodeId(peer))),
-            Incoming::Down(peer) => (peer, Job::Down(NodeId(peer))),
-            Incoming::Frame { from, payload } => (from, Job::Frame { from: NodeId(from), payload }),
-            Incoming::Gossip { from, topic: _, payload, ticket } => {
-                (from, Job::Gossip { from: NodeId(from), payload, ticket })
+            Incoming::Up(peer) => (peer, Job::Up),
+            Incoming::Down(peer) => (peer, Job::Down),
+            Incoming::Frame { from, payload, share } => (from, Job::Frame { payload, share }),
+            Incoming::Gossip { from, topic: _, payload, ticket, share } => {
+                (from, Job::Gossip { payload, ticket, share })
             }
             Incoming::Learned(address) => {
                 // Full: it is learned again with the next connection.
                 drop(self.learned.try_send(address));
-                return Ok(());
+                return;
             }
         };
-        // Waits when it is busy: the network's inbox knows what may be dropped then.
-        verifiers[usize::from(from[0]) % verifiers.len()].send(job).map_err(|_| Closed)
+        desk.put(NodeId(from), job);
     }
 
-    fn verify_all(&self, jobs: &Receiver<Job>) {
-        while let Ok(job) = jobs.recv() {
+    fn verify_all(&self, desk: &Desk<Job>) {
+        while let Some((from, job)) = desk.next() {
             let done = match job {
-                Job::Up(peer) => {
-                    self.connected.set(peer, true);
-                    tracing::info!("connected to node {}", peer.short());
-                    self.queue.put(Input::PeerUp(peer), 0)
+                Job::Up => {
+                    self.connected.set(from, true);
+                    tracing::info!("connected to node {}", from.short());
+                    self.queue.put((from, Input::PeerUp(from)), 0, None)
                 }
-                Job::Down(peer) => {
-                    self.connected.set(peer, false);
-                    tracing::info!("lost node {}", peer.short());
-                    self.queue.put(Input::PeerDown(peer), 0)
+                Job::Down => {
+                    self.connected.set(from, false);
+                    tracing::info!("lost node {}", from.short());
+                    self.queue.put((from, Input::PeerDown(from)), 0, None)
                 }
-                Job::Frame { from, payload } => self.frame(from, &payload),
-                Job::Gossip { from, payload, ticket } => {
-                    self.gossip(from, &payload, ticket);
+                Job::Frame { payload, share } => self.frame(from, &payload, share),
+                Job::Gossip { payload, ticket, share } => {
+                    self.gossip(from, &payload, (ticket, share));
                     Ok(())
                 }
             };
+            desk.done(from);
             if done.is_err() {
-                return;
+                return desk.close();
             }
         }
     }
@@ -135,10 +145,14 @@ impl Intake {
         newer
     }
 
-    fn frame(&self, from: NodeId, payload: &[u8]) -> Result<(), Closed> {
+    fn frame(&self, from: NodeId, payload: &[u8], share: Share) -> Result<(), Closed> {
         self.meters.received.frames.fetch_add(payload.len() as u64, Ordering::Relaxed);
         match self.read(payload) {
-            Ok(message) => self.queue.put(Input::Message { from, message }, payload.len()),
+            Ok(message) if !self.may_ask(from, &message) => Ok(()),
+            Ok(message) => {
+                let input = Input::Message { from, message };
+                self.queue.put((from, input), payload.len(), Some(share))
+            }
             Err(error) if self.is_newer(&error) => Ok(()),
             Err(error) => {
                 self.refuse(from, &error);
@@ -147,13 +161,29 @@ impl Intake {
         }
     }
 
-    fn gossip(&self, from: NodeId, payload: &[u8], ticket: Ticket) {
+    /// Whether it is no question, or the peer may ask another one.
+    fn may_ask(&self, from: NodeId, message: &Message<Verified>) -> bool {
+        if !questions::is_one(message) {
+            return true;
+        }
+        let mut questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        let Err(over) = questions.ask(from, Instant::now()) else { return true };
+        drop(questions);
+        self.counters.unheard.fetch_add(1, Ordering::Relaxed);
+        if let Some(fault) = over {
+            self.net.penalise(from.0, Reason::Invalid, fault);
+        }
+        false
+    }
+
+    fn gossip(&self, from: NodeId, payload: &[u8], (ticket, share): (Ticket, Share)) {
         self.meters.received.gossip.fetch_add(payload.len() as u64, Ordering::Relaxed);
         match self.read(payload) {
             Ok(message) => {
                 // Relayed at once: whether this node has time for it is not the others' concern.
                 self.net.verdict(ticket, Verdict::Accept);
-                if !self.queue.offer(Input::Message { from, message }, payload.len()) {
+                let input = Input::Message { from, message };
+                if !self.queue.offer((from, input), payload.len(), Some(share)) {
                     self.counters.dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }
@@ -173,7 +203,7 @@ impl Intake {
     }
 
     fn refuse(&self, from: NodeId, error: &BadMessage) {
-        self.net.penalise(from.0, Reason::Invalid);
+        self.net.penalise(from.0, Reason::Invalid, &format!("a frame is refused: {error}"));
         self.counters.refused.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(peer = %from.short(), %error, "a frame is refused");
     }

@@ -17,6 +17,7 @@ mod commands;
 mod control;
 mod driver;
 mod entry;
+mod fair;
 mod files;
 mod full;
 mod import;

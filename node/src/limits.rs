@@ -9,24 +9,33 @@ pub const DISK_FULL_RETRY: Duration = Duration::from_secs(1);
 /// Effects and rows that wait for room on the disk, besides those of the turn that found it full: agents that
 /// come and go make some each. With more nobody new is let in.
 pub const DISK_FULL_WAITING_MAX: usize = 65_536;
+/// And no more of them once a turn has taken this long: who asked for little is not to wait for who asks for much.
+pub const TURN_WITHIN: Duration = Duration::from_millis(10);
+/// Inputs taken at once, between two looks at that.
+pub const INPUTS_AT_ONCE: usize = 64;
 /// Commands that wait for the engine. At 50,000 a second some 150 ms; more are refused.
 pub const COMMANDS_MAX: usize = 8_192;
 /// Bytes that these carry.
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Verified messages of peers that wait for the engine. When full gossip is dropped, and frames are
-/// not read any more, so that the sender waits.
+/// Verified messages of peers that wait for the engine. When full gossip is dropped. Frames of a peer are not read any
+/// more while too many of that peer, or of all, wait: the network sees to that.
 pub const PEER_INPUTS_MAX: usize = 4_096;
 /// Bytes of these, as they came.
 pub const PEER_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Threads that check signatures: one is not enough for a node that catches up, more would take the
 /// processor from the engine.
 pub const VERIFIERS: usize = 2;
-/// Messages that wait for one of them. The network's own inbox is the queue: this only keeps them
-/// busy. A frame may be 1 MiB.
-pub const VERIFIER_QUEUE: usize = 32;
+/// Questions of one peer that are heard: in a second, for long.
+pub const QUESTIONS_PER_SECOND_MAX: u32 = 2_000;
+/// And at once: a node that meets one with very many rooms asks for each of them.
+pub const QUESTIONS_BURST_MAX: u32 = 16_384;
+/// Beyond, each this many count as a strike; it asks again for what it needs.
+pub const QUESTIONS_PER_STRIKE: u32 = 2_048;
 /// Answers from the store, and frames that have to wait behind them. When full they are dropped, and
 /// asked for again.
 pub const ANSWERS_MAX: usize = 1_024;
+/// Of these, for one peer.
+pub const ANSWERS_PER_PEER_MAX: usize = 512;
 /// Bytes of the frames among these.
 pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -62,6 +71,10 @@ pub const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 pub const CONTROL_PROGRESS_EVERY: Duration = Duration::from_secs(1);
 /// Rooms shown by `clawmeshd status` without `--json`.
 pub const STATUS_ROOMS_SHOWN: usize = 40;
+/// Nodes that it blames for what they signed.
+pub const STATUS_BLAMED_SHOWN: usize = 8;
+/// And from how much on: who loses a race for an era or a task has written a little of it, too.
+pub const STATUS_BLAMED_FROM: u64 = 16;
 
 /// The engine is asked for `/metrics` at most this often: with 100,000 rooms that is work.
 pub const METRICS_STATUS_EVERY: Duration = Duration::from_secs(2);

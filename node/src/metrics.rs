@@ -236,6 +236,10 @@ impl Sources {
         let refused = peers.iter().filter(|it| it.refused_for.is_some()).count();
         let help = "Nodes refused for a while because of what they did.";
         page.gauge("clawmesh_peers_refused", help, refused);
+        let strikes: u64 = peers.iter().map(|it| it.strikes_ever).sum();
+        let help =
+            "Things that nodes did that no correct node does; eight in a minute get one refused.";
+        page.gauge("clawmesh_peer_strikes", help, strikes);
         let queued: usize = peers.iter().map(|it| it.outbound.bytes).sum();
         page.gauge("clawmesh_peer_queued_bytes", "What waits to be sent to nodes.", queued);
         let slowest = peers.iter().filter_map(|it| it.rtt).max().unwrap_or_default();
@@ -260,6 +264,9 @@ impl Sources {
         let help = "Gossip dropped because too much waited for the engine; it is asked for.";
         let dropped = self.refused.dropped.load(Relaxed);
         page.counter("clawmesh_peer_messages_dropped_total", help, dropped);
+        let help = "Questions of nodes that ask more than is answered.";
+        let unheard = self.refused.unheard.load(Relaxed);
+        page.counter("clawmesh_peer_questions_unheard_total", help, unheard);
         let help = "Messages of nodes that could not be read, or whose seals are wrong.";
         let refused = self.refused.refused.load(Relaxed);
         page.counter("clawmesh_peer_messages_refused_total", help, refused);

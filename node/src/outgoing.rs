@@ -2,12 +2,7 @@
 //! on a thread of its own, and whatever follows to the same peer waits behind it.
 
 use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::Ordering::Relaxed,
-        mpsc::{Receiver, SyncSender, sync_channel},
-    },
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
     thread,
 };
 
@@ -20,7 +15,8 @@ use store::{ReadError, Reader};
 
 use crate::{
     driver::{End, Ending},
-    limits::{ANSWER_BYTES_MAX, ANSWERS_MAX},
+    fair::Fair,
+    limits::{ANSWER_BYTES_MAX, ANSWERS_MAX, ANSWERS_PER_PEER_MAX},
     metrics::Meters,
 };
 
@@ -28,8 +24,14 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     net: Sender,
-    jobs: SyncSender<(NodeId, Job)>,
     waiting: Arc<Waiting>,
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.waiting.locked().closed = true;
+        self.waiting.work.notify_all();
+    }
 }
 
 /// What one peer asked for.
@@ -45,14 +47,26 @@ enum Job {
     Frame(Vec<u8>),
 }
 
-/// What is on its way to the thread or in its hands, by peer.
+/// What waits for the thread or is in its hands, by peer; they take turns.
 #[derive(Debug, Default)]
-struct Waiting(Mutex<Held>);
+struct Waiting {
+    held: Mutex<Held>,
+    work: Condvar,
+}
 
 #[derive(Debug, Default)]
 struct Held {
-    jobs: HashMap<NodeId, usize>,
+    jobs: Fair<Job>,
+    /// Whose job the thread has in its hands.
+    serving: Option<NodeId>,
     bytes: usize,
+    closed: bool,
+}
+
+impl Held {
+    fn has(&self, peer: NodeId) -> bool {
+        self.serving == Some(peer) || self.jobs.len_of(peer) > 0
+    }
 }
 
 impl Outgoing {
@@ -63,24 +77,22 @@ impl Outgoing {
         ending: &Ending,
     ) -> std::io::Result<Outgoing> {
         let net = Sender { net, meters };
-        let (jobs, queue) = sync_channel(ANSWERS_MAX);
         let waiting = Arc::new(Waiting::default());
         let ending = ending.clone();
         let worker = Worker { net: net.clone(), reader, waiting: waiting.clone() };
         thread::Builder::new().name("answers".to_owned()).spawn(move || {
-            if let Err(error) = worker.run(&queue) {
+            if let Err(error) = worker.run() {
                 ending.say(End::Failed(anyhow::Error::new(error).context("read the store")));
             }
         })?;
-        Ok(Outgoing { net, jobs, waiting })
+        Ok(Outgoing { net, waiting })
     }
 
     /// Sends a frame, if the peer is there and keeps up. Never waits.
     pub(crate) fn send(&self, to: NodeId, frame: Vec<u8>) {
-        let mut held = self.waiting.locked();
-        if held.jobs.contains_key(&to) {
+        let held = self.waiting.locked();
+        if held.has(to) {
             if held.bytes + frame.len() <= ANSWER_BYTES_MAX {
-                held.bytes += frame.len();
                 self.push(held, to, Job::Frame(frame));
             }
             return;
@@ -95,14 +107,14 @@ impl Outgoing {
     }
 
     fn push(&self, mut held: MutexGuard<'_, Held>, to: NodeId, job: Job) {
-        let bytes = job.bytes();
-        // Counted first: the thread may be done with it before this returns.
-        *held.jobs.entry(to).or_default() += 1;
-        drop(held);
-        if self.jobs.try_send((to, job)).is_err() {
+        if held.jobs.len() >= ANSWERS_MAX || held.jobs.len_of(to) >= ANSWERS_PER_PEER_MAX {
             tracing::debug!(peer = %to.short(), "too many answers wait; one is dropped");
-            self.waiting.done(to, bytes);
+            return;
         }
+        held.bytes += job.bytes();
+        held.jobs.push(to, job);
+        drop(held);
+        self.waiting.work.notify_one();
     }
 }
 
@@ -119,18 +131,24 @@ impl Job {
 impl Waiting {
     fn locked(&self) -> MutexGuard<'_, Held> {
         // Nothing that is done under the lock can leave it half changed.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the next job. `None`: there will be none.
+    fn next(&self) -> Option<(NodeId, Job)> {
+        let idle = |held: &mut Held| !held.jobs.has_next() && !held.closed;
+        let mut held =
+            self.work.wait_while(self.locked(), idle).unwrap_or_else(PoisonError::into_inner);
+        let next = held.jobs.next()?;
+        held.serving = Some(next.0);
+        Some(next)
     }
 
     fn done(&self, to: NodeId, bytes: usize) {
         let mut held = self.locked();
         held.bytes -= bytes;
-        if let Some(jobs) = held.jobs.get_mut(&to) {
-            *jobs -= 1;
-            if *jobs == 0 {
-                held.jobs.remove(&to);
-            }
-        }
+        held.serving = None;
+        held.jobs.served(to);
     }
 }
 
@@ -141,8 +159,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(&self, queue: &Receiver<(NodeId, Job)>) -> Result<(), ReadError> {
-        while let Ok((to, job)) = queue.recv() {
+    fn run(&self) -> Result<(), ReadError> {
+        while let Some((to, job)) = self.waiting.next() {
             let bytes = job.bytes();
             match job {
                 Job::Frame(frame) => self.net.send(to, frame),

@@ -1,7 +1,8 @@
 //! What waits for the engine: commands of clients, and what peers did.
 //!
-//! One queue, first come first served, with a bound for each of the two: clients are refused when
-//! theirs is full, peers wait. A flood of one does not crowd out the other.
+//! They take turns, clients as a whole and each peer for itself, with a bound for each of the two: clients are
+//! refused when theirs is full, and of peers the network holds back what is too much. A flood of one does not
+//! crowd out the others.
 
 use std::{
     collections::VecDeque,
@@ -13,10 +14,15 @@ use bridge::Reply;
 use mesh::{
     Input,
     command::{Command, Outcome, Refused},
+    id::NodeId,
 };
+use net::Share;
 use tokio::sync::oneshot;
 
-use crate::limits::{COMMAND_BYTES_MAX, COMMANDS_MAX, PEER_BYTES_MAX, PEER_INPUTS_MAX};
+use crate::{
+    fair::Fair,
+    limits::{COMMAND_BYTES_MAX, COMMANDS_MAX, PEER_BYTES_MAX, PEER_INPUTS_MAX},
+};
 
 /// Who waits for a command's end.
 #[derive(Debug)]
@@ -64,15 +70,29 @@ pub(crate) struct Closed;
 pub(crate) struct Queue {
     state: Mutex<State>,
     work: Condvar,
-    space: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    items: VecDeque<(Item, usize)>,
-    commands: Held,
-    peers: Held,
+    commands: VecDeque<(Command, Asker, usize)>,
+    commands_held: Held,
+    peers: Fair<FromPeer>,
+    peers_held: Held,
     closed: bool,
+}
+
+/// What a peer did; its share of the network's room is given back when the engine takes it.
+#[derive(Debug)]
+struct FromPeer {
+    input: Input,
+    bytes: usize,
+    _share: Option<Share>,
+}
+
+impl State {
+    fn is_empty(&self) -> bool {
+        self.commands.is_empty() && !self.peers.has_next()
+    }
 }
 
 /// How much of a bound is used.
@@ -107,7 +127,7 @@ impl Queue {
         let mut state = self.locked();
         // A command that nobody waits for is this program's own: to stop.
         let own = matches!(asker, Asker::Nobody);
-        let fits = own || state.commands.takes(bytes, COMMANDS_MAX, COMMAND_BYTES_MAX);
+        let fits = own || state.commands_held.takes(bytes, COMMANDS_MAX, COMMAND_BYTES_MAX);
         // Not under the lock: there is somebody to tell.
         if state.closed {
             drop(state);
@@ -117,67 +137,76 @@ impl Queue {
             drop(state);
             return drop(asker);
         }
-        state.commands.add(bytes);
-        state.items.push_back((Item::Command(command, asker), bytes));
+        state.commands_held.add(bytes);
+        state.commands.push_back((command, asker, bytes));
         drop(state);
         self.work.notify_one();
     }
 
-    /// Queues what a peer said, if there is room.
-    pub(crate) fn offer(&self, input: Input, bytes: usize) -> bool {
+    /// Queues what a peer said by gossip, if there is room.
+    pub(crate) fn offer(
+        &self,
+        (from, input): (NodeId, Input),
+        bytes: usize,
+        share: Option<Share>,
+    ) -> bool {
         let state = self.locked();
-        if state.closed || !state.peers.takes(bytes, PEER_INPUTS_MAX, PEER_BYTES_MAX) {
+        if state.closed || !state.peers_held.takes(bytes, PEER_INPUTS_MAX, PEER_BYTES_MAX) {
             return false;
         }
-        self.push(state, input, bytes);
+        self.push(state, from, FromPeer { input, bytes, _share: share });
         true
     }
 
-    /// Queues what a peer did; waits for room.
-    pub(crate) fn put(&self, input: Input, bytes: usize) -> Result<(), Closed> {
-        let mut state = self.locked();
-        while !state.closed && !state.peers.takes(bytes, PEER_INPUTS_MAX, PEER_BYTES_MAX) {
-            state = self.space.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+    /// Queues what a peer did and must not be lost: its share is what bounds it, and those of all.
+    pub(crate) fn put(
+        &self,
+        (from, input): (NodeId, Input),
+        bytes: usize,
+        share: Option<Share>,
+    ) -> Result<(), Closed> {
+        let state = self.locked();
         if state.closed {
             return Err(Closed);
         }
-        self.push(state, input, bytes);
+        self.push(state, from, FromPeer { input, bytes, _share: share });
         Ok(())
     }
 
-    fn push(&self, mut state: MutexGuard<'_, State>, input: Input, bytes: usize) {
-        state.peers.add(bytes);
-        state.items.push_back((Item::Peer(input), bytes));
+    fn push(&self, mut state: MutexGuard<'_, State>, from: NodeId, it: FromPeer) {
+        state.peers_held.add(it.bytes);
+        state.peers.push(from, it);
         drop(state);
         self.work.notify_one();
     }
 
-    /// Takes the first `max` items, or none if none has come within `wait`. `None`: it is closed.
+    /// Takes up to `max` items, or none if none has come within `wait`: of clients and of each peer in turn, each in
+    /// the order in which they came. `None`: it is closed.
     pub(crate) fn take(&self, max: usize, wait: Duration) -> Option<Vec<Item>> {
-        let idle = |state: &mut State| state.items.is_empty() && !state.closed;
+        let idle = |state: &mut State| state.is_empty() && !state.closed;
         let waited = self.work.wait_timeout_while(self.locked(), wait, idle);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if state.closed {
             return None;
         }
-        let count = state.items.len().min(max);
-        let mut taken = Vec::with_capacity(count);
-        let mut from_peers = false;
-        for (item, bytes) in state.items.drain(..count).collect::<Vec<_>>() {
-            match &item {
-                Item::Command(..) => state.commands.remove(bytes),
-                Item::Peer(_) => {
-                    from_peers = true;
-                    state.peers.remove(bytes);
-                }
+        let mut taken = Vec::new();
+        // Given back when nobody waits for the lock any more.
+        let mut shares = Vec::new();
+        while taken.len() < max && !state.is_empty() {
+            if let Some((command, asker, bytes)) = state.commands.pop_front() {
+                state.commands_held.remove(bytes);
+                taken.push(Item::Command(command, asker));
             }
-            taken.push(item);
+            if taken.len() < max
+                && let Some((peer, FromPeer { input, bytes, _share })) = state.peers.next()
+            {
+                state.peers.served(peer);
+                state.peers_held.remove(bytes);
+                shares.push(_share);
+                taken.push(Item::Peer(input));
+            }
         }
         drop(state);
-        if from_peers {
-            self.space.notify_all();
-        }
         Some(taken)
     }
 
@@ -185,15 +214,13 @@ impl Queue {
     pub(crate) fn close(&self) {
         let mut state = self.locked();
         state.closed = true;
-        let left = std::mem::take(&mut state.items);
+        let left = std::mem::take(&mut state.commands);
+        let lost = std::mem::take(&mut state.peers);
         drop(state);
-        for (item, _) in left {
-            match item {
-                Item::Command(_, asker) => asker.turn_away(),
-                Item::Peer(_) => {}
-            }
+        drop(lost);
+        for (_, asker, _) in left {
+            asker.turn_away();
         }
-        self.space.notify_all();
         self.work.notify_all();
     }
 
@@ -201,7 +228,7 @@ impl Queue {
     pub(crate) fn lengths(&self) -> ((usize, usize), (usize, usize)) {
         let state = self.locked();
         let of = |held: &Held| (held.items, held.bytes);
-        (of(&state.commands), of(&state.peers))
+        (of(&state.commands_held), of(&state.peers_held))
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
@@ -261,26 +288,37 @@ fn command_bytes(command: &Command) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, thread};
-
-    use mesh::id::NodeId;
-
     use super::*;
 
     const NOW: Duration = Duration::ZERO;
 
-    fn up(node: u8) -> Input {
-        Input::PeerUp(NodeId([node; 32]))
+    fn up(node: u8) -> (NodeId, Input) {
+        (NodeId([node; 32]), Input::PeerUp(NodeId([node; 32])))
     }
 
     #[test]
     fn peers_that_flood_do_not_keep_commands_out() {
         let queue = Queue::default();
-        while queue.offer(up(1), 0) {}
+        while queue.offer(up(1), 0, None) {}
         let (asker, mut answer) = oneshot::channel();
         queue.ask(Command::Status, Asker::Operator(asker));
         assert!(matches!(answer.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
-        assert_eq!(queue.take(usize::MAX, NOW).unwrap().len(), PEER_INPUTS_MAX + 1);
+        // Nor in the second row.
+        let first = queue.take(1, NOW).unwrap();
+        assert!(matches!(first[..], [Item::Command(..)]));
+        assert_eq!(queue.take(usize::MAX, NOW).unwrap().len(), PEER_INPUTS_MAX);
+    }
+
+    #[test]
+    fn a_peer_that_floods_waits_for_itself() {
+        let queue = Queue::default();
+        for _ in 0..1_000 {
+            assert!(queue.offer(up(1), 0, None));
+        }
+        queue.put(up(2), 0, None).unwrap();
+        let taken = queue.take(2, NOW).unwrap();
+        let second = NodeId([2; 32]);
+        assert!(matches!(taken[..], [_, Item::Peer(Input::PeerUp(node))] if node == second));
     }
 
     #[test]
@@ -303,23 +341,16 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_be_lost_waits() {
-        let queue = Arc::new(Queue::default());
-        let put = |node| {
-            let queue = queue.clone();
-            thread::spawn(move || queue.put(up(node), 1))
-        };
-        assert!(queue.offer(up(1), PEER_BYTES_MAX));
-        assert!(!queue.offer(up(2), 1));
-        let second = put(2);
-        for _ in 0..2 {
-            assert_eq!(queue.take(1, Duration::from_secs(60)).unwrap().len(), 1);
-        }
-        assert!(second.join().unwrap().is_ok());
-        assert!(queue.offer(up(3), PEER_BYTES_MAX));
-        let third = put(3);
+    fn what_must_not_be_lost_is_not_lost() {
+        let queue = Queue::default();
+        assert!(queue.offer(up(1), PEER_BYTES_MAX, None));
+        assert!(!queue.offer(up(2), 1, None));
+        queue.put(up(2), 1, None).unwrap();
+        assert_eq!(queue.lengths().1, (2, PEER_BYTES_MAX + 1));
+        assert_eq!(queue.take(9, NOW).unwrap().len(), 2);
+        assert_eq!(queue.lengths().1, (0, 0));
         queue.close();
-        assert!(third.join().unwrap().is_err());
-        assert!(!queue.offer(up(4), 0));
+        assert!(queue.put(up(3), 0, None).is_err());
+        assert!(!queue.offer(up(4), 0, None));
     }
 }

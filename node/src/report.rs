@@ -7,10 +7,13 @@ use std::{
 
 use mesh::status::{NodeStatus, RoomStatus};
 use net::PeerStatus;
-use protocol::operator::{Faults, PartedHow, Peer, Room, Status};
+use protocol::operator::{Blamed, Faults, PartedHow, Peer, Room, Status};
 use serde::Serialize;
 
-use crate::{limits::STATUS_ROOMS_SHOWN, members};
+use crate::{
+    limits::{STATUS_BLAMED_FROM, STATUS_BLAMED_SHOWN, STATUS_ROOMS_SHOWN},
+    members,
+};
 
 /// A node that is ready: where it is, and how others join it.
 #[derive(Clone, Serialize)]
@@ -99,6 +102,12 @@ pub(crate) struct Own {
 /// What `clawmeshd status` shows.
 pub(crate) fn status(status: mesh::status::Status, own: Own) -> Status {
     let faults = status.faults;
+    let mut blamed: Vec<Blamed> = status
+        .blamed
+        .into_iter()
+        .map(|(node, it)| Blamed { node_id: node.to_string(), chain: it.chain, void: it.void })
+        .collect();
+    blamed.sort_by_key(|it| std::cmp::Reverse(it.chain + it.void));
     Status {
         node_id: status.node.to_string(),
         name: own.name,
@@ -118,6 +127,7 @@ pub(crate) fn status(status: mesh::status::Status, own: Own) -> Status {
             overflow: faults.overflow,
             stray: faults.stray,
         },
+        blamed,
         parted: status.parted.map(members::parted),
         forked: status.forked.iter().map(ToString::to_string).collect(),
     }
@@ -168,6 +178,13 @@ pub(crate) fn text(it: &Status) -> String {
     for author in &it.forked {
         line(format_args!("FORKED: node {author} signed two histories; nothing more is taken"));
     }
+    let worst = it.blamed.iter().filter(|it| it.chain + it.void >= STATUS_BLAMED_FROM);
+    for Blamed { node_id, chain, void } in worst.take(STATUS_BLAMED_SHOWN) {
+        line(format_args!(
+            "BLAMED: node {node_id} signed {void} entries that nobody may sign or understands, and {chain} runs that do not \
+             continue its log"
+        ));
+    }
     text.replace("  \nRooms", "\nRooms")
 }
 
@@ -183,8 +200,21 @@ fn peer_line(peer: &Peer) -> String {
         (false, false, Some(error)) => format!("gone: {error}"),
         (false, false, None) => "gone".to_owned(),
     };
+    let blame = blame(peer);
     let rtt = peer.rtt_ms.map_or_else(String::new, |ms| format!(", {ms:.1} ms"));
-    format!("{who:<24} {how}{rtt}, {} agents, {}", peer.agents, peer.addresses.join(" "))
+    let place = peer.addresses.join(" ");
+    format!("{who:<24} {how}{rtt}, {} agents, {place}{blame}", peer.agents)
+}
+
+/// What a peer did that no correct node does, on a line of its own.
+fn blame(peer: &Peer) -> String {
+    let Some(fault) = peer.fault.as_ref().filter(|_| peer.strikes_ever > 0) else {
+        return String::new();
+    };
+    let refused = peer
+        .refused_ms
+        .map_or_else(String::new, |ms| format!(", REFUSED for {} s more", ms.div_ceil(1_000)));
+    format!("\n{:<27}{} strikes{refused}; the last: {fault}", "", peer.strikes_ever)
 }
 
 fn room_line(room: &Room, me: &str) -> String {
@@ -222,6 +252,9 @@ fn peers(nodes: Vec<NodeStatus>, network: Vec<PeerStatus>) -> Vec<Peer> {
             rtt_ms: it.rtt.map(|rtt| rtt.as_secs_f64() * 1_000.0),
             queued_bytes: it.outbound.bytes,
             strikes: it.strikes,
+            strikes_ever: it.strikes_ever,
+            fault: it.fault,
+            refused_ms: it.refused_for.map(|left| left.as_millis().try_into().unwrap_or(u64::MAX)),
             last_error: it.last_error.filter(|_| !it.connected),
             ..Peer::default()
         })

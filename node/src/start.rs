@@ -169,6 +169,7 @@ impl Parts {
             counters: counters.clone(),
             meters: meters.clone(),
             learned,
+            questions: Arc::default(),
         }
         .start(inbox)?;
         let remembered = Remembered::start(dir.clone(), member.peers, addresses);

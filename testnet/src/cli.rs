@@ -1,5 +1,6 @@
 //! The command line of `clawmesh-testnet`: one file per command.
 
+mod attack;
 mod bench;
 mod output;
 mod run;
@@ -23,6 +24,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Up(up::Up),
+    Attack(attack::Attack),
     Bench(bench::Bench),
     Sim(simulate::Simulate),
     Run(run::Run),
@@ -56,6 +58,10 @@ fn execute(command: Command, output: &mut Output) -> Result<ExitCode> {
             // Load that shares its machine with what it measures: one thread of it.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.context("cannot start")?.block_on(bench.run(output))
+        }
+        Command::Attack(attack) => {
+            let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
+            runtime.block_on(attack.run(output))
         }
         Command::Up(up) => {
             let runtime = tokio::runtime::Runtime::new().context("cannot start")?;

@@ -5,6 +5,7 @@
 //! signals; [`binary`] finds the daemon to run and [`wire`] is a client that repairs nothing, so that
 //! what the nodes do shows. [`bench`] measures them. [`cli`] is the program `clawmesh-testnet` over both.
 
+pub mod attack;
 pub mod bench;
 pub mod binary;
 pub mod cli;

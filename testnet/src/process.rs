@@ -269,15 +269,15 @@ impl Daemon {
         Some(kib * 1_024)
     }
 
-    /// Whether it has been started and has not ended.
-    pub fn is_running(&mut self) -> bool {
-        self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
-    }
-
-    /// The process that it is, if it has been started and was not waited for.
+    /// Its process, if it runs.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().and_then(Child::id)
+    }
+
+    /// Whether it has been started and has not ended.
+    pub fn is_running(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
     /// What `clawmeshd status --json` says.
@@ -294,6 +294,23 @@ impl Daemon {
             let why = String::from_utf8_lossy(&output.stderr);
             self.options.failed(&format!("says no status: {}", why.trim()))
         })
+    }
+
+    /// What `clawmeshd status` says, for people.
+    ///
+    /// # Errors
+    ///
+    /// What it says instead.
+    pub async fn status_text(&self) -> Result<String> {
+        let mut command = Command::new(&self.options.binary);
+        command.args(["status", "--data-dir"]).arg(&self.options.data_dir);
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        let output = command.output().await.map_err(system("run clawmeshd status".to_owned()))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let why = String::from_utf8_lossy(&output.stderr);
+        Err(self.options.failed(&format!("says no status: {}", why.trim())))
     }
 
     /// An invitation that leads to it by way of this `HOST:PORT`.

@@ -109,6 +109,9 @@ pub struct Status {
     pub rooms: Vec<Room>,
     /// Counters since the start.
     pub faults: Faults,
+    /// Who wrote what counts there as `chain` or `void`, the most first. A little of it is a race that somebody lost.
+    #[serde(default)]
+    pub blamed: Vec<Blamed>,
     /// What became of this node, if it has no part in the mesh any more.
     #[serde(default)]
     pub parted: Option<Parted>,
@@ -137,8 +140,17 @@ pub struct Peer {
     pub rtt_ms: Option<f64>,
     /// What waits to be sent to it.
     pub queued_bytes: usize,
-    /// Bad things it did lately.
+    /// Bad things it did lately: eight within a minute are too many.
     pub strikes: u32,
+    /// All of them since the start.
+    #[serde(default)]
+    pub strikes_ever: u64,
+    /// What the last of them was.
+    #[serde(default)]
+    pub fault: Option<String>,
+    /// For how long it is refused because of them.
+    #[serde(default)]
+    pub refused_ms: Option<u64>,
     /// Why it is not connected.
     pub last_error: Option<String>,
 }
@@ -185,6 +197,17 @@ pub struct Faults {
     pub overflow: u64,
     /// Messages that made no sense where they came.
     pub stray: u64,
+}
+
+/// Well signed and senseless, by who signed it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blamed {
+    /// 64 hex digits.
+    pub node_id: String,
+    /// Runs that did not continue its log as they claimed.
+    pub chain: u64,
+    /// Entries whose meaning is void.
+    pub void: u64,
 }
 
 /// What a key may do.

@@ -75,6 +75,14 @@ impl Local {
         self.settle();
     }
 
+    /// Sends a line if the connection would read it now.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn hear(&mut self, line: &str) {
+        if self.is_open() && self.session.takes_requests() && self.link.takes_replies() {
+            self.line(line);
+        }
+    }
+
     /// Sends a request without waiting. Returns its id.
     pub(crate) fn post(&mut self, kind: &str, payload: Value) -> String {
         self.asked += 1;
@@ -191,6 +199,8 @@ impl Local {
                     let (hub, link) = (self.hub.clone(), self.link.clone());
                     self.fake.call(command, Reply::to_link(hub, link, ticket, hook));
                 }
+                // Asked over a socket: there is no runtime here. Nobody waits for the answer.
+                Step::Webhooks { .. } if cfg!(feature = "fuzzing") => {}
                 Step::Webhooks { .. } => panic!("webhooks are asked over a socket"),
                 Step::Read { ticket, job } => {
                     let found = job.run(&*self.fake);

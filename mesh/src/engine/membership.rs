@@ -55,13 +55,13 @@ impl Engine {
     /// A node has parted, says an entry of the mesh's directory.
     pub(super) fn learn_parted(&mut self, fact: &Fact, it: &NodeParted) {
         if fact.room != RoomId::directory(self.cx.mesh) {
-            self.cx.faults.void += 1;
+            self.cx.blame(fact.log.author, |it| &mut it.void);
             return;
         }
         let news = !self.cx.parted.has(it.node);
         match self.cx.parted.learn(fact.log, fact.facts, it) {
             None => {}
-            Some(Folded::Void) => self.cx.faults.void += 1,
+            Some(Folded::Void) => self.cx.blame(fact.log.author, |it| &mut it.void),
             Some(Folded::Overflow) => self.cx.faults.overflow += 1,
             Some(Folded::Taken) => self.part_with(it.node, news),
         }

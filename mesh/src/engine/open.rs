@@ -312,6 +312,7 @@ fn context(
         pending_bytes: 0,
         ephemeral_bytes: 0,
         faults: Faults::default(),
+        blamed: Default::default(),
         batch: Vec::new(),
         effects: Vec::new(),
         facts: Vec::new(),

@@ -87,7 +87,7 @@ impl Engine {
         let (directory, author) = (fact.room, fact.log.author);
         let reach = self.reach_of(directory);
         if !reach.may_list(&fact.body) {
-            self.cx.faults.void += 1;
+            self.cx.blame(author, |it| &mut it.void);
             return;
         }
         if let Body::Parted(it) = &fact.body {
@@ -106,7 +106,7 @@ impl Engine {
         // A lie of the founder, which would be known to this node alone.
         let taken = |id: &RoomId| self.rooms.get(id).is_some_and(|room| room.is_directory);
         if matches!(&fact.body, Body::RoomCreated(it) if taken(&it.room)) {
-            self.cx.faults.void += 1;
+            self.cx.blame(author, |it| &mut it.void);
             return;
         }
         let learned = self.directory.learn(self.cx.mesh, fact, numbers);

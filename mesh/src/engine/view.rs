@@ -235,6 +235,7 @@ impl Engine {
             agents: self.rosters.count_at(self.cx.me),
             agents_mesh: self.rosters.agents().count(),
             faults: self.cx.faults,
+            blamed: self.cx.blamed.iter().map(|(node, it)| (*node, *it)).collect(),
             forked: self.forked(),
             parted: self.farewell(),
             lanes: self.directory.lanes().collect(),

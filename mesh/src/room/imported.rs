@@ -40,7 +40,7 @@ impl Room {
         if self.may_be_written(&act, place(&self.logs, at).log) {
             self.fold_vote(cx, at, facts, act);
         } else {
-            cx.faults.void += 1;
+            cx.blame(self.logs.id(at.log).author, |it| &mut it.void);
         }
     }
 

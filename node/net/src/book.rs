@@ -11,9 +11,10 @@ use crate::announcement::Record;
 use crate::backoff::Backoff;
 use crate::identity::NodeId;
 use crate::limits::{
-    ANNOUNCED_PEERS_MAX, DEAD_AFTER, DIALS_MAX, FULL_MESH_PEERS, PEER_ADDRESSES_MAX, PEERS_MAX,
-    REDIAL_MAX, REDIAL_MIN, REFUSAL_MAX, REFUSAL_MIN, SEEDS_MAX, SLOW_GAP, STRIKES_MAX,
-    STRIKES_WINDOW, WATCHDOG,
+    ANNOUNCED_PEERS_MAX, DEAD_AFTER, DIALS_MAX, FULL_MESH_PEERS, GOSSIP_BURST_MAX,
+    GOSSIP_PER_SECOND_MAX, PEER_ADDRESSES_MAX, PEERS_MAX, REDIAL_MAX, REDIAL_MIN, REFUSAL_MAX,
+    REFUSAL_MIN, SEEDS_MAX, SLOW_GAP, STREAMS_PER_WINDOW_MAX, STRIKES_MAX, STRIKES_WINDOW,
+    WATCHDOG,
 };
 use crate::settings::Discovery;
 
@@ -85,10 +86,23 @@ pub(crate) struct Peer {
     pub(crate) last_error: Option<String>,
     strikes: u32,
     strikes_since: Option<Instant>,
+    strikes_ever: u64,
+    /// What the last strike was for.
+    pub(crate) fault: Option<String>,
     refusals: u32,
     refused_until: Option<Instant>,
     subscribed: HashSet<u16>,
     slow: Option<Slow>,
+    gossip: Gossip,
+    opened: u32,
+    opened_since: Option<Instant>,
+}
+
+/// How much gossip came from a peer, less what it has earned since.
+#[derive(Debug, Default)]
+struct Gossip {
+    taken: u32,
+    since: Option<Instant>,
 }
 
 /// Since when, and when last, gossip could not be sent to a peer.
@@ -105,6 +119,10 @@ impl Peer {
 
     pub(crate) fn strikes(&self) -> u32 {
         self.strikes
+    }
+
+    pub(crate) fn strikes_ever(&self) -> u64 {
+        self.strikes_ever
     }
 
     pub(crate) fn refused_until(&self) -> Option<Instant> {
@@ -529,6 +547,44 @@ impl Book {
         }
     }
 
+    /// A peer passes gossip on. `Err`: that is too much, and is not taken; and what is to be counted against it, now and
+    /// then.
+    pub(crate) fn gossiped(
+        &mut self,
+        node: &NodeId,
+        now: Instant,
+    ) -> Result<(), Option<&'static str>> {
+        let Some(peer) = self.peers.get_mut(node) else { return Err(None) };
+        let gossip = &mut peer.gossip;
+        let since = gossip.since.get_or_insert(now);
+        let earned = now.saturating_duration_since(*since).as_secs();
+        if earned > 0 {
+            *since = now;
+            let earned = earned.saturating_mul(u64::from(GOSSIP_PER_SECOND_MAX));
+            let earned = u32::try_from(earned).unwrap_or(u32::MAX);
+            gossip.taken = gossip.taken.saturating_sub(earned);
+        }
+        let Some(over) = gossip.taken.checked_sub(GOSSIP_BURST_MAX) else {
+            gossip.taken += 1;
+            return Ok(());
+        };
+        gossip.taken = gossip.taken.saturating_add(1);
+        // A strike for each second's worth of it, the first at once.
+        let strike = over.is_multiple_of(GOSSIP_PER_SECOND_MAX);
+        Err(strike.then_some("it passes on more gossip than nodes say"))
+    }
+
+    /// A peer opens its frame stream (anew). `true`: that is too often, and is to be counted against it.
+    pub(crate) fn opened(&mut self, node: &NodeId, now: Instant) -> bool {
+        let Some(peer) = self.peers.get_mut(node) else { return false };
+        if peer.opened_since.is_none_or(|since| now - since > STRIKES_WINDOW) {
+            peer.opened_since = Some(now);
+            peer.opened = 0;
+        }
+        peer.opened = peer.opened.saturating_add(1);
+        peer.opened > STREAMS_PER_WINDOW_MAX
+    }
+
     /// Gossip to this peer was dropped.
     pub(crate) fn slow(&mut self, node: &NodeId, now: Instant) {
         if let Some(peer) = self.peers.get_mut(node) {
@@ -539,7 +595,10 @@ impl Book {
     }
 
     /// Peers whose gossip is dead though they are up: to be connected anew.
-    pub(crate) fn deaf(&mut self, now: Instant) -> Vec<NodeId> {
+    ///
+    /// With what it is blamed for: who listens to nothing may have said that it listens to more than there may be. An
+    /// honest node loses its gossip seldom, and that many strikes nobody is refused for.
+    pub(crate) fn deaf(&mut self, now: Instant) -> Vec<(NodeId, Option<&'static str>)> {
         let mut deaf = Vec::new();
         for (node, peer) in &mut self.peers {
             let Some(since) = peer.up_since else { continue };
@@ -550,7 +609,7 @@ impl Book {
                 peer.slow = None;
                 // Asked once; the next question is ten seconds from now.
                 peer.up_since = Some(now);
-                deaf.push(*node);
+                deaf.push((*node, silent.then_some("it listens to no topic of the mesh")));
             }
         }
         deaf
@@ -570,6 +629,8 @@ impl Book {
             peer.strikes = 0;
         }
         peer.strikes = peer.strikes.saturating_add(weight);
+        peer.strikes_ever = peer.strikes_ever.saturating_add(u64::from(weight));
+        peer.fault = Some(reason.to_owned());
         if peer.strikes < STRIKES_MAX {
             return None;
         }

@@ -29,7 +29,7 @@ pub(crate) enum FrameError {
     UnknownTag(u8),
 }
 
-const LENGTH_BYTES: usize = 4;
+pub(crate) const LENGTH_BYTES: usize = 4;
 const HEADER_BYTES: usize = LENGTH_BYTES + 1;
 
 impl Tag {

@@ -12,8 +12,8 @@ use crate::book::Book;
 use crate::identity::NodeId;
 use crate::inbox::{Inbox, Ticket, inbox};
 use crate::limits::{
-    COMMANDS_MAX, DRAIN_TIMEOUT, GOSSIP_BYTES_MAX, PUBLISH_BYTES_MAX, PUBLISH_ITEMS_MAX,
-    STRIKES_MAX, TOPICS_MAX, VERDICTS_MAX,
+    COMMANDS_MAX, DRAIN_TIMEOUT, FAULT_CHARS_MAX, GOSSIP_BYTES_MAX, PUBLISH_BYTES_MAX,
+    PUBLISH_ITEMS_MAX, STRIKES_MAX, TOPICS_MAX, VERDICTS_MAX,
 };
 use crate::outbox::{Outboxes, QueueLength, SendError};
 use crate::settings::{Settings, StartError};
@@ -91,6 +91,10 @@ pub struct PeerStatus {
     pub outbound: QueueLength,
     /// Bad things within the current window.
     pub strikes: u32,
+    /// All of them since the start.
+    pub strikes_ever: u64,
+    /// What the last of them was.
+    pub fault: Option<String>,
     /// Time left during which it is refused.
     pub refused_for: Option<Duration>,
     /// Why it is not connected; the last one.
@@ -128,7 +132,7 @@ pub(crate) struct Publish {
 #[derive(Debug)]
 pub(crate) enum Command {
     AddPeers(Vec<PeerAddress>),
-    Penalise(NodeId, Reason),
+    Penalise(NodeId, Reason, String),
     Shutdown(oneshot::Sender<()>),
 }
 
@@ -229,10 +233,12 @@ impl Net {
         self.commands.try_send(Command::AddPeers(peers)).is_ok()
     }
 
-    /// Counts a misdeed against a peer; after too many it is disconnected and refused for a while.
-    pub fn penalise(&self, node: NodeId, reason: Reason) {
+    /// Counts a misdeed against a peer; after too many it is disconnected and refused for a while. `what` it did is
+    /// for operators, and cut after [`FAULT_CHARS_MAX`].
+    pub fn penalise(&self, node: NodeId, reason: Reason, what: &str) {
+        let what = what.chars().take(FAULT_CHARS_MAX).collect();
         // Lost only in a flood of them, and then others arrive.
-        let _ = self.commands.try_send(Command::Penalise(node, reason));
+        let _ = self.commands.try_send(Command::Penalise(node, reason, what));
     }
 
     /// From here on this node is neither dialled nor spoken of, and its connections are closed as soon as what is queued
@@ -257,6 +263,8 @@ impl Net {
                 rtt: peer.rtt,
                 outbound: self.shared.outboxes.get(node).map(|o| o.length()).unwrap_or_default(),
                 strikes: peer.strikes(),
+                strikes_ever: peer.strikes_ever(),
+                fault: peer.fault.clone(),
                 refused_for: left(peer.refused_until()).filter(|left| !left.is_zero()),
                 last_error: peer.last_error.clone(),
                 next_dial: left(peer.redial.next)
@@ -270,6 +278,8 @@ impl Net {
             rtt: None,
             outbound: QueueLength::default(),
             strikes: 0,
+            strikes_ever: 0,
+            fault: None,
             refused_for: None,
             last_error: seed.last_error.clone(),
             next_dial: left(seed.redial.next).filter(|_| !seed.redial.under_way),

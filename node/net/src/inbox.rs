@@ -31,6 +31,8 @@ pub enum Incoming {
         payload: Bytes,
         /// To be given back with a verdict; nothing is relayed before.
         ticket: Ticket,
+        /// To be dropped when the owner has done what the payload asks for.
+        share: Share,
     },
     /// A frame from a node that is up.
     Frame {
@@ -38,6 +40,8 @@ pub enum Incoming {
         from: NodeId,
         /// At most [`crate::limits::FRAME_BYTES_MAX`] bytes.
         payload: Bytes,
+        /// To be dropped when the owner has done what the payload asks for.
+        share: Share,
     },
     /// A node was met at an address, or said that it is to be met there: worth remembering over a restart.
     Learned(PeerAddress),
@@ -51,22 +55,47 @@ pub struct Ticket {
     pub(crate) node: NodeId,
 }
 
+/// What a frame or a gossip payload takes of the room that there is for all peers, and of what one peer may take, until
+/// it is dropped: a peer that sends faster than the owner works waits for itself, or loses its own gossip.
+#[derive(Debug)]
+pub struct Share {
+    _of_all: OwnedSemaphorePermit,
+    _of_peer: OwnedSemaphorePermit,
+}
+
+/// How much of one peer the owner may have at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowance {
+    units: Arc<Semaphore>,
+    unit_bytes: usize,
+    most: usize,
+}
+
+impl Allowance {
+    /// So many things of up to so many bytes; a larger one counts as several.
+    pub(crate) fn new(most: usize, unit_bytes: usize) -> Allowance {
+        Allowance { units: Arc::new(Semaphore::new(most)), unit_bytes, most }
+    }
+
+    fn units_of(&self, payload: &Bytes) -> u32 {
+        let units = payload.len().div_ceil(self.unit_bytes).clamp(1, self.most);
+        u32::try_from(units).unwrap_or(u32::MAX)
+    }
+}
+
 /// The owner's end. Dropping it stops the network.
 #[derive(Debug)]
-pub struct Inbox(mpsc::Receiver<Item>);
-
-/// The permit keeps its share of the bytes until the owner takes the item.
-type Item = (Incoming, Option<OwnedSemaphorePermit>);
+pub struct Inbox(mpsc::Receiver<Incoming>);
 
 impl Inbox {
     /// The next thing that happened; `None` when the network has stopped. Cancel-safe.
     pub async fn recv(&mut self) -> Option<Incoming> {
-        self.0.recv().await.map(|(incoming, _permit)| incoming)
+        self.0.recv().await
     }
 
     /// The next thing if there is one already, so that one turn can take many; `None` if not (or not any more).
     pub fn try_recv(&mut self) -> Option<Incoming> {
-        self.0.try_recv().ok().map(|(incoming, _permit)| incoming)
+        self.0.try_recv().ok()
     }
 
     /// [`Inbox::recv`] for a thread outside the runtime.
@@ -74,7 +103,7 @@ impl Inbox {
     /// # Panics
     /// Within an asynchronous context (as all blocking calls of tokio).
     pub fn blocking_recv(&mut self) -> Option<Incoming> {
-        self.0.blocking_recv().map(|(incoming, _permit)| incoming)
+        self.0.blocking_recv()
     }
 }
 
@@ -85,7 +114,7 @@ pub(crate) struct Closed;
 /// The network's end.
 #[derive(Clone, Debug)]
 pub(crate) struct InboxSender {
-    items: mpsc::Sender<Item>,
+    items: mpsc::Sender<Incoming>,
     bytes: Arc<Semaphore>,
 }
 
@@ -97,26 +126,44 @@ pub(crate) fn inbox() -> (InboxSender, Inbox) {
 impl InboxSender {
     /// `Up` and `Down`: waits for a slot, never lost.
     pub(crate) async fn put(&self, incoming: Incoming) -> Result<(), Closed> {
-        self.items.send((incoming, None)).await.map_err(|_| Closed)
+        self.items.send(incoming).await.map_err(|_| Closed)
     }
 
-    /// A frame: waits for bytes and a slot, which is what stops the reading of the peer's stream.
-    pub(crate) async fn put_frame(&self, from: NodeId, payload: Bytes) -> Result<(), Closed> {
-        let permit =
-            self.bytes.clone().acquire_many_owned(cost(&payload)).await.map_err(|_| Closed)?;
-        let item = (Incoming::Frame { from, payload }, Some(permit));
-        self.items.send(item).await.map_err(|_| Closed)
+    /// A frame: waits for the peer's allowance, bytes and a slot, which is what stops the reading of the peer's stream.
+    pub(crate) async fn put_frame(
+        &self,
+        from: NodeId,
+        payload: Bytes,
+        of: &Allowance,
+    ) -> Result<(), Closed> {
+        let units = of.units_of(&payload);
+        // First its own: who waits for that holds nothing that others wait for.
+        let of_peer = of.units.clone().acquire_many_owned(units).await.map_err(|_| Closed)?;
+        let bytes = self.bytes.clone().acquire_many_owned(cost(&payload));
+        let share = Share { _of_all: bytes.await.map_err(|_| Closed)?, _of_peer: of_peer };
+        self.items.send(Incoming::Frame { from, payload, share }).await.map_err(|_| Closed)
     }
 
-    /// Gossip: only if there is room beyond what is reserved. `false`: dropped.
-    pub(crate) fn try_put_gossip(&self, incoming: Incoming, payload: &Bytes) -> bool {
+    /// Gossip: only if there is room beyond what is reserved, and its peer's allowance is not used up. `false`: dropped.
+    pub(crate) fn try_put_gossip(
+        &self,
+        (topic, ticket): (u16, Ticket),
+        payload: Bytes,
+        of: &Allowance,
+    ) -> bool {
         if self.items.capacity() <= INBOX_RESERVED_ITEMS {
             return false;
         }
-        let Ok(permit) = self.bytes.clone().try_acquire_many_owned(cost(payload)) else {
+        let units = of.units_of(&payload);
+        let (Ok(of_peer), Ok(of_all)) = (
+            of.units.clone().try_acquire_many_owned(units),
+            self.bytes.clone().try_acquire_many_owned(cost(&payload)),
+        ) else {
             return false;
         };
-        self.items.try_send((incoming, Some(permit))).is_ok()
+        let share = Share { _of_all: of_all, _of_peer: of_peer };
+        let from = ticket.node;
+        self.items.try_send(Incoming::Gossip { from, topic, payload, ticket, share }).is_ok()
     }
 
     /// What can be said again later; gives it back if there is no room beyond what is reserved.
@@ -124,8 +171,7 @@ impl InboxSender {
         if self.items.capacity() <= INBOX_RESERVED_ITEMS {
             return Err(learned);
         }
-        let item = (Incoming::Learned(learned.clone()), None);
-        self.items.try_send(item).map_err(|_| learned)
+        self.items.try_send(Incoming::Learned(learned.clone())).map_err(|_| learned)
     }
 
     /// Resolves when the owner has dropped its end.
@@ -143,22 +189,18 @@ fn cost(payload: &Bytes) -> u32 {
 mod tests {
     use super::*;
 
+    fn ticket() -> Ticket {
+        let (message, source) = (MessageId::new(b"m"), PeerId::random());
+        Ticket { message, source, node: [1; 32] }
+    }
+
     #[tokio::test]
     async fn gossip_leaves_room_for_the_rest() {
         let (sender, mut inbox) = inbox();
-        let gossip = || Incoming::Gossip {
-            from: [1; 32],
-            topic: 0,
-            payload: Bytes::from_static(b"x"),
-            ticket: Ticket {
-                message: MessageId::new(b"m"),
-                source: PeerId::random(),
-                node: [1; 32],
-            },
-        };
+        let of = Allowance::new(INBOX_ITEMS_MAX, 8);
         let payload = Bytes::from_static(b"x");
-        let taken =
-            (0..INBOX_ITEMS_MAX).filter(|_| sender.try_put_gossip(gossip(), &payload)).count();
+        let put = |_: &usize| sender.try_put_gossip((0, ticket()), payload.clone(), &of);
+        let taken = (0..INBOX_ITEMS_MAX).filter(put).count();
         assert_eq!(taken, INBOX_ITEMS_MAX - INBOX_RESERVED_ITEMS);
         sender.put(Incoming::Up([1; 32])).await.unwrap();
         assert!(matches!(inbox.recv().await, Some(Incoming::Gossip { .. })));
@@ -167,12 +209,35 @@ mod tests {
     #[tokio::test]
     async fn bytes_are_bounded_and_come_back() {
         let (sender, mut inbox) = inbox();
+        let of = Allowance::new(usize::from(u16::MAX), INBOX_BYTES_MAX);
         let frame = Bytes::from(vec![0; INBOX_BYTES_MAX / 2]);
-        sender.put_frame([1; 32], frame.clone()).await.unwrap();
-        sender.put_frame([1; 32], frame.clone()).await.unwrap();
-        let mut third = Box::pin(sender.put_frame([1; 32], frame));
+        sender.put_frame([1; 32], frame.clone(), &of).await.unwrap();
+        sender.put_frame([1; 32], frame.clone(), &of).await.unwrap();
+        let mut third = Box::pin(sender.put_frame([1; 32], frame, &of));
         assert!(futures::poll!(third.as_mut()).is_pending());
-        inbox.recv().await.unwrap();
+        let first = inbox.recv().await.unwrap();
+        assert!(futures::poll!(third.as_mut()).is_pending(), "the owner still works at it");
+        drop(first);
         third.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_peer_waits_for_itself_and_nobody_else() {
+        let (sender, mut inbox) = inbox();
+        let (greedy, modest) = (Allowance::new(4, 8), Allowance::new(4, 8));
+        let payload = Bytes::from_static(b"x");
+        for _ in 0..4 {
+            sender.put_frame([1; 32], payload.clone(), &greedy).await.unwrap();
+        }
+        let mut fifth = Box::pin(sender.put_frame([1; 32], payload.clone(), &greedy));
+        assert!(futures::poll!(fifth.as_mut()).is_pending());
+        assert!(!sender.try_put_gossip((0, ticket()), payload.clone(), &greedy));
+        // A large one counts as many.
+        let large = Bytes::from_static(b"three times the unit");
+        sender.put_frame([2; 32], large, &modest).await.unwrap();
+        sender.put_frame([2; 32], payload.clone(), &modest).await.unwrap();
+        assert!(!sender.try_put_gossip((0, ticket()), payload, &modest));
+        drop(inbox.recv().await.unwrap());
+        fifth.await.unwrap();
     }
 }

@@ -8,7 +8,8 @@
 //!
 //! In reading order: [`limits`] (every bound), `identity`, `address`, `settings`, `inbox`, `handle` (the API);
 //! `frames` and `announcement` (bytes on the wire), `outbox`, `link` (one peer's streams), `book` (who is known, and
-//! whom to dial), `gate` (who may connect), `stall` (dead sockets), `behaviour` (the libp2p stack), `task` (the loop).
+//! whom to dial), `gate` (who may connect), `stall` (dead sockets), `behaviour` (the libp2p stack), `task` (the loop);
+//! [`testing`] (a peer without manners, to test others with).
 
 mod address;
 mod announcement;
@@ -27,12 +28,13 @@ mod outbox;
 mod settings;
 mod stall;
 mod task;
+pub mod testing;
 #[cfg(test)]
 mod tests;
 
 pub use address::{Address, AddressError, PeerAddress};
 pub use handle::{Net, PeerStatus, PublishError, Reason, Verdict, start};
 pub use identity::NodeId;
-pub use inbox::{Inbox, Incoming, Ticket};
+pub use inbox::{Inbox, Incoming, Share, Ticket};
 pub use outbox::{QueueLength, SendError};
 pub use settings::{Discovery, Secret, Settings, StartError};

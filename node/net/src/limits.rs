@@ -31,6 +31,21 @@ pub(crate) const READ_BYTES: usize = 16 * 1024;
 pub const INBOX_ITEMS_MAX: usize = 4096;
 /// Bytes of frames and gossip in the inbox. Larger than one frame by far, so that peers do not take turns.
 pub const INBOX_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Frames of one peer that the owner may have and not be done with; more are not read from the peer.
+pub(crate) const PEER_FRAMES_MAX: usize = 256;
+/// A longer frame counts as several: 8 MiB of one peer at most.
+pub(crate) const PEER_FRAME_BYTES: usize = 32 * 1024;
+/// The same of gossip that one peer passes on; more is dropped. Bursts of a busy mesh fit.
+pub(crate) const PEER_GOSSIP_MAX: usize = 1024;
+/// See [`PEER_FRAME_BYTES`].
+pub(crate) const PEER_GOSSIP_BYTES: usize = 8 * 1024;
+/// Gossip that one peer may pass on in a second, for long; and at once. In a mesh of fifty nodes some hundred come by
+/// each peer; a node writes one message a turn and room.
+pub(crate) const GOSSIP_PER_SECOND_MAX: u32 = 4_000;
+/// See [`GOSSIP_PER_SECOND_MAX`].
+pub(crate) const GOSSIP_BURST_MAX: u32 = 40_000;
+/// A frame that has begun has to be there within this: the largest one over a link of 40 KiB a second.
+pub(crate) const FRAME_WITHIN: Duration = Duration::from_secs(30);
 /// Slots of the inbox that gossip may not take: a flood of gossip must not delay frames, Up and Down.
 pub(crate) const INBOX_RESERVED_ITEMS: usize = 1024;
 
@@ -109,6 +124,9 @@ pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 pub(crate) const REDIAL_MIN: Duration = Duration::from_millis(200);
 /// See [`REDIAL_MIN`].
 pub(crate) const REDIAL_MAX: Duration = Duration::from_secs(15);
+/// Times that a peer may open its frame stream within [`STRIKES_WINDOW`]; each one more is a strike. Who opens waits longer
+/// each time (see [`REOPEN_MIN`]): a correct node comes to some twenty.
+pub(crate) const STREAMS_PER_WINDOW_MAX: u32 = 64;
 /// First wait before broken streams of a living connection are opened again; doubles up to [`REOPEN_MAX`].
 pub(crate) const REOPEN_MIN: Duration = Duration::from_millis(20);
 /// See [`REOPEN_MIN`].
@@ -135,6 +153,8 @@ pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 pub const STRIKES_MAX: u32 = 8;
 /// See [`STRIKES_MAX`].
 pub const STRIKES_WINDOW: Duration = Duration::from_secs(60);
+/// What is kept of what a peer did wrong, in characters: a line for its operator.
+pub const FAULT_CHARS_MAX: usize = 160;
 /// First time of refusal; doubles with each up to [`REFUSAL_MAX`].
 pub const REFUSAL_MIN: Duration = Duration::from_secs(10);
 /// See [`REFUSAL_MIN`].

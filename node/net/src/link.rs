@@ -21,9 +21,10 @@ use crate::announcement::{self, Malformed, Record};
 use crate::backoff::Backoff;
 use crate::frames::{self, ACCEPTED, FrameError, Tag};
 use crate::identity::NodeId;
-use crate::inbox::{InboxSender, Incoming};
+use crate::inbox::{Allowance, InboxSender, Incoming};
 use crate::limits::{
-    ANNOUNCEMENT_WINDOW, ANNOUNCEMENTS_MAX, COALESCE_BYTES, LINK_STREAMS_MAX, OPEN_TIMEOUT,
+    ANNOUNCEMENT_WINDOW, ANNOUNCEMENTS_MAX, COALESCE_BYTES, FRAME_WITHIN, LINK_STREAMS_MAX,
+    OPEN_TIMEOUT, PEER_FRAME_BYTES, PEER_FRAMES_MAX, PEER_GOSSIP_BYTES, PEER_GOSSIP_MAX,
     READ_BYTES, REOPEN_MAX, REOPEN_MIN,
 };
 use crate::outbox::Outbox;
@@ -61,6 +62,8 @@ pub(crate) struct Link {
     /// Streams the peer opened; only for an acceptor.
     pub(crate) streams: mpsc::Sender<Stream>,
     pub(crate) outbox: Arc<Outbox>,
+    /// How much gossip that the peer passed on the owner may have at once.
+    pub(crate) gossip: Allowance,
 }
 
 /// What a link tells the swarm task.
@@ -74,6 +77,8 @@ pub(crate) enum LinkEvent {
     Failed(String),
     /// The peer broke the protocol.
     Violated(String),
+    /// The peer did what a broken network can look like, too.
+    Dubious(String),
 }
 
 /// What a link works with.
@@ -115,10 +120,13 @@ pub(crate) fn spawn(ends: Ends) -> Link {
         announcement: announcement_seen,
         outbox: outbox.clone(),
         inbox: ends.inbox,
+        // One for all sessions: who connects anew has not more of it.
+        frames: Allowance::new(PEER_FRAMES_MAX, PEER_FRAME_BYTES),
         events: ends.events,
     };
     tokio::spawn(task.run());
-    Link { connection, announcement, streams, outbox }
+    let gossip = Allowance::new(PEER_GOSSIP_MAX, PEER_GOSSIP_BYTES);
+    Link { connection, announcement, streams, outbox, gossip }
 }
 
 struct Task {
@@ -128,6 +136,7 @@ struct Task {
     announcement: watch::Receiver<Bytes>,
     outbox: Arc<Outbox>,
     inbox: InboxSender,
+    frames: Allowance,
     events: mpsc::Sender<(NodeId, LinkEvent)>,
 }
 
@@ -149,6 +158,8 @@ enum Broken {
     Open(#[from] OpenStreamError),
     #[error("open a frame stream: the peer does not answer")]
     TimedOut,
+    #[error("a frame that has begun is not there after {FRAME_WITHIN:?}")]
+    Slow,
     #[error(transparent)]
     Frame(#[from] FrameError),
     #[error(transparent)]
@@ -215,7 +226,7 @@ impl Task {
     /// Both directions at once, until one of them ends.
     async fn exchange(&mut self, stream: Stream) -> Broken {
         let (incoming, outgoing) = stream.split();
-        let reader = Reader::new(self.node, &self.inbox, &self.events);
+        let reader = Reader::new(self.node, (&self.inbox, &self.frames), &self.events);
         tokio::select! {
             why = reader.run(incoming) => why,
             why = write(outgoing, &self.outbox, &mut self.announcement) => why,
@@ -231,6 +242,7 @@ impl Task {
             Broken::Closed | Broken::Io(_) | Broken::Open(_) | Broken::TimedOut => {
                 self.tell(LinkEvent::Failed(text)).await
             }
+            Broken::Slow => self.tell(LinkEvent::Dubious(text)).await,
             Broken::Frame(_) | Broken::Announcement(_) => {
                 self.tell(LinkEvent::Violated(text)).await
             }
@@ -358,6 +370,7 @@ async fn write_frames(
 struct Reader<'a> {
     node: NodeId,
     inbox: &'a InboxSender,
+    frames: &'a Allowance,
     events: &'a mpsc::Sender<(NodeId, LinkEvent)>,
     announcements: u32,
     announcements_since: Instant,
@@ -366,23 +379,36 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(
         node: NodeId,
-        inbox: &'a InboxSender,
+        (inbox, frames): (&'a InboxSender, &'a Allowance),
         events: &'a mpsc::Sender<(NodeId, LinkEvent)>,
     ) -> Reader<'a> {
-        Reader { node, inbox, events, announcements: 0, announcements_since: Instant::now() }
+        let announcements_since = Instant::now();
+        Reader { node, inbox, frames, events, announcements: 0, announcements_since }
     }
 
     async fn run(mut self, mut stream: impl AsyncRead + Unpin) -> Broken {
         let mut buffer = BytesMut::new();
+        let mut whole = Box::pin(sleep(FRAME_WITHIN));
         loop {
             let filled = buffer.len();
+            if filled == 0 {
+                // Given back: a large frame was in it.
+                buffer = BytesMut::new();
+            }
             buffer.resize(filled + READ_BYTES, 0);
-            let read = match stream.read(&mut buffer[filled..]).await {
+            let read = tokio::select! {
+                read = stream.read(&mut buffer[filled..]) => read,
+                () = &mut whole, if filled > 0 => return Broken::Slow,
+            };
+            let read = match read {
                 Ok(0) => return Broken::Closed,
                 Ok(read) => read,
                 Err(error) => return Broken::Io(error),
             };
             buffer.truncate(filled + read);
+            if filled == 0 {
+                whole.as_mut().reset(tokio::time::Instant::now() + FRAME_WITHIN);
+            }
             loop {
                 match frames::take_frame(&mut buffer) {
                     Ok(None) => break,
@@ -390,6 +416,8 @@ impl<'a> Reader<'a> {
                         if let Err(why) = self.take(tag, payload).await {
                             return why;
                         }
+                        // The time that we took is not the peer's.
+                        whole.as_mut().reset(tokio::time::Instant::now() + FRAME_WITHIN);
                     }
                     Err(error) => return Broken::Frame(error),
                 }
@@ -399,9 +427,11 @@ impl<'a> Reader<'a> {
 
     async fn take(&mut self, tag: Tag, payload: Bytes) -> Result<(), Broken> {
         match tag {
-            Tag::User => {
-                self.inbox.put_frame(self.node, payload).await.map_err(|_| Broken::Stopped)
-            }
+            Tag::User => self
+                .inbox
+                .put_frame(self.node, payload, self.frames)
+                .await
+                .map_err(|_| Broken::Stopped),
             Tag::Announcement => {
                 if self.announcements_since.elapsed() > ANNOUNCEMENT_WINDOW {
                     self.announcements_since = Instant::now();

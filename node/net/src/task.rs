@@ -26,10 +26,10 @@ use crate::dial::{self, Resolved};
 use crate::gate::is_same_machine;
 use crate::handle::{Command, Orders, Publish, Reason, Shared, Verdict};
 use crate::identity::{NodeId, node_of, peer_of, short};
-use crate::inbox::{InboxSender, Incoming, Ticket};
+use crate::inbox::{InboxSender, Ticket};
 use crate::limits::{
-    ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, HANDSHAKE_TIMEOUT, LEARNED_MAX,
-    LINK_EVENTS_MAX, OWN_PAUSE, SHUT_OUT_FOR, STRANGERS_MAX, STREAMS_MAX, TICK,
+    ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, GOSSIP_BYTES_MAX, HANDSHAKE_TIMEOUT,
+    LEARNED_MAX, LINK_EVENTS_MAX, OWN_PAUSE, SHUT_OUT_FOR, STRANGERS_MAX, STREAMS_MAX, TICK,
 };
 use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent, Role};
 use crate::settings::{Discovery, Settings, StartError};
@@ -216,7 +216,7 @@ impl Task {
                 let mut book = self.shared.book();
                 peers.into_iter().for_each(|peer| book.configure(peer, now));
             }
-            Some(Command::Penalise(node, reason)) => self.penalise(&node, reason, "penalised"),
+            Some(Command::Penalise(node, reason, what)) => self.penalise(&node, reason, &what),
             Some(Command::Shutdown(done)) => {
                 // A second call replaces the first, whose waiter sees its sender dropped.
                 self.stopping = Some(Stopping { until: now + DRAIN_TIMEOUT, done });
@@ -256,7 +256,10 @@ impl Task {
             self.lookups.spawn(dial::resolve(target, addresses));
         }
         let deaf = if self.topics.is_empty() { Vec::new() } else { deaf };
-        for node in deaf {
+        for (node, why) in deaf {
+            if let Some(why) = why {
+                self.penalise(&node, Reason::Invalid, why);
+            }
             tracing::warn!(
                 event = "gossip_lost",
                 node = short(&node),
@@ -361,11 +364,7 @@ impl Task {
                 let topic = self.topic_numbers.get(&message.topic).copied();
                 let taken = match (ticket, topic) {
                     (Some(ticket), Some(topic)) => {
-                        let payload = Bytes::from(message.data);
-                        let from = ticket.node;
-                        let copy = payload.clone();
-                        let incoming = Incoming::Gossip { from, topic, payload, ticket };
-                        self.inbox.try_put_gossip(incoming, &copy)
+                        self.take_gossip((topic, ticket), Bytes::from(message.data))
                     }
                     (None, _) | (_, None) => false,
                 };
@@ -400,6 +399,25 @@ impl Task {
                 tracing::debug!(%peer_id, "the peer does not speak gossipsub");
             }
         }
+    }
+
+    /// Whether the owner has it now.
+    fn take_gossip(&mut self, (topic, ticket): (u16, Ticket), payload: Bytes) -> bool {
+        let node = ticket.node;
+        if payload.len() > GOSSIP_BYTES_MAX {
+            let text = format!("gossip of {} bytes", payload.len());
+            self.penalise(&node, Reason::Invalid, &text);
+            return false;
+        }
+        let pace = self.shared.book().gossiped(&node, Instant::now());
+        if let Err(fault) = pace {
+            if let Some(fault) = fault {
+                self.penalise(&node, Reason::Invalid, fault);
+            }
+            return false;
+        }
+        let Some(link) = self.links.get(&node) else { return false };
+        self.inbox.try_put_gossip((topic, ticket), payload, &link.gossip)
     }
 
     /// Who does not speak our version of the frame stream can say nothing to us, nor we to them.
@@ -562,6 +580,9 @@ impl Task {
         if Role::of(&self.me, &node) == Role::Opener {
             return;
         }
+        if self.shared.book().opened(&node, Instant::now()) {
+            self.penalise(&node, Reason::Invalid, "it opens its frame stream again and again");
+        }
         // The stream may overtake the news of its connection. If its queue is full, the peer opens another.
         let _ = self.link(node, *peer).streams.try_send(stream);
     }
@@ -596,6 +617,7 @@ impl Task {
                     self.shared.book().failed(&node, error);
                 }
             }
+            LinkEvent::Dubious(error) => self.penalise(&node, Reason::Invalid, &error),
             LinkEvent::Violated(error) => self.penalise(&node, Reason::Hostile, &error),
         }
     }

@@ -90,7 +90,7 @@ impl Node {
 
     async fn frame(&mut self, sender: NodeId) -> Bytes {
         self.wait("frame", |it| {
-            let Incoming::Frame { from, payload } = it else { return None };
+            let Incoming::Frame { from, payload, .. } = it else { return None };
             (*from == sender).then(|| payload.clone())
         })
         .await
@@ -402,11 +402,11 @@ async fn a_peer_with_too_many_strikes_is_refused_for_a_while() {
     let (mut a, mut b) = pair().await;
     let (a_id, b_id) = (a.net.node(), b.net.node());
     for _ in 0..STRIKES_MAX - 1 {
-        a.net.penalise(b_id, Reason::Invalid);
+        a.net.penalise(b_id, Reason::Invalid, "a test");
     }
     a.until("strikes are counted", |a| a.net.peers()[0].strikes == STRIKES_MAX - 1).await;
     assert!(a.net.peers()[0].connected);
-    a.net.penalise(b_id, Reason::Invalid);
+    a.net.penalise(b_id, Reason::Invalid, "a test");
     a.down(b_id).await;
     b.down(a_id).await;
     assert!(a.quiet().await.iter().all(|it| !matches!(it, Incoming::Up(_))));
@@ -503,7 +503,7 @@ async fn arrive_after_shutdown() -> u32 {
     let mut arrived = 0;
     loop {
         let next = b.wait("a frame, or the end", |it| match it {
-            Incoming::Frame { from, payload } if *from == a_id => Some(Some(number(payload))),
+            Incoming::Frame { from, payload, .. } if *from == a_id => Some(Some(number(payload))),
             Incoming::Down(node) if *node == a_id => Some(None),
             Incoming::Frame { .. }
             | Incoming::Gossip { .. }

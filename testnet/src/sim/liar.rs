@@ -1,8 +1,11 @@
 //! A member of a simulated mesh that lies. It has the mesh's secret, a node that is otherwise well, and as many
 //! keys as it likes; it writes whatever can be signed, says whatever can be said, and repeats what it heard,
 //! whole or mangled. What is refused when it is read or verified never reaches an engine, as in a real node.
+//! Against real daemons the same repertoire is played by [`crate::attack`].
 //!
 //! Promises are kept to all others: they are judged by `judge_among_honest`.
+
+mod themes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +29,7 @@ use mesh::{
     sealed::Token,
 };
 
+pub(crate) use self::themes::Theme;
 use super::dice::Dice;
 
 /// Keys it writes under, besides its node's own.
@@ -45,7 +49,7 @@ struct Tail {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Liar {
+pub(crate) struct Liar {
     mesh: MeshId,
     dice: Dice,
     authors: Vec<Identity>,
@@ -59,12 +63,12 @@ pub(super) struct Liar {
     lanes: Vec<u32>,
     own_lanes: BTreeSet<u32>,
     /// What it said, by whether it could be read and verified.
-    pub(super) taken: u64,
-    pub(super) refused: u64,
+    pub(crate) taken: u64,
+    pub(crate) refused: u64,
 }
 
 impl Liar {
-    pub(super) fn new(mesh: MeshId, mut dice: Dice) -> Liar {
+    pub(crate) fn new(mesh: MeshId, mut dice: Dice) -> Liar {
         let authors = (0..AUTHORS)
             .map(|_| {
                 let mut seed = [0; 32];
@@ -91,17 +95,17 @@ impl Liar {
     }
 
     /// Whose entries are lies.
-    pub(super) fn authors(&self) -> impl Iterator<Item = NodeId> {
+    pub(crate) fn authors(&self) -> impl Iterator<Item = NodeId> {
         self.authors.iter().map(Identity::node_id)
     }
 
     /// Whether an era is in a lane that it entered for itself.
-    pub(super) fn is_its_own(&self, era: Era) -> bool {
+    pub(crate) fn is_its_own(&self, era: Era) -> bool {
         era.lane().is_some_and(|lane| self.own_lanes.contains(&lane))
     }
 
     /// It hears what others say, and learns names from it.
-    pub(super) fn hear(&mut self, message: &Message<Verified>) {
+    pub(crate) fn hear(&mut self, message: &Message<Verified>) {
         let runs: Vec<&Verified> = match message {
             Message::Runs(runs) | Message::Spans { runs, .. } => runs.iter().collect(),
             Message::Fork(_, run) => vec![run],
@@ -132,7 +136,7 @@ impl Liar {
     }
 
     /// Remembers the bytes of a message.
-    pub(super) fn overhear(&mut self, bytes: Vec<u8>) {
+    pub(crate) fn overhear(&mut self, bytes: Vec<u8>) {
         remember(&mut self.dice, &mut self.heard, HEARD_MAX, bytes);
     }
 
@@ -170,7 +174,7 @@ impl Liar {
     }
 
     /// The next lie, as bytes.
-    pub(super) fn lie(&mut self) -> Vec<u8> {
+    pub(crate) fn lie(&mut self) -> Vec<u8> {
         match self.dice.within(0, 9) {
             0 if !self.heard.is_empty() => self.dice.pick(&self.heard).clone(),
             1 | 2 if !self.heard.is_empty() => self.mangled(),

@@ -13,7 +13,7 @@ mod forks;
 mod holders;
 mod kept;
 mod keyed;
-mod liar;
+pub(crate) mod liar;
 pub mod network;
 mod node;
 #[cfg(test)]

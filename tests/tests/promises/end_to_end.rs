@@ -1,9 +1,10 @@
 //! Real daemons, real sockets, signals: the wiring of it all.
 //!
 //! In reading order: [`calm`] (nobody fails), [`killed`] (kill -9 under load), [`returned`] (agents of a
-//! killed node), [`joined`] (a node with a past joins), [`private`] (rooms that are not for all nodes). The agents are [`testnet::wire`]'s: they repair nothing.
+//! killed node), [`joined`] (a node with a past joins), [`private`] (rooms that are not for all nodes), [`hostile`] (members and clients that attack). The agents are [`testnet::wire`]'s: they repair nothing.
 
 mod calm;
+mod hostile;
 mod joined;
 mod killed;
 mod load;

@@ -175,9 +175,10 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "testnet",
         folder: "testnet",
-        edges: &["mesh", "store"],
+        edges: &["mesh", "net", "store"],
         crates: &[
             "anyhow",
+            "bytes",
             "clap",
             "futures",
             "rustix",

@@ -141,13 +141,14 @@ fn peers_without_gossip_are_found() {
     book.up(&B, now);
     book.subscribed(&B, 0);
     assert!(book.deaf(now + WATCHDOG / 2).is_empty());
-    assert_eq!(book.deaf(now + WATCHDOG), [A]);
+    let silent = Some("it listens to no topic of the mesh");
+    assert_eq!(book.deaf(now + WATCHDOG), [(A, silent)]);
     assert!(book.deaf(now + WATCHDOG).is_empty(), "asked once");
     book.subscribed(&A, 0);
     for second in 0..=WATCHDOG.as_secs() {
         book.slow(&B, now + Duration::from_secs(second));
     }
-    assert_eq!(book.deaf(now + WATCHDOG), [B]);
+    assert_eq!(book.deaf(now + WATCHDOG), [(B, None)]);
 }
 
 #[test]
@@ -183,4 +184,32 @@ fn who_is_shut_out_is_neither_dialled_nor_spoken_of_nor_learned_again() {
     book.configure(format!("{}@10.0.0.1:7", "01".repeat(32)).parse().unwrap(), now);
     assert!(book.due(now + REDIAL_MAX).is_empty());
     assert!(book.peers().all(|(node, _)| *node != A));
+}
+
+#[test]
+fn gossip_beyond_all_reason_is_dropped_and_counted_against_its_peer() {
+    let (mut book, now) = book();
+    connect(&mut book, A, Place::Elsewhere, now);
+    for _ in 0..GOSSIP_BURST_MAX {
+        assert_eq!(book.gossiped(&A, now), Ok(()));
+    }
+    assert!(matches!(book.gossiped(&A, now), Err(Some(_))));
+    for _ in 1..GOSSIP_PER_SECOND_MAX {
+        assert_eq!(book.gossiped(&A, now), Err(None));
+    }
+    assert!(matches!(book.gossiped(&A, now), Err(Some(_))));
+    // Whoever rests may speak again, as much as has been earned.
+    let later = now + Duration::from_secs(3);
+    let taken = (0..4 * GOSSIP_PER_SECOND_MAX).filter(|_| book.gossiped(&A, later).is_ok());
+    assert_eq!(taken.count(), (2 * GOSSIP_PER_SECOND_MAX) as usize - 1);
+    assert_eq!(book.gossiped(&B, now), Err(None), "nobody knows it");
+}
+
+#[test]
+fn who_opens_its_stream_again_and_again_is_blamed_and_who_does_so_now_and_then_is_not() {
+    let (mut book, now) = book();
+    connect(&mut book, A, Place::Elsewhere, now);
+    let over = (0..STREAMS_PER_WINDOW_MAX + 3).filter(|_| book.opened(&A, now)).count();
+    assert_eq!(over, 3);
+    assert!(!book.opened(&A, now + 2 * STRIKES_WINDOW));
 }

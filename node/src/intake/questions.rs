@@ -1,0 +1,101 @@
+//! How much a peer may ask: a question costs who is asked more than who asks.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use mesh::{id::NodeId, limits::NODES_MAX, message::Message, run::Verified};
+
+use crate::limits::{QUESTIONS_BURST_MAX, QUESTIONS_PER_SECOND_MAX, QUESTIONS_PER_STRIKE};
+
+/// What is wrong with too many.
+const TOO_MANY: &str = "it asks more than is answered";
+
+/// Who has asked how much, less what they have earned since.
+#[derive(Debug, Default)]
+pub(crate) struct Questions(BTreeMap<NodeId, Asked>);
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    count: u32,
+    since: Instant,
+}
+
+impl Questions {
+    /// Counts one. `Err`: it is too many, and what is to be counted against the peer, now and then.
+    pub(super) fn ask(&mut self, peer: NodeId, now: Instant) -> Result<(), Option<&'static str>> {
+        if self.0.len() >= NODES_MAX && !self.0.contains_key(&peer) {
+            // Only members are connected; who has not asked for long has earned everything.
+            self.0.retain(|_, asked| asked.earn(now).count > 0);
+        }
+        let asked = self.0.entry(peer).or_insert(Asked { count: 0, since: now });
+        *asked = asked.earn(now);
+        let over = asked.count.checked_sub(QUESTIONS_BURST_MAX);
+        asked.count = asked.count.saturating_add(1);
+        match over {
+            None => Ok(()),
+            Some(over) => Err(over.is_multiple_of(QUESTIONS_PER_STRIKE).then_some(TOO_MANY)),
+        }
+    }
+}
+
+impl Asked {
+    fn earn(self, now: Instant) -> Asked {
+        let seconds = now.saturating_duration_since(self.since).as_secs();
+        if seconds == 0 {
+            return self;
+        }
+        let earned = seconds.saturating_mul(u64::from(QUESTIONS_PER_SECOND_MAX));
+        let earned = u32::try_from(earned).unwrap_or(u32::MAX);
+        Asked { count: self.count.saturating_sub(earned), since: now }
+    }
+}
+
+/// Whether it wants an answer that has to be looked for.
+pub(super) fn is_one(message: &Message<Verified>) -> bool {
+    match message {
+        Message::WantBodies { .. }
+        | Message::Want { .. }
+        | Message::Have { answer: true, .. }
+        | Message::Buckets(_)
+        | Message::Digests(_)
+        | Message::WantRoster { .. }
+        | Message::Ask { .. }
+        | Message::Probe { .. }
+        | Message::Offer(_) => true,
+        Message::Runs(_)
+        | Message::Spans { .. }
+        | Message::Have { answer: false, .. }
+        | Message::Beacon(_)
+        | Message::Roster(_)
+        | Message::Sighting { .. }
+        | Message::Accept(_)
+        | Message::Taken(_)
+        | Message::Fork(..)
+        | Message::Follows(_)
+        | Message::Parted(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn who_asks_without_end_is_not_heard_and_blamed_and_others_are() {
+        let (mut questions, now) = (Questions::default(), Instant::now());
+        let (greedy, modest) = (NodeId([1; 32]), NodeId([2; 32]));
+        for _ in 0..QUESTIONS_BURST_MAX {
+            assert_eq!(questions.ask(greedy, now), Ok(()));
+        }
+        let blamed = (0..2 * QUESTIONS_PER_STRIKE)
+            .filter(|_| questions.ask(greedy, now) == Err(Some(TOO_MANY)))
+            .count();
+        assert_eq!(blamed, 2);
+        assert_eq!(questions.ask(modest, now), Ok(()));
+        // Who is quiet earns it back.
+        let over = 2 * QUESTIONS_PER_STRIKE / QUESTIONS_PER_SECOND_MAX + 1;
+        let later = now + Duration::from_secs(u64::from(over + 1));
+        assert_eq!(questions.ask(greedy, later), Ok(()));
+    }
+}

@@ -1,0 +1,249 @@
+//! What is no conversation at all: floods, bytes that are no frames, streams and connections for nothing.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use bytes::Bytes;
+use mesh::{
+    id::{LogId, RoomId},
+    message::{Head, Message, Span},
+    number::{Era, Number},
+};
+use net::{
+    NodeId,
+    testing::{RawStream, Rogue, frame},
+};
+use tokio::{
+    net::TcpStream,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use super::{insider::Insider, kind::Scene, lies::TOPICS};
+use crate::sim::{
+    dice::Dice,
+    liar::{Liar, Theme},
+};
+
+/// What is done.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Abuse {
+    Garbage,
+    Oversized,
+    GossipFlood,
+    RequestFlood,
+    Topics,
+    SlowLoris,
+    Streams,
+    HalfOpen,
+}
+
+/// Topics of whom listens to too many: one message of them still fits.
+const TOPICS_TOO_MANY: u16 = 20_000;
+/// Connections without a word that are held open at once.
+const HALF_OPEN: usize = 512;
+/// Before it looks again whether somebody lets it in.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Between two bytes of a frame that never ends.
+const BYTE_EVERY: Duration = Duration::from_millis(20);
+
+/// Does it, until the scene is over.
+pub(super) async fn perform(insider: Insider, abuse: Abuse, scene: Scene) -> Result<String> {
+    if let Abuse::HalfOpen = abuse {
+        return half_open(scene).await;
+    }
+    let topics = match abuse {
+        Abuse::Topics => TOPICS_TOO_MANY,
+        Abuse::Garbage
+        | Abuse::Oversized
+        | Abuse::GossipFlood
+        | Abuse::RequestFlood
+        | Abuse::SlowLoris
+        | Abuse::Streams
+        | Abuse::HalfOpen => TOPICS,
+    };
+    let rogue = Rogue::start(&insider.network(topics), scene.nodes.clone())?;
+    let mut doing = JoinSet::new();
+    let rogue = std::sync::Arc::new(rogue);
+    match abuse {
+        Abuse::GossipFlood | Abuse::Oversized | Abuse::Topics => {
+            let (rogue, insider, scene) = (rogue.clone(), insider.clone(), scene.clone());
+            doing.spawn(async move { by_gossip(&rogue, &insider, abuse, &scene).await });
+        }
+        Abuse::Garbage
+        | Abuse::RequestFlood
+        | Abuse::SlowLoris
+        | Abuse::Streams
+        | Abuse::HalfOpen => {}
+    }
+    let mut known: Vec<NodeId> = Vec::new();
+    while !scene.is_over() {
+        for node in rogue.met() {
+            if !known.contains(&node) && !matches!(abuse, Abuse::GossipFlood | Abuse::Topics) {
+                known.push(node);
+                let (rogue, insider, scene) = (rogue.clone(), insider.clone(), scene.clone());
+                doing
+                    .spawn(async move { by_stream(&rogue, &insider, abuse, (node, &scene)).await });
+            }
+        }
+        sleep(PAUSE).await;
+    }
+    let mut done = 0;
+    while let Some(count) = doing.join_next().await {
+        done += count?;
+    }
+    Ok(match abuse {
+        Abuse::Garbage => format!("{done} frames of garbage"),
+        Abuse::Oversized => format!("{done} frames and payloads too large"),
+        Abuse::GossipFlood => format!("{done} gossip messages"),
+        Abuse::RequestFlood => format!("{done} questions"),
+        Abuse::Topics => format!("{TOPICS_TOO_MANY} topics, {done} changes of them"),
+        Abuse::SlowLoris => format!("{done} bytes"),
+        Abuse::Streams => format!("{done} streams"),
+        Abuse::HalfOpen => String::new(),
+    })
+}
+
+async fn by_gossip(rogue: &Rogue, insider: &Insider, abuse: Abuse, scene: &Scene) -> u64 {
+    let mut liar = Liar::as_node(insider.mesh(), insider.identity(), Dice::new(3));
+    let mut dice = Dice::new(5);
+    let mut done = 0;
+    while !scene.is_over() {
+        let topic = u16::try_from(dice.index(usize::from(TOPICS))).unwrap_or_default();
+        match abuse {
+            Abuse::Topics => rogue.flap(topic).await,
+            Abuse::Oversized => {
+                rogue.gossip(topic, vec![low(&mut dice); 900_000].into()).await;
+                sleep(PAUSE).await;
+            }
+            Abuse::GossipFlood
+            | Abuse::Garbage
+            | Abuse::RequestFlood
+            | Abuse::SlowLoris
+            | Abuse::Streams
+            | Abuse::HalfOpen => {
+                rogue.gossip(topic, liar.lie_about(Theme::Anything).into()).await;
+            }
+        }
+        done += 1;
+        if done % 32 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    done
+}
+
+/// Again and again: a stream, and what is done with it until it breaks.
+async fn by_stream(
+    rogue: &Rogue,
+    insider: &Insider,
+    abuse: Abuse,
+    (node, scene): (NodeId, &Scene),
+) -> u64 {
+    let mut done = 0;
+    let mut dice = Dice::new(u64::from(node[0]) + 7);
+    while !scene.is_over() {
+        let left = scene.until.saturating_duration_since(tokio::time::Instant::now());
+        let Ok(Ok(stream)) = timeout(left, rogue.stream(node)).await else {
+            sleep(PAUSE).await;
+            continue;
+        };
+        // A write that waits for ever is the other side's good right.
+        let used = timeout(left, misuse(stream, insider, abuse, (&mut dice, &mut done))).await;
+        drop(used);
+    }
+    done
+}
+
+async fn misuse(
+    mut stream: RawStream,
+    insider: &Insider,
+    abuse: Abuse,
+    (dice, done): (&mut Dice, &mut u64),
+) -> std::io::Result<()> {
+    match abuse {
+        Abuse::Streams => {
+            *done += 1;
+            return stream.write(&frame(0, b"hello")).await;
+        }
+        Abuse::SlowLoris => {
+            // A frame of a megabyte is announced, and comes byte by byte.
+            stream.write(&[0, 0x10, 0, 1, 0]).await?;
+            loop {
+                stream.write(&[low(dice)]).await?;
+                *done += 1;
+                sleep(BYTE_EVERY).await;
+            }
+        }
+        Abuse::Oversized => {
+            stream.write(&[0x7f, 0xff, 0xff, 0xff, 0]).await?;
+            *done += 1;
+            loop {
+                stream.write(&[0; 65_536]).await?;
+            }
+        }
+        Abuse::Garbage => loop {
+            let payload: Bytes = match dice.within(0, 2) {
+                0 => vec![0x81; 1 << 20].into(),
+                1 => [vec![0x82, 0, 0x9b], vec![0xff; 8], vec![0; 9]].concat().into(),
+                _ => (0..dice.within(1, 300)).map(|_| low(dice)).collect(),
+            };
+            stream.write(&frame(0, &payload)).await?;
+            *done += 1;
+        },
+        Abuse::RequestFlood => {
+            let rooms = [RoomId::lobby(insider.mesh()), RoomId::directory(insider.mesh())];
+            loop {
+                let mut frames = Vec::new();
+                for _ in 0..64 {
+                    let room = *dice.pick(&rooms);
+                    frames.extend(frame(0, &question(room, insider, dice).encode()));
+                }
+                stream.write(&frames).await?;
+                *done += 64;
+            }
+        }
+        Abuse::GossipFlood | Abuse::Topics | Abuse::HalfOpen => Ok(()),
+    }
+}
+
+/// What costs the other side more than it costs to ask.
+fn question(room: RoomId, insider: &Insider, dice: &mut Dice) -> Message {
+    let log = LogId { author: insider.node(), incarnation: 0 };
+    let span = Span { log, after: 0, upto: 1 << 40 };
+    match dice.within(0, 5) {
+        0 => Message::Want { room, spans: vec![span; 8] },
+        1 => Message::Have { room, heads: Vec::new(), answer: true },
+        2 => Message::Buckets((0..64).map(|_| dice.draw()).collect()),
+        3 => Message::WantRoster { node: insider.node(), boot: 0, version: 0 },
+        4 => Message::WantBodies { room, at: vec![Head { log, seq: 1 }; 64] },
+        _ => Message::Ask { room, era: Era::HOME, tip: Number(1), spans: vec![span; 64] },
+    }
+}
+
+/// Connections that say nothing, or a little that means nothing.
+async fn half_open(scene: Scene) -> Result<String> {
+    let mut held = Vec::new();
+    let mut opened = 0_u64;
+    while !scene.is_over() {
+        for at in &scene.nodes {
+            if let Ok(Ok(socket)) = timeout(PAUSE, TcpStream::connect(at)).await {
+                opened += 1;
+                if opened.is_multiple_of(2) {
+                    // Whether it is taken does not matter.
+                    drop(socket.try_write(&[0; 7]));
+                }
+                held.push(socket);
+            }
+        }
+        if held.len() >= HALF_OPEN {
+            held.drain(..scene.nodes.len());
+            sleep(Duration::from_millis(2)).await;
+        }
+    }
+    Ok(format!("{opened} connections, {} at once", held.len()))
+}
+
+fn low(dice: &mut Dice) -> u8 {
+    dice.draw().to_be_bytes()[0]
+}

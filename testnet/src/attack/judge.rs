@@ -1,0 +1,137 @@
+//! What must hold whatever an attacker does.
+
+use std::{fmt, fs, time::Duration};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::{Outcome, insider::Insider, kind::Blame, load::Percentiles};
+use crate::process::Mesh;
+
+/// How often memory is looked at.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Less of what is signed without effect `status` does not show to people: it may be a race that was lost.
+const BLAMED_FROM: u64 = 16;
+
+/// What a daemon may cost its honest agents and its machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Resident bytes of one daemon.
+    pub rss_bytes: u64,
+    /// So many times the 99th percentile before the attack may it be during it.
+    pub p99_times: f64,
+    /// And what is below this is not told apart from the machine's own noise.
+    pub p99_grain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            rss_bytes: 256 * 1024 * 1024,
+            p99_times: 2.0,
+            p99_grain: Duration::from_millis(25),
+        }
+    }
+}
+
+/// A limit that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken(pub String);
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Outcome {
+    /// What did not hold.
+    #[must_use]
+    pub fn judge(&self, limits: Limits) -> Vec<Broken> {
+        let mut broken = Vec::new();
+        let (kind, (acknowledged, missing)) = (self.kind, self.acknowledged);
+        if missing > 0 {
+            broken.push(format!("{missing} of {acknowledged} acknowledged messages were lost"));
+        }
+        if acknowledged == 0 {
+            broken.push("nothing was acknowledged".to_owned());
+        }
+        if let Some(rss) = self.rss.iter().max().filter(|rss| **rss > limits.rss_bytes) {
+            broken.push(format!("a daemon had {} MiB", rss / (1024 * 1024)));
+        }
+        for (what, [before, during]) in [("ok", self.ok), ("delivered", self.delivered)] {
+            if is_slower(before, during, limits) {
+                broken
+                    .push(format!("{what}: p99 {:?} before, {:?} during", before.p99, during.p99));
+            }
+        }
+        if kind.blame() == Blame::Named && self.named.is_none() {
+            broken.push("no status names the offender".to_owned());
+        }
+        broken.into_iter().map(|it| Broken(format!("{kind}: {it}"))).collect()
+    }
+}
+
+fn is_slower(before: Percentiles, during: Percentiles, limits: Limits) -> bool {
+    let most = before.p99.mul_f64(limits.p99_times).max(before.p99 + limits.p99_grain);
+    during.count == 0 || during.p99 > most
+}
+
+/// The largest resident set of each daemon that was seen.
+#[derive(Debug, Default)]
+pub(super) struct Resident {
+    pub(super) most: Vec<u64>,
+}
+
+impl Resident {
+    /// Looks once; all of them must be there.
+    pub(super) fn look(&mut self, mesh: &mut Mesh) -> Result<()> {
+        self.most.resize(mesh.nodes.len(), 0);
+        for (node, most) in mesh.nodes.iter_mut().zip(&mut self.most) {
+            anyhow::ensure!(node.is_running(), "{} died:\n{}", node.ready().name, node.log());
+            *most = (*most).max(rss(node.pid().context("it does not run")?)?);
+        }
+        Ok(())
+    }
+}
+
+fn rss(pid: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).context("/proc")?;
+    let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kib * 1024)
+}
+
+/// What any node's status says against the insider: the one that says most.
+pub(super) async fn named(mesh: &Mesh, insider: Option<&Insider>) -> Result<Option<String>> {
+    let Some(insider) = insider else { return Ok(None) };
+    let mut all = Vec::new();
+    for node in &mesh.nodes {
+        all.extend(blame(&node.status().await?, &insider.node().to_string()));
+    }
+    Ok(all.into_iter().max_by_key(String::len))
+}
+
+fn blame(status: &Value, node: &str) -> Option<String> {
+    let mut said = Vec::new();
+    if status["forked"].as_array().is_some_and(|all| all.iter().any(|it| it == node)) {
+        said.push("forked".to_owned());
+    }
+    let blamed = status["blamed"].as_array().into_iter().flatten();
+    for it in blamed.filter(|it| it["node_id"] == node) {
+        let count = |what: &str| it[what].as_u64().unwrap_or_default();
+        let (void, chain) = (count("void"), count("chain"));
+        if void + chain >= BLAMED_FROM {
+            said.push(format!("{void} void, {chain} off its log"));
+        }
+    }
+    let peers = status["peers"].as_array().into_iter().flatten();
+    for peer in peers.filter(|it| it["node_id"] == node) {
+        if let Some(strikes) = peer["strikes_ever"].as_u64().filter(|it| *it > 0) {
+            let fault = peer["fault"].as_str().unwrap_or_default();
+            let refused = if peer["refused_ms"].is_null() { "" } else { ", refused" };
+            said.push(format!("{strikes} strikes{refused}: {fault}"));
+        }
+    }
+    (!said.is_empty()).then(|| said.join("; "))
+}
