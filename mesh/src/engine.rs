@@ -144,6 +144,8 @@ pub struct Engine {
     next_registration: u64,
     /// Whose turn it is, as members were last told.
     turns: BTreeMap<RoomId, Option<AgentId>>,
+    /// Rooms with so many members that they are not told of every turn.
+    crowds: BTreeMap<RoomId, turn::Crowd>,
     /// Rooms that clients were told of, as they were told.
     told: BTreeMap<RoomId, RoomView>,
     /// Where the votes of all rooms are.
@@ -276,6 +278,7 @@ impl Engine {
         self.go_on_with_all_votes();
         self.go_on_pruning();
         self.go_on_electing();
+        self.tell_crowds();
         self.compare_private_rooms();
         self.cx.active.extend(self.busy.iter().copied());
     }

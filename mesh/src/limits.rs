@@ -185,6 +185,12 @@ pub const BUCKETS: usize = 64;
 
 /// How often a node says that it lives.
 pub const BEACON_EVERY: Duration = Duration::from_millis(300);
+/// The most members that are told whose turn it is after every message. All of them are named each time,
+/// to each of them, so this grows with their square: in larger rooms they are told now and then, and of
+/// the last one always.
+pub const TURNS_TOLD_UP_TO: usize = 128;
+/// How often, then.
+pub const CROWD_TOLD_EVERY: Duration = Duration::from_secs(1);
 /// How often the engine looks at what has become due: the grain of all the times below.
 pub const TICK: Duration = Duration::from_millis(100);
 /// A sequencer counts as gone when it has not been heard for this long (`--takeover-after`).

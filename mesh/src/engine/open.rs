@@ -57,6 +57,7 @@ impl Engine {
             own_keys: Default::default(),
             next_registration: 0,
             turns: Default::default(),
+            crowds: Default::default(),
             told: Default::default(),
             votes: Default::default(),
             voting: Default::default(),

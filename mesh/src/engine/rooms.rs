@@ -194,6 +194,7 @@ impl Engine {
         self.forget_digest(id, room.record.seal.as_ref());
         self.busy.remove(&id);
         self.turns.remove(&id);
+        self.crowds.remove(&id);
         self.cx.change(crate::batch::Change::Drop { room: id });
         if let Some(view) = self.told.remove(&id) {
             let access = view.access();

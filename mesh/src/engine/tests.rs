@@ -28,7 +28,9 @@ use crate::{
     event::RoomEvent,
     id::{KeyPrint, LogId, NodeId, RoomId},
     identity::{Identity, MeshSecret},
-    limits::{CLOCK_START_MAX, CLOCK_STEP_MAX, ROSTER_LEASE, TICK},
+    limits::{
+        CLOCK_START_MAX, CLOCK_STEP_MAX, CROWD_TOLD_EVERY, ROSTER_LEASE, TICK, TURNS_TOLD_UP_TO,
+    },
     message::{Beacon, Message, Signed},
     number::Number,
     roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
@@ -249,6 +251,40 @@ fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
     assert!(node.engine.cx.forked.is_empty());
     let mut logs = node.engine.rooms[&node.lobby()].logs.iter();
     assert!(logs.all(|(_, log)| log.id.incarnation == 0), "none was made for it");
+}
+
+/// The list of members goes to each of them: in a large room not after every message, but after the last.
+#[test]
+fn a_crowd_is_told_whose_turn_it_is_now_and_then_and_in_the_end() {
+    let told = |node: &mut Node| {
+        let effects = std::mem::take(&mut node.effects).into_iter();
+        effects
+            .filter(|it| matches!(it, Effect::Notify { event: RoomEvent::Turn { .. }, .. }))
+            .count()
+    };
+    for (members, after_each, after_all) in [(TURNS_TOLD_UP_TO, 5, 0), (TURNS_TOLD_UP_TO + 1, 1, 1)]
+    {
+        let mut node = Node::new(1);
+        let lobby = node.lobby();
+        let callers: Vec<Caller> = (0..members)
+            .map(|n| {
+                let caller = node.attach(&format!("agent{n}"), false, KEY).expect("free");
+                let join = Command::Join { caller: caller.clone(), room: lobby };
+                node.ask(join).expect("public");
+                caller
+            })
+            .collect();
+        told(&mut node);
+        for caller in &callers[..5] {
+            node.say(caller, lobby).expect("a member");
+        }
+        assert_eq!(told(&mut node), after_each, "{members} members");
+        for _ in 0..2 {
+            node.now.mono += CROWD_TOLD_EVERY;
+            node.give(Input::Timeout);
+        }
+        assert_eq!(told(&mut node), after_all, "{members} members");
+    }
 }
 
 #[test]

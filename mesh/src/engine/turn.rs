@@ -1,6 +1,6 @@
 //! Ending a turn: what inputs set going is brought to rest, sealed, and handed to the driver.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{Engine, Waiter};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     entry::{Body, CHAT},
     event::{RoomEvent, TurnReason},
     id::{At, KeyPrint, LogId, MessageId, RoomId, sha256},
-    limits::{BUCKETS, GOSSIP_BYTES_MAX, PROOFS_MAX},
+    limits::{BUCKETS, CROWD_TOLD_EVERY, GOSSIP_BYTES_MAX, PROOFS_MAX, TURNS_TOLD_UP_TO},
     log::first_8,
     message::{Message, Signed},
     number::Number,
@@ -402,12 +402,53 @@ impl Engine {
             Some(_) => self.turns.insert(room, holder.clone()),
             None => self.turns.remove(&room),
         };
+        if always && !self.may_tell_turn_of_crowd(room) {
+            return;
+        }
         if always || before.flatten() != holder {
             let members = self.rosters.members(room).iter();
             let order: Arc<[_]> = members.map(|it| it.agent.clone()).collect();
             self.cx.notify(room, RoomEvent::Turn { holder, order, reason });
         }
     }
+
+    /// Whether all of a room's members are to be told now; else they will be, before long.
+    fn may_tell_turn_of_crowd(&mut self, room: RoomId) -> bool {
+        if self.rosters.members(room).len() <= TURNS_TOLD_UP_TO {
+            return true;
+        }
+        let now = self.cx.now.mono;
+        match self.crowds.get_mut(&room) {
+            Some(crowd) if now < crowd.told + CROWD_TOLD_EVERY => {
+                crowd.owed = true;
+                false
+            }
+            Some(_) | None => {
+                self.crowds.insert(room, Crowd { told: now, owed: false });
+                true
+            }
+        }
+    }
+
+    /// Tells crowds what they were not told at once.
+    pub(super) fn tell_crowds(&mut self) {
+        let now = self.cx.now.mono;
+        let due = self.crowds.extract_if(.., |_, it| now >= it.told + CROWD_TOLD_EVERY);
+        for (room, crowd) in due.collect::<Vec<_>>() {
+            if crowd.owed {
+                self.tell_turn(room, TurnReason::MessageSent, true);
+            }
+        }
+    }
+}
+
+/// A room whose members are told now and then whose turn it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Crowd {
+    /// When they were.
+    told: Duration,
+    /// There was a message since.
+    owed: bool,
 }
 
 /// The bucket of a room: for digests, and for gossip topics.
