@@ -303,6 +303,9 @@ impl Fake {
                 | Effect::SendBodies { .. }
                 | Effect::Pulse(_)
                 | Effect::ShutOut(_)
+                | Effect::Known(_)
+                | Effect::Secret(_)
+                | Effect::DrawSecret
                 | Effect::Alarm(_)
                 | Effect::Stopped => {}
             }

@@ -5,6 +5,7 @@ use crate::{
     command::{CallId, Command, Outcome, Refused},
     event::{AgentEvent, RoomEvent},
     id::{NodeId, RoomId},
+    identity::LinkSecret,
     message::{Head, Message, Span},
     run::Verified,
     status::Parted,
@@ -89,6 +90,14 @@ pub enum Effect {
     /// This node has no part in the mesh any more: close its connections, when what was said to it before
     /// is sent, and let it in for no more than to be told so again.
     ShutOut(NodeId),
+    /// The directory names this node: with a secret of before it may come in, to be given the newest, or
+    /// to be told that it has no part any more. Nobody else may.
+    Known(NodeId),
+    /// Connections have this secret from now on: make it durable before anything else is done.
+    Secret(LinkSecret),
+    /// Draw a secret, and ask for [`crate::command::Command::RotateSecret`] with it: this node expelled
+    /// somebody who has the one there is.
+    DrawSecret,
     /// What beacons say from now on.
     Pulse(Pulse),
     /// Something an operator should see.

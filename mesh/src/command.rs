@@ -103,11 +103,32 @@ pub enum Command {
     /// An operator says that another node has no part in the mesh any more. `force`: although others are
     /// known to have more of what it wrote. → [`Outcome::Done`], when it is durable.
     Part { node: NodeId, why: Parting, force: bool },
+    /// The mesh's connections get another secret, `drawn` from the system's randomness. `force`: although
+    /// members are away. → [`Outcome::Done`], when it is durable.
+    RotateSecret { drawn: Drawn, force: bool },
     /// This node leaves the mesh for good. `force`: although something of its own would be lost.
     /// → [`Outcome::LeftMesh`], and then [`crate::Effect::Stopped`]
     LeaveMesh { force: bool },
     /// Hand over, then say [`crate::Effect::Stopped`]. Everything after it is refused. → nothing
     Stop,
+}
+
+/// Randomness that is to be a secret.
+#[derive(Clone)]
+pub struct Drawn(pub(crate) zeroize::Zeroizing<[u8; 32]>);
+
+impl Drawn {
+    /// These, wiped when it is dropped.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> Drawn {
+        Drawn(zeroize::Zeroizing::new(bytes))
+    }
+}
+
+impl std::fmt::Debug for Drawn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Drawn(…)")
+    }
 }
 
 /// An agent's registration.

@@ -18,6 +18,7 @@ mod private;
 mod refold;
 mod retention;
 mod rooms;
+mod secret;
 mod tasks;
 mod turn;
 mod view;
@@ -41,7 +42,7 @@ use crate::{
     context::Context,
     directory::Directory,
     id::{AgentId, At, KeyPrint, MessageId, NodeId, RoomId},
-    identity::Identity,
+    identity::{Identity, LinkSecret},
     limits::{BUCKETS, PAUSED_AFTER, RETENTION_MIN, TAKEOVER_AFTER, TICK},
     liveness::Liveness,
     number::Number,
@@ -57,6 +58,10 @@ pub struct Config {
     pub mesh: crate::id::MeshId,
     /// The home sequencer of lobby and directory.
     pub founder: NodeId,
+    /// What connections have at the start.
+    pub secret: LinkSecret,
+    /// Of the program, for people: members tell it each other.
+    pub version: String,
     /// The name the operator gave this node.
     pub name: String,
     /// A sequencer counts as gone when not heard for this long.
@@ -82,6 +87,8 @@ impl Config {
         Config {
             mesh,
             founder,
+            secret: LinkSecret::new(0, [0; 32]),
+            version: String::new(),
             name: String::new(),
             takeover_after: TAKEOVER_AFTER,
             seed: 0,
@@ -155,6 +162,10 @@ pub struct Engine {
     /// Digests of all shared rooms, folded by bucket; and what each room contributes.
     buckets: [u64; BUCKETS],
     digests: BTreeMap<RoomId, u64>,
+    /// What each member said of itself.
+    about: BTreeMap<NodeId, crate::message::About>,
+    /// The driver was asked for a secret.
+    drawing: bool,
     /// When digests were last compared with a peer.
     compared: BTreeMap<NodeId, Duration>,
     /// Rosters known to be newer elsewhere: since when, so that news under way can come first.
@@ -250,6 +261,7 @@ impl Engine {
             }
             Command::Status => Ok(Outcome::Status(self.status())),
             Command::Members => Ok(self.members()),
+            Command::RotateSecret { drawn, force } => self.rotate_secret(&drawn, force),
             Command::Part { node, why, force } => self.part(node, why, force),
             Command::LeaveMesh { force } => return self.leave_mesh(call, force),
             Command::Stop => return self.begin_stopping(None),

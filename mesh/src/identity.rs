@@ -3,29 +3,67 @@
 use std::fmt;
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use minicbor::{Decode, Encode};
 use sha2::Sha256;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
-use crate::id::{MeshId, NodeId};
+use crate::{
+    id::{MeshId, NodeId},
+    limits::{EXPELLED_NAMED_MAX, FORMER_SECRETS_MAX},
+};
 
-/// What makes a mesh: 32 secret bytes and the node that founded it. Both are in every ticket.
+/// What makes a mesh, and what lets nodes into it: its name, the node that founded it, and the secret of its
+/// connections, which may change. All of it is in every ticket.
 #[derive(Clone)]
 pub struct MeshSecret {
-    secret: Zeroizing<[u8; 32]>,
+    mesh: MeshId,
     founder: NodeId,
+    link: LinkSecret,
+    /// Those before, the newest first.
+    former: Vec<LinkSecret>,
 }
 
 impl MeshSecret {
-    /// A mesh of this secret, founded by `founder`: the home sequencer of lobby and directory.
+    /// A mesh that begins with this secret, founded by `founder`: the home sequencer of lobby and directory.
     #[must_use]
     pub fn new(secret: [u8; 32], founder: NodeId) -> MeshSecret {
-        MeshSecret { secret: Zeroizing::new(secret), founder }
+        let link = LinkSecret::new(0, secret);
+        let mut mesh = [0; 16];
+        link.derive(founder, b"clawmesh mesh id", &mut mesh);
+        MeshSecret { mesh: MeshId(mesh), founder, link, former: Vec::new() }
     }
 
-    /// The secret bytes themselves, for tickets and the file they are kept in.
+    /// A mesh that is called `mesh`, whose connections have the secret `link` now.
     #[must_use]
-    pub fn bytes(&self) -> &[u8; 32] {
-        &self.secret
+    pub fn renewed(mesh: MeshId, founder: NodeId, link: LinkSecret) -> MeshSecret {
+        MeshSecret { mesh, founder, link, former: Vec::new() }
+    }
+
+    /// Another secret, if it is a later one than this. The last few before it are kept.
+    pub fn renew(&mut self, link: LinkSecret) {
+        if link.epoch() > self.link.epoch() {
+            let before = std::mem::replace(&mut self.link, link);
+            self.former.insert(0, before);
+            self.former.truncate(FORMER_SECRETS_MAX);
+        }
+    }
+
+    /// Secrets before this one, to be kept too. The newest first.
+    pub fn keep_former(&mut self, former: Vec<LinkSecret>) {
+        self.former = former;
+        self.former.truncate(FORMER_SECRETS_MAX);
+    }
+
+    /// The secret of its connections.
+    #[must_use]
+    pub fn link(&self) -> &LinkSecret {
+        &self.link
+    }
+
+    /// The last few secrets before it, the newest first.
+    #[must_use]
+    pub fn former(&self) -> &[LinkSecret] {
+        &self.former
     }
 
     /// Who founded the mesh.
@@ -37,29 +75,103 @@ impl MeshSecret {
     /// The public name of the mesh: tells meshes apart, reveals nothing of the secret.
     #[must_use]
     pub fn mesh_id(&self) -> MeshId {
-        let mut id = [0; 16];
-        self.derive(b"clawmesh mesh id", &mut id);
-        MeshId(id)
+        self.mesh
     }
 
     /// The pre-shared key of its connections.
     #[must_use]
     pub fn pre_shared_key(&self) -> Zeroizing<[u8; 32]> {
-        let mut key = Zeroizing::new([0; 32]);
-        self.derive(b"clawmesh pre-shared key", key.as_mut());
-        key
-    }
-
-    fn derive(&self, label: &[u8], out: &mut [u8]) {
-        hkdf::Hkdf::<Sha256>::new(Some(&self.founder.0), self.secret.as_ref())
-            .expand(label, out)
-            .expect("at most 32 bytes are asked for, HKDF gives 8160");
+        self.link.pre_shared_key(self.founder)
     }
 }
 
 impl fmt::Debug for MeshSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MeshSecret({})", self.mesh_id())
+    }
+}
+
+/// One of the secrets that a mesh's connections have, one after the other.
+#[derive(Clone, PartialEq, Eq, Encode, Decode)]
+pub struct LinkSecret {
+    #[n(0)]
+    number: u64,
+    #[cbor(n(1), with = "minicbor::bytes")]
+    bytes: [u8; 32],
+    #[n(2)]
+    without: Vec<NodeId>,
+}
+
+/// Which secret: of two the higher one is to be used, whichever came first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub struct Epoch {
+    /// Counts them, from 0.
+    #[n(0)]
+    pub number: u64,
+    /// Tells those of one number apart, and reveals nothing of them.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub print: [u8; 16],
+}
+
+impl LinkSecret {
+    /// The `number`th of a mesh, from 0.
+    #[must_use]
+    pub fn new(number: u64, bytes: [u8; 32]) -> LinkSecret {
+        LinkSecret { number, bytes, without: Vec::new() }
+    }
+
+    /// The same, drawn so that these do not get it: nodes that had been expelled. The first
+    /// [`EXPELLED_NAMED_MAX`] of them are named.
+    #[must_use]
+    pub fn leaving_out(mut self, without: impl IntoIterator<Item = NodeId>) -> LinkSecret {
+        self.without = without.into_iter().take(EXPELLED_NAMED_MAX).collect();
+        self
+    }
+
+    /// Who was expelled when it was drawn.
+    #[must_use]
+    pub fn without(&self) -> &[NodeId] {
+        &self.without
+    }
+
+    /// The secret bytes themselves, for tickets and the file they are kept in.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.bytes
+    }
+
+    /// Which one it is.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        let mut print = [0; 16];
+        self.derive(NodeId([0; 32]), b"clawmesh secret print", &mut print);
+        Epoch { number: self.number, print }
+    }
+
+    /// The pre-shared key of the connections of a mesh with this founder.
+    #[must_use]
+    pub fn pre_shared_key(&self, founder: NodeId) -> Zeroizing<[u8; 32]> {
+        let mut key = Zeroizing::new([0; 32]);
+        self.derive(founder, b"clawmesh pre-shared key", key.as_mut());
+        key
+    }
+
+    fn derive(&self, founder: NodeId, label: &[u8], out: &mut [u8]) {
+        hkdf::Hkdf::<Sha256>::new(Some(&founder.0), &self.bytes)
+            .expand(label, out)
+            .expect("at most 32 bytes are asked for, HKDF gives 8160");
+    }
+}
+
+impl Drop for LinkSecret {
+    fn drop(&mut self) {
+        self.bytes.zeroize();
+    }
+}
+
+impl fmt::Debug for LinkSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LinkSecret({})", self.number)
     }
 }
 
@@ -113,4 +225,44 @@ impl fmt::Debug for Identity {
 pub fn verify(node: NodeId, message: &[u8], signature: &[u8; 64]) -> bool {
     VerifyingKey::from_bytes(&node.0)
         .is_ok_and(|key| key.verify_strict(message, &Signature::from_bytes(signature)).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FOUNDER: NodeId = NodeId([3; 32]);
+
+    #[test]
+    fn a_mesh_keeps_its_name_and_the_first_key_when_its_secret_changes() {
+        let mut mesh = MeshSecret::new([0xa5; 32], FOUNDER);
+        let (name, key) = (mesh.mesh_id(), mesh.pre_shared_key());
+        // As tickets and nodes of the first version have it.
+        assert_eq!(name.to_string(), "e616de541564d68a58a9add4a258d5db");
+        mesh.renew(LinkSecret::new(1, [7; 32]));
+        assert_eq!(mesh.mesh_id(), name);
+        assert_ne!(*mesh.pre_shared_key(), *key);
+        assert_eq!(mesh.former()[0].pre_shared_key(FOUNDER), key);
+        for number in 2..10 {
+            mesh.renew(LinkSecret::new(number, [7; 32]));
+        }
+        assert_eq!(mesh.former().len(), FORMER_SECRETS_MAX);
+        assert_eq!(mesh.former()[0].epoch().number, 8);
+    }
+
+    #[test]
+    fn of_two_secrets_the_same_one_counts_whichever_came_first() {
+        let secrets = [LinkSecret::new(1, [1; 32]), LinkSecret::new(1, [2; 32])];
+        let both = [[0, 1], [1, 0]].map(|order| {
+            let mut mesh = MeshSecret::new([0xa5; 32], FOUNDER);
+            order.into_iter().for_each(|i: usize| mesh.renew(secrets[i].clone()));
+            mesh.link().epoch()
+        });
+        assert_eq!(both[0], both[1]);
+        let mut mesh = MeshSecret::new([0xa5; 32], FOUNDER);
+        mesh.renew(LinkSecret::new(2, [1; 32]));
+        mesh.renew(LinkSecret::new(1, [2; 32]));
+        assert_eq!(mesh.link().epoch().number, 2, "an older one is none");
+        assert!(!format!("{:?} {mesh:?}", mesh.link()).contains("1, 1"));
+    }
 }

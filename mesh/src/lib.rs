@@ -49,4 +49,4 @@ mod votes;
 
 pub use boundary::{Alarm, Effect, Input, Pulse, Turn};
 pub use engine::{Config, Engine, archive, bucket};
-pub use identity::{Identity, MeshSecret};
+pub use identity::{Identity, LinkSecret, MeshSecret};

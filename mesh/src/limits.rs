@@ -37,6 +37,17 @@ pub const WARM_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const ORDERED_ITEMS_MAX: usize = 256;
 /// No log gets this long: leaves room to add to any log seq that is read.
 pub(crate) const LOG_SEQ_MAX: u64 = u64::MAX >> 3;
+/// Secrets of its connections that a node keeps besides the newest: with these it meets members that were
+/// away while the secret changed.
+pub const FORMER_SECRETS_MAX: usize = 4;
+/// Nodes that a secret names as left out: 8 KiB with each. Of a mesh that expelled more, the others are left
+/// out by the directory alone.
+pub const EXPELLED_NAMED_MAX: usize = 256;
+/// How much higher the number of a new secret may be. No mesh rotates so often, and a member that lies
+/// cannot use the numbers up.
+pub(crate) const SECRET_STEP_MAX: u64 = 1 << 20;
+/// What a node says of its program, in bytes.
+pub const VERSION_BYTES_MAX: usize = 40;
 /// Logs that one parting names: a body of some 200 KiB. A node that wrote in more rooms has to leave by
 /// itself in fewer steps than that, or is expelled with what it wrote in the others.
 pub const PARTED_LOGS_MAX: usize = 8_192;

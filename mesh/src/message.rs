@@ -7,10 +7,10 @@ use thiserror::Error;
 use crate::{
     entry::encode,
     id::{LogId, MeshId, NodeId, RoomId},
-    identity::{self, Identity},
+    identity::{self, Epoch, Identity, LinkSecret},
     limits::{
-        ASK_ENTRIES_MAX, BODY_BYTES_MAX, BUCKETS, DIGEST_ROOMS_MAX, FRAME_BYTES_MAX,
-        KEYS_FOLLOWED_MAX, SPANS_MAX,
+        ASK_ENTRIES_MAX, BODY_BYTES_MAX, BUCKETS, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX,
+        FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, SPANS_MAX, VERSION_BYTES_MAX,
     },
     number::{Era, Number},
     roster::RosterNews,
@@ -112,6 +112,32 @@ pub struct Notice {
     /// What the directory says of it.
     #[n(2)]
     pub parted: Parted,
+}
+
+/// The newest secret of the mesh's connections, as a member gives it to another. Signed, so that nobody
+/// else can have said it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Handed {
+    /// Who gives it.
+    #[n(0)]
+    pub by: NodeId,
+    /// What.
+    #[n(1)]
+    pub secret: LinkSecret,
+}
+
+/// What a node says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct About {
+    /// Who.
+    #[n(0)]
+    pub node: NodeId,
+    /// Which secret of the mesh's connections it has.
+    #[n(1)]
+    pub epoch: Epoch,
+    /// Of its program, for people; at most [`VERSION_BYTES_MAX`].
+    #[n(2)]
+    pub version: String,
 }
 
 /// A node's rooms for a successor, or its answer.
@@ -268,6 +294,12 @@ pub enum Message<R = Run> {
     /// To a node that has no part in the mesh any more, of which it may not know.
     #[n(18)]
     Parted(#[n(0)] Signed<Notice>),
+    /// To a member, over a link that only it can read: the newest secret of the mesh's connections.
+    #[n(19)]
+    Secret(#[n(0)] Signed<Handed>),
+    /// What the sender is: to each peer, at first and when it changes.
+    #[n(20)]
+    About(#[n(0)] Signed<About>),
     /// To a peer that follows the same keys: so far the sender is with their private rooms. Answered by
     /// `Digests` of those that differ.
     #[n(17)]
@@ -323,6 +355,8 @@ impl Message<Run> {
             Message::Offer(posts) | Message::Accept(posts) | Message::Taken(posts) => {
                 (posts.len(), DIGEST_ROOMS_MAX)
             }
+            Message::Secret(it) => (it.it.secret.without().len(), EXPELLED_NAMED_MAX),
+            Message::About(it) => (it.it.version.len(), VERSION_BYTES_MAX),
             Message::Beacon(_)
             | Message::Roster(_)
             | Message::Parted(_)
@@ -370,6 +404,14 @@ impl Message<Run> {
             Message::Parted(it) => {
                 signed(mesh, it.it.by, &it)?;
                 Message::Parted(it)
+            }
+            Message::Secret(it) => {
+                signed(mesh, it.it.by, &it)?;
+                Message::Secret(it)
+            }
+            Message::About(it) => {
+                signed(mesh, it.it.node, &it)?;
+                Message::About(it)
             }
             Message::WantBodies { room, at } => Message::WantBodies { room, at },
             Message::Want { room, spans } => Message::Want { room, spans },

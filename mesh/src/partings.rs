@@ -85,6 +85,17 @@ impl Partings {
         self.nodes.keys().copied()
     }
 
+    /// Who was expelled, by whomever or by one node.
+    pub(crate) fn expelled(&self, by: Option<NodeId>) -> impl Iterator<Item = NodeId> {
+        let fits = move |log: &LogId| by.is_none_or(|by| log.author == by);
+        let expelled = |it: &Word| it.why == Parting::Expelled;
+        let nodes = self.nodes.iter();
+        let out = nodes.filter(move |(_, known)| {
+            known.words.iter().any(|(log, it)| fits(log) && expelled(it))
+        });
+        out.map(|(node, _)| *node)
+    }
+
     /// How far the node's log counts in a room; `None`: it has not parted. `open`: a room that every
     /// node has, so that whoever does not name it knew of nothing there.
     pub(crate) fn cut(&self, node: NodeId, room: RoomId, open: bool) -> Option<Cut> {

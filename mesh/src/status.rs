@@ -68,6 +68,10 @@ pub struct MemberStatus {
     pub connected: bool,
     /// Heard by any path within the lease.
     pub alive: bool,
+    /// The node that founded the mesh.
+    pub founder: bool,
+    /// What it said of itself; `None` if it has said nothing since our start.
+    pub about: Option<crate::message::About>,
     /// Since its last beacon; `None` if it was never heard since our start.
     pub heard_ago: Option<Duration>,
     /// It has no part any more.

@@ -48,6 +48,7 @@ enum Command {
     Expel(members::Expel),
     Retire(members::Retire),
     Leave(members::Leave),
+    RotateSecret(members::RotateSecret),
 }
 
 /// Runs the command line `arguments`, the program's name first.
@@ -74,6 +75,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Expel(expel) => expel.run(),
         Command::Retire(retire) => retire.run(),
         Command::Leave(leave) => leave.run(),
+        Command::RotateSecret(rotate) => rotate.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -11,7 +11,6 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use bridge::{Bridge, config::Auth};
 use mesh::{
-    MeshSecret,
     agenda::NewKey,
     command::{Command, Outcome},
     id::{KeyPrint, NodeId, RoomId, parse_hex},
@@ -41,6 +40,7 @@ use crate::{
     metrics::Meters,
     queue::{Asker, Queue},
     report::{self, Own},
+    secret::{self, Keeper},
     ticket::Ticket,
 };
 
@@ -49,7 +49,7 @@ use crate::{
 pub(crate) struct Control {
     pub(crate) name: String,
     pub(crate) me: NodeId,
-    pub(crate) mesh: MeshSecret,
+    pub(crate) secret: Arc<Keeper>,
     pub(crate) net: Net,
     pub(crate) queue: Arc<Queue>,
     pub(crate) reader: Reader,
@@ -225,6 +225,11 @@ impl Control {
                 self.engine(Command::Part { node, why, force }).await?;
                 Answer::Done
             }
+            Request::RotateSecret { force } => {
+                let drawn = secret::draw()?;
+                self.engine(Command::RotateSecret { drawn, force }).await?;
+                Answer::Done
+            }
             Request::Leave { force } => {
                 let Outcome::LeftMesh { heard } = self.engine(Command::LeaveMesh { force }).await?
                 else {
@@ -242,7 +247,7 @@ impl Control {
     /// An invitation by this node, with the addresses that it listens at now.
     pub(crate) fn ticket(&self) -> Ticket {
         let addresses = self.net.listening().into_iter().filter_map(|it| it.try_into().ok());
-        Ticket::new(self.mesh.clone(), self.me, reachable(addresses.collect()))
+        Ticket::new(self.secret.current(), self.me, reachable(addresses.collect()))
     }
 
     async fn engine(&self, command: Command) -> Result<Outcome> {
@@ -281,7 +286,7 @@ impl Control {
 
     /// What a number means here, and how much of the mesh is known to have it.
     async fn entry(&self, room_id: &str, seq: u64) -> Result<Entry> {
-        let lobby = RoomId::lobby(self.mesh.mesh_id());
+        let lobby = RoomId::lobby(self.secret.current().mesh_id());
         let room = if room_id == "lobby" { Some(lobby) } else { RoomId::from_uuid(room_id) };
         let room = room.with_context(|| format!("`{room_id}` is no id of a room"))?;
         let status = self.status().await?;

@@ -32,6 +32,7 @@ use crate::{
     metrics::Meters,
     outgoing::{Asked, Outgoing},
     queue::{Asker, Item, Queue},
+    secret::{self, Keeper},
 };
 
 /// Gossip topics: one for each bucket of rooms, and one for all nodes.
@@ -72,6 +73,7 @@ pub(crate) struct Driver {
     pub(crate) clock: Clock,
     pub(crate) queue: Arc<Queue>,
     pub(crate) net: Net,
+    pub(crate) secret: Arc<Keeper>,
     pub(crate) outgoing: Outgoing,
     pub(crate) hub: Arc<Hub>,
     pub(crate) pulse: Arc<PulseCell>,
@@ -159,7 +161,7 @@ impl Driver {
         }
         let mut stopped = false;
         for effect in turn.effects {
-            stopped |= self.perform(effect, calls);
+            stopped |= self.perform(effect, calls)?;
         }
         Ok(stopped)
     }
@@ -175,7 +177,7 @@ impl Driver {
     }
 
     /// Whether the node may stop now.
-    pub(crate) fn perform(&self, effect: Effect, calls: &mut Calls) -> bool {
+    pub(crate) fn perform(&self, effect: Effect, calls: &mut Calls) -> anyhow::Result<bool> {
         match effect {
             Effect::Broadcast { room, message } => self.broadcast(room, &message),
             Effect::Send { to, message } => self.outgoing.send(to, message.encode()),
@@ -198,6 +200,9 @@ impl Driver {
                 self.hub.notify(room, event);
             }
             Effect::Tell(event) => self.hub.tell(event),
+            Effect::Known(node) => self.net.know(node.0),
+            Effect::Secret(link) => self.secret.renew(link, &self.net)?,
+            Effect::DrawSecret => secret::draw_for(&self.queue)?,
             Effect::ShutOut(node) => self.net.shut_out(node.0),
             Effect::Pulse(pulse) => self.pulse.set(pulse),
             Effect::Alarm(Alarm::Parted { node, it }) if node.0 == self.net.node() => farewell(it),
@@ -205,9 +210,9 @@ impl Driver {
                 self.meters.alarm(&alarm);
                 warn(&alarm);
             }
-            Effect::Stopped => return true,
+            Effect::Stopped => return Ok(true),
         }
-        false
+        Ok(false)
     }
 
     fn broadcast(&self, room: Option<RoomId>, message: &Message) {

@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use mesh::{
-    MeshSecret,
-    id::{NodeId, parse_hex},
+    LinkSecret, MeshSecret,
+    id::{MeshId, NodeId, parse_hex},
 };
 use net::PeerAddress;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -102,23 +102,18 @@ impl DataDir {
     pub(crate) fn mesh(&self) -> Result<Option<MeshSecret>> {
         let file = self.file("mesh.key");
         let Some(text) = read_secret(&file)? else { return Ok(None) };
-        let mesh = || {
-            let (secret, founder) = text.trim().split_once(' ')?;
-            let secret = Zeroizing::new(parse_hex(secret)?);
-            Some(MeshSecret::new(*secret, NodeId(parse_hex(founder)?)))
-        };
-        mesh().map(Some).with_context(|| self.damaged("mesh.key", "two numbers of 64 hex digits"))
+        read_mesh(&text).map(Some).with_context(|| self.damaged("mesh.key", "the key of a mesh"))
     }
 
-    /// Puts the node into `mesh`. The key of the one that it was in stays as `mesh.key.before`.
+    /// Puts the node into `mesh`. The key of another one that it was in stays as `mesh.key.before`.
     pub(crate) fn write_mesh(&self, mesh: &MeshSecret) -> Result<()> {
         let file = self.file("mesh.key");
-        if let Some(before) = read_secret(&file)? {
+        let other =
+            |it: &Zeroizing<String>| read_mesh(it).is_none_or(|it| it.mesh_id() != mesh.mesh_id());
+        if let Some(before) = read_secret(&file)?.filter(other) {
             replace(&self.file("mesh.key.before"), before.as_bytes())?;
         }
-        let secret = hex(mesh.bytes());
-        let text = Zeroizing::new(format!("{} {}\n", &*secret, mesh.founder()));
-        replace(&file, text.as_bytes())
+        replace(&file, write_mesh(mesh).as_bytes())
     }
 
     /// Addresses of peers from earlier, the newest last. A file that cannot be read is no reason not
@@ -205,6 +200,50 @@ pub(crate) fn copy_private(from: &Path, to: &Path) -> Result<()> {
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
     File::open(dir)?.sync_all()
+}
+
+/// A mesh whose secret never changed: the secret, and the founder. Any other: `2`, its id and the founder;
+/// then a line for each secret, the newest first: its number, the secret, and who had been expelled.
+fn read_mesh(text: &str) -> Option<MeshSecret> {
+    let mut lines = text.trim().lines();
+    let first: Vec<&str> = lines.next()?.split(' ').collect();
+    match first[..] {
+        [secret, founder] => {
+            let secret = Zeroizing::new(parse_hex(secret)?);
+            Some(MeshSecret::new(*secret, NodeId(parse_hex(founder)?)))
+        }
+        ["2", mesh, founder] => {
+            let secrets = lines.map(|line| {
+                let mut words = line.split(' ');
+                let number = words.next()?.parse().ok()?;
+                let secret = Zeroizing::new(parse_hex(words.next()?)?);
+                let without = words.map(|it| parse_hex(it).map(NodeId));
+                let without: Vec<NodeId> = without.collect::<Option<_>>()?;
+                Some(LinkSecret::new(number, *secret).leaving_out(without))
+            });
+            let mut secrets: Vec<LinkSecret> = secrets.collect::<Option<_>>()?;
+            let newest = (!secrets.is_empty()).then(|| secrets.remove(0))?;
+            let (mesh, founder) = (MeshId(parse_hex(mesh)?), NodeId(parse_hex(founder)?));
+            let mut mesh = MeshSecret::renewed(mesh, founder, newest);
+            mesh.keep_former(secrets);
+            Some(mesh)
+        }
+        _ => None,
+    }
+}
+
+fn write_mesh(mesh: &MeshSecret) -> Zeroizing<String> {
+    let link = mesh.link();
+    if link.epoch().number == 0 {
+        return Zeroizing::new(format!("{} {}\n", &*hex(link.bytes()), mesh.founder()));
+    }
+    let mut text = Zeroizing::new(format!("2 {} {}\n", mesh.mesh_id(), mesh.founder()));
+    for it in [link].into_iter().chain(mesh.former()) {
+        text.push_str(&format!("{} {}", it.epoch().number, &*hex(it.bytes())));
+        it.without().iter().for_each(|node| text.push_str(&format!(" {node}")));
+        text.push('\n');
+    }
+    text
 }
 
 /// Makes a directory and those above it; what is made is its owner's alone.
@@ -400,7 +439,31 @@ mod tests {
         let first = fs::read(dir.file("mesh.key")).unwrap();
         dir.write_mesh(&MeshSecret::new([2; 32], NodeId([9; 32]))).unwrap();
         assert_eq!(fs::read(dir.file("mesh.key.before")).unwrap(), first);
-        assert_eq!(dir.mesh().unwrap().unwrap().bytes(), &[2; 32]);
+        assert_eq!(dir.mesh().unwrap().unwrap().link().bytes(), &[2; 32]);
+    }
+
+    #[test]
+    fn a_secret_that_changes_is_kept_with_those_before_and_the_old_form_is_read() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = DataDir::prepare(temp.path()).unwrap();
+        // As the first version wrote it.
+        let old = format!("{} {}\n", "a5".repeat(32), "03".repeat(32));
+        fs::write(dir.file("mesh.key"), old).unwrap();
+        let mut mesh = dir.mesh().unwrap().unwrap();
+        let id = mesh.mesh_id();
+        assert_eq!(id, MeshSecret::new([0xa5; 32], NodeId([3; 32])).mesh_id());
+        mesh.renew(LinkSecret::new(1, [7; 32]).leaving_out([NodeId([9; 32])]));
+        dir.write_mesh(&mesh).unwrap();
+        assert_eq!(mode(&dir.file("mesh.key")), 0o600);
+        assert!(!dir.file("mesh.key.before").exists(), "it is the same mesh");
+        let read = dir.mesh().unwrap().unwrap();
+        assert_eq!((read.mesh_id(), read.founder()), (id, NodeId([3; 32])));
+        assert_eq!(read.link(), mesh.link());
+        assert_eq!(read.former(), mesh.former());
+        assert_eq!(read.former()[0].bytes(), &[0xa5; 32]);
+        for damaged in ["2 a b", "2", "", "x y z w", "2 01 02\n1 03"] {
+            assert!(read_mesh(damaged).is_none(), "{damaged}");
+        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Driver {
             turn.effects.into_iter().partition(acknowledges_nothing);
         turn.effects = rest;
         for answer in answers {
-            self.perform(answer, calls);
+            self.perform(answer, calls)?;
         }
         let mut meanwhile = Meanwhile::default();
         let mut tried = Instant::now();
@@ -61,7 +61,7 @@ impl Driver {
                     Item::Peer(input) => meanwhile.note(input),
                     Item::Command(Command::Stop, _) => meanwhile.stop = true,
                     Item::Command(command, asker) => {
-                        self.answer(command, asker, (&mut turn, at), calls)
+                        self.answer(command, asker, (&mut turn, at), calls)?;
                     }
                 }
             }
@@ -96,11 +96,12 @@ impl Driver {
         asker: Asker,
         (turn, at): (&mut Turn, Now),
         calls: &mut Calls,
-    ) {
+    ) -> anyhow::Result<()> {
         let waiting = turn.effects.len() + turn.batch.len();
         let comes = matches!(command, Command::Attach(_));
         if !self.engine.answers_unwritten(&command) || (comes && waiting > DISK_FULL_WAITING_MAX) {
-            return asker.refuse(Refused::DiskFull);
+            asker.refuse(Refused::DiskFull);
+            return Ok(());
         }
         let call = calls.open(asker);
         self.engine.handle(at, Input::Command { call, command });
@@ -112,11 +113,12 @@ impl Driver {
         turn.batch.extend(batch);
         for effect in effects {
             if matches!(&effect, Effect::Reply { call: to, .. } if *to == call) {
-                self.perform(effect, calls);
+                self.perform(effect, calls)?;
             } else {
                 turn.effects.push(effect);
             }
         }
+        Ok(())
     }
 
     /// Gives the engine what happened meanwhile, which is handled with what comes next.

@@ -33,6 +33,7 @@ mod outgoing;
 mod queue;
 mod remembered;
 pub mod report;
+mod secret;
 pub mod settings;
 mod start;
 pub mod ticket;

@@ -8,7 +8,7 @@ use mesh::{
     id::{NodeId, parse_hex},
     status::{self, MemberStatus},
 };
-use protocol::operator::{Member, MemberState, Parted, PartedHow};
+use protocol::operator::{Joined, Member, MemberState, Parted, PartedHow};
 
 /// Fewer digits of an id are too easily those of another one.
 const PREFIX_MIN: usize = 6;
@@ -57,6 +57,9 @@ pub(crate) fn member(it: MemberStatus) -> Member {
         since: bridge::timestamp(it.since_ms),
         lane: it.lane,
         state,
+        secret: it.about.as_ref().map(|about| about.epoch.number),
+        version: it.about.map(|about| about.version),
+        joined: it.founder.then_some(Joined::Founded),
         heard_ms_ago: it.heard_ago.and_then(|age| u64::try_from(age.as_millis()).ok()),
         parted,
     }
@@ -65,15 +68,27 @@ pub(crate) fn member(it: MemberStatus) -> Member {
 /// For people.
 pub(crate) fn table(members: &[Member]) -> String {
     let mut text = String::new();
-    let mut row = |cells: [&str; 5]| {
-        let [node, name, since, lane, state] = cells;
+    let mut row = |cells: [&str; 8]| {
+        let [node, name, since, joined, lane, secret, version, state] = cells;
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{node:<12}  {name:<20}  {since:<20}  {lane:>6}  {state}");
+        let _ = writeln!(
+            text,
+            "{node:<12}  {name:<20}  {since:<20}  {joined:<16}  {lane:>6}  {secret:>6}  {version:<8}  {state}"
+        );
     };
-    row(["NODE", "NAME", "SINCE", "LANE", "STATE"]);
+    row(["NODE", "NAME", "SINCE", "JOINED", "LANE", "SECRET", "VERSION", "STATE"]);
     for it in members {
         let lane = it.lane.map_or_else(String::new, |lane| lane.to_string());
-        row([short(&it.node_id), &shown(&it.name), &it.since, &lane, &state(it, members)]);
+        let secret = it.secret.map_or_else(String::new, |number| number.to_string());
+        let joined = match &it.joined {
+            Some(Joined::Founded) => "founder",
+            Some(Joined::Invited(id)) => id,
+            None => "",
+        };
+        let (name, state) = (shown(&it.name), state(it, members));
+        let version = it.version.as_deref().map_or_else(String::new, shown);
+        let node = short(&it.node_id);
+        row([node, &name, &it.since, joined, &lane, &secret, &version, &state]);
     }
     text
 }
@@ -126,6 +141,8 @@ pub(crate) fn choose<'m>(members: &'m [Member], named: &str) -> Result<&'m Membe
 mod tests {
     use std::time::Duration;
 
+    use mesh::{identity::Epoch, message::About};
+
     use super::*;
 
     fn status(n: u8, name: &str) -> MemberStatus {
@@ -137,6 +154,12 @@ mod tests {
             me: n == 1,
             connected: false,
             alive: false,
+            founder: n == 1,
+            about: Some(About {
+                node: NodeId([n; 32]),
+                epoch: Epoch { number: 3, print: [0; 16] },
+                version: "1.2\n.3".to_owned(),
+            }),
             heard_ago: Some(Duration::from_secs(90)),
             parted: None,
         }
@@ -161,7 +184,9 @@ mod tests {
         let members = [status(1, "first"), status(2, "se\ncond"), out].map(member);
         let text = table(&members);
         assert_eq!(text.lines().count(), 4, "{text}");
-        for part in ["this node", "away for 90 s", "expelled by first 1970"] {
+        for part in
+            ["this node", "away for 90 s", "expelled by first 1970", "founder", "     3  1.2\\n.3"]
+        {
             assert!(text.contains(part), "{text}");
         }
         assert_eq!(members[2].state, MemberState::Expelled);

@@ -45,6 +45,11 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
     let invited = one_mesh(tickets)?;
     let kept = current.is_some();
     let target = match (current, invited) {
+        // Of the same mesh: the later secret counts, and those before are kept.
+        (Some(mut current), Some(invited)) if current.mesh_id() == invited.mesh_id() => {
+            current.renew(invited.link().clone());
+            current
+        }
         (_, Some(invited)) => invited,
         (Some(current), None) => current,
         (None, None) => MeshSecret::new(*draw()?, me),
@@ -73,7 +78,8 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
         dir.write_node_seed(&seed)?;
     }
     let peers = remember(dir, me, tickets)?;
-    if dir.mesh()?.is_none_or(|it| it.mesh_id() != id) {
+    let news = |it: MeshSecret| it.mesh_id() != id || it.link() != target.link();
+    if dir.mesh()?.is_none_or(news) {
         dir.write_mesh(&target)?;
     }
     if let Some(before) = record.filter(|record| record.mesh != id) {

@@ -273,6 +273,7 @@ fn command_bytes(command: &Command) -> usize {
         | Command::ListKeys
         | Command::Members
         | Command::Part { .. }
+        | Command::RotateSecret { .. }
         | Command::LeaveMesh { .. }
         | Command::CheckKey { .. }
         | Command::Join { .. }

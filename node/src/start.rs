@@ -45,6 +45,7 @@ use crate::{
     queue::{Asker, Queue},
     remembered::Remembered,
     report::Ready,
+    secret::{Keeper, pre_shared_keys},
     settings::{Auth, Settings, Signup},
 };
 
@@ -104,6 +105,8 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let clock = Clock::start();
     let mut config = mesh::Config::new(mesh, member.mesh.founder());
     config.name.clone_from(&name);
+    config.secret = member.mesh.link().clone();
+    env!("CARGO_PKG_VERSION").clone_into(&mut config.version);
     config.takeover_after = settings.takeover_after;
     config.seed = draw()?;
     config.archive = membership::archive(&store, me, mesh, &name)?;
@@ -146,6 +149,7 @@ impl Parts {
         let (counters, meters) = (Arc::<Counters>::default(), Arc::<Meters>::default());
         let (hub, bridge) = bridge(config, &reader, &queue);
         let (ending, end) = Ending::channel();
+        let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
 
         let driver = Driver {
@@ -154,6 +158,7 @@ impl Parts {
             clock,
             queue: queue.clone(),
             net: net.clone(),
+            secret: secret.clone(),
             outgoing: Outgoing::start(net.clone(), (reader.clone(), meters.clone()), &ending)?,
             hub,
             pulse: pulse.clone(),
@@ -176,7 +181,7 @@ impl Parts {
         let control = Arc::new(Control {
             name: name.clone(),
             me,
-            mesh: member.mesh,
+            secret,
             net: net.clone(),
             queue: queue.clone(),
             reader,
@@ -408,9 +413,11 @@ async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
     }
     // Who has no part in the mesh any more is an archive: it has nothing to say to anybody.
     let archive = member.summary.node.as_ref().is_some_and(|it| it.parted.is_some());
+    let (pre_shared_key, former_keys) = pre_shared_keys(&member.mesh);
     let settings = net::Settings {
         secret_key: (*member.seed).into(),
-        pre_shared_key: (*member.mesh.pre_shared_key()).into(),
+        pre_shared_key,
+        former_keys,
         listen: if archive { Vec::new() } else { settings.listen.clone() },
         announce: Vec::new(),
         peers: if archive { Vec::new() } else { member.peers.clone() },
@@ -462,7 +469,7 @@ fn ready(dir: &DataDir, control: &Control, doors: &Doors) -> Ready {
         ready: true,
         node_id: control.me.to_string(),
         name: control.name.clone(),
-        mesh_id: control.mesh.mesh_id().to_string(),
+        mesh_id: control.secret.current().mesh_id().to_string(),
         data_dir: dir.path().to_owned(),
         socket: doors.unix.as_ref().map(|(_, file)| file.path().to_owned()),
         tcp: shown(&doors.tcp),

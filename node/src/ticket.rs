@@ -1,13 +1,16 @@
 //! Tickets: all that a new node needs to join a mesh, as one word of text.
 //!
-//! `clawmesh1` and base32 (RFC 4648, lower case, no padding) of: version (1), a flag (1: the inviter is
-//! the founder), the mesh's secret (32), its founder (32), the inviter (32, unless it is the founder),
+//! `clawmesh1` and base32 (RFC 4648, lower case, no padding) of: version (1; 2 once the secret has changed), a flag (1: the inviter is
+//! the founder), in version 2 the mesh's id (16) and the number of its secret (8), the mesh's secret (32), its founder (32), the inviter (32, unless it is the founder),
 //! the number of addresses (1), each with its length (1) before its text; and the CRC-32 of all that
 //! (4, big endian). A changed character changes at most 5 adjacent bits, which CRC-32 always notices.
 
 use std::{fmt, str::FromStr};
 
-use mesh::{MeshSecret, id::NodeId};
+use mesh::{
+    LinkSecret, MeshSecret,
+    id::{MeshId, NodeId},
+};
 use net::{Address, PeerAddress};
 use thiserror::Error;
 use zeroize::Zeroizing;
@@ -15,7 +18,10 @@ use zeroize::Zeroizing;
 use crate::limits::{ADDRESS_BYTES_MAX, TICKET_ADDRESSES_MAX, TICKET_TEXT_MAX};
 
 const PREFIX: &str = "clawmesh1";
+/// Of a mesh whose secret never changed.
 const VERSION: u8 = 1;
+/// Of one whose secret has.
+const RENEWED: u8 = 2;
 const INVITED_BY_FOUNDER: u8 = 1;
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
@@ -73,8 +79,15 @@ impl Ticket {
     #[must_use]
     pub fn to_text(&self) -> String {
         let by_founder = self.inviter == self.mesh.founder();
-        let mut bytes = Zeroizing::new(vec![VERSION, u8::from(by_founder) * INVITED_BY_FOUNDER]);
-        bytes.extend(self.mesh.bytes());
+        let link = self.mesh.link();
+        let renewed = link.epoch().number > 0;
+        let version = if renewed { RENEWED } else { VERSION };
+        let mut bytes = Zeroizing::new(vec![version, u8::from(by_founder) * INVITED_BY_FOUNDER]);
+        if renewed {
+            bytes.extend(self.mesh.mesh_id().0);
+            bytes.extend(link.epoch().number.to_be_bytes());
+        }
+        bytes.extend(link.bytes());
         bytes.extend(self.mesh.founder().0);
         if !by_founder {
             bytes.extend(self.inviter.0);
@@ -104,18 +117,25 @@ impl FromStr for Ticket {
             return Err(TicketError::Damaged);
         }
         let mut rest = rest;
-        match take::<1>(&mut rest) {
-            Some([VERSION]) => {}
+        let renewed = match take::<1>(&mut rest) {
+            Some([VERSION]) => false,
+            Some([RENEWED]) => true,
             Some([other]) => return Err(TicketError::Version(other)),
             None => return Err(TicketError::Damaged),
-        }
-        read(rest).ok_or(TicketError::Damaged)
+        };
+        read(rest, renewed).ok_or(TicketError::Damaged)
     }
 }
 
 /// What follows the version.
-fn read(mut rest: &[u8]) -> Option<Ticket> {
+fn read(mut rest: &[u8], renewed: bool) -> Option<Ticket> {
     let [flags] = take::<1>(&mut rest)?;
+    let known = if renewed {
+        let mesh = MeshId(take(&mut rest)?);
+        Some((mesh, u64::from_be_bytes(take(&mut rest)?)))
+    } else {
+        None
+    };
     let secret = Zeroizing::new(take::<32>(&mut rest)?);
     let founder = NodeId(take(&mut rest)?);
     let inviter = if flags & INVITED_BY_FOUNDER != 0 { founder } else { NodeId(take(&mut rest)?) };
@@ -127,7 +147,13 @@ fn read(mut rest: &[u8]) -> Option<Ticket> {
         addresses.push(std::str::from_utf8(text).ok()?.parse().ok()?);
         rest = after;
     }
-    rest.is_empty().then(|| Ticket::new(MeshSecret::new(*secret, founder), inviter, addresses))
+    let mesh = match known {
+        Some((mesh, number)) => {
+            MeshSecret::renewed(mesh, founder, LinkSecret::new(number, *secret))
+        }
+        None => MeshSecret::new(*secret, founder),
+    };
+    rest.is_empty().then(|| Ticket::new(mesh, inviter, addresses))
 }
 
 impl fmt::Debug for Ticket {
@@ -204,8 +230,11 @@ mod tests {
     fn tickets() -> Vec<Ticket> {
         let (founder, inviter) = (NodeId([3; 32]), NodeId([4; 32]));
         let mesh = MeshSecret::new([0xa5; 32], founder);
+        let mut renewed = mesh.clone();
+        renewed.renew(LinkSecret::new(3, [0xa5; 32]));
         let at = |text: &str| text.parse::<Address>().unwrap();
         vec![
+            Ticket::new(renewed, inviter, vec![at("127.0.0.1:9231")]),
             Ticket::new(mesh.clone(), founder, vec![at("127.0.0.1:9231")]),
             Ticket::new(mesh.clone(), inviter, vec![at("[::1]:1"), at("host.example:65535")]),
             Ticket::new(mesh, inviter, Vec::new()),
@@ -221,7 +250,8 @@ mod tests {
     fn tickets_survive_being_text() {
         for ticket in tickets() {
             let read: Ticket = format!(" {}\n", ticket.to_text()).parse().unwrap();
-            assert_eq!(read.mesh.bytes(), ticket.mesh.bytes());
+            assert_eq!(read.mesh.link(), ticket.mesh.link());
+            assert_eq!(read.mesh.founder(), ticket.mesh.founder());
             assert_eq!(read.mesh.mesh_id(), ticket.mesh.mesh_id());
             assert_eq!(read.inviter, ticket.inviter);
             assert_eq!(read.addresses, ticket.addresses);
@@ -248,10 +278,10 @@ mod tests {
 
     #[test]
     fn a_later_ticket_says_so() {
-        let mut bytes = vec![2, 0, 7];
+        let mut bytes = vec![3, 0, 7];
         bytes.extend(crc32(&bytes).to_be_bytes());
         let text = format!("{PREFIX}{}", to_base32(&bytes));
-        assert_eq!(text.parse::<Ticket>().err(), Some(TicketError::Version(2)));
+        assert_eq!(text.parse::<Ticket>().err(), Some(TicketError::Version(3)));
     }
 
     #[test]

@@ -46,6 +46,11 @@ pub enum Request {
         /// Although others are known to have more of what it wrote.
         force: bool,
     },
+    /// The mesh's connections get another secret. → [`Answer::Done`], when it is durable.
+    RotateSecret {
+        /// Although members are away.
+        force: bool,
+    },
     /// This node leaves the mesh for good, and ends. → [`Answer::Left`]
     Leave {
         /// Although something of its own would be lost.
@@ -315,6 +320,16 @@ pub enum PartedHow {
     Retired,
 }
 
+/// How a node came into the mesh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Joined {
+    /// It founded it.
+    Founded,
+    /// By this invitation of the node that was asked: 16 hex digits.
+    Invited(String),
+}
+
 /// What became of a node that has no part in the mesh any more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parted {
@@ -339,6 +354,16 @@ pub struct Member {
     pub lane: Option<u32>,
     /// Where it is, seen from here.
     pub state: MemberState,
+    /// Which secret of the mesh's connections it has, counted from 0; `None` if it has said nothing since the start
+    /// of the node that was asked.
+    #[serde(default)]
+    pub secret: Option<u64>,
+    /// Its clawmeshd's; `None` as of `secret`.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// How it came in; `None`: with a ticket that carries the mesh's secret, or by an invitation of another node.
+    #[serde(default)]
+    pub joined: Option<Joined>,
     /// `None`: never since the start of the node that was asked, or that node itself.
     pub heard_ms_ago: Option<u64>,
     /// What became of it.

@@ -74,6 +74,7 @@ impl Engine {
         self.live.forget(node);
         self.cx.up.remove(&node);
         self.compared.remove(&node);
+        self.about.remove(&node);
         self.rosters_behind.remove(&node);
         self.rosters.set_alive(now, node, false);
         for key in self.cx.followers.forget(node) {
@@ -101,6 +102,7 @@ impl Engine {
         if news {
             self.cx.alarm(Alarm::Parted { node, it });
         }
+        self.ask_for_secret_without_the_expelled();
         if connected {
             self.give_notice(node);
         } else {
@@ -268,6 +270,11 @@ impl Engine {
                     me: *node == self.cx.me,
                     connected: self.live.up.contains(node),
                     alive: self.live.is_alive(now, *node),
+                    founder: *node == self.config.founder,
+                    about: match *node == self.cx.me {
+                        true => Some(self.own_about()),
+                        false => self.about.get(node).cloned(),
+                    },
                     heard_ago: heard,
                     parted: match *node == self.cx.me {
                         true => self.farewell(),

@@ -63,6 +63,8 @@ impl Engine {
             voting: Default::default(),
             buckets: [0; BUCKETS],
             digests: Default::default(),
+            about: Default::default(),
+            drawing: false,
             compared: Default::default(),
             rosters_behind: Default::default(),
             in_step: 0,
@@ -94,6 +96,7 @@ impl Engine {
         engine.tell_of_all_rooms();
         engine.redraw_lane();
         engine.shut_out_all_parted();
+        engine.ask_for_secret_without_the_expelled();
         engine
     }
 

@@ -42,6 +42,7 @@ impl Engine {
         for proof in self.proofs_of(None) {
             self.cx.send(peer, proof);
         }
+        self.tell_about(peer);
         // After the roster, which shows that this node follows them.
         let shared = self.cx.followers.shared_with(peer);
         self.greet(peer, &shared);
@@ -120,6 +121,8 @@ impl Engine {
             Message::Accept(posts) => self.on_accept(from, &posts),
             Message::Taken(posts) => self.on_taken(from, &posts),
             Message::Parted(it) => self.on_notice(it.it),
+            Message::Secret(it) => self.on_secret(from, it.it),
+            Message::About(it) => self.on_about(from, it.it),
             Message::Fork(certificate, run) => {
                 self.on_fork(Proof { certificate, run: *run });
             }

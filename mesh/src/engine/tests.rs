@@ -13,6 +13,7 @@ mod liars;
 mod membership;
 mod private;
 mod retention;
+mod secret;
 mod tasks;
 mod votes;
 mod world;

@@ -142,8 +142,8 @@ impl Engine {
                 if node == self.cx.me {
                     let mine = self.directory.lanes.get(&node).and_then(|it| it.last());
                     self.cx.my_lane = mine.map(|(_, lane)| *lane);
-                } else if !self.cx.parted.has(node) {
-                    self.live.others.insert(node);
+                } else {
+                    self.on_known(node);
                 }
                 // Claims that waited for this lane can be accepted now.
                 let waiting = self.rooms.values().filter(|room| !room.pending.is_empty());

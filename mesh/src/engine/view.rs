@@ -54,6 +54,7 @@ impl Engine {
             | Command::Keep { .. }
             | Command::Roam { .. }
             | Command::Part { .. }
+            | Command::RotateSecret { .. }
             | Command::LeaveMesh { .. }
             | Command::Stop => false,
         }

@@ -2,26 +2,32 @@
 //! Where a setting differs from libp2p's default, the default was measured to fail: reasons here and in `limits.rs`.
 
 use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::{AsyncRead, AsyncWrite};
 use libp2p::connection_limits::{self, ConnectionLimits};
+use libp2p::core::ConnectedPoint;
 use libp2p::core::upgrade::Version;
 use libp2p::gossipsub::{
     self, IdentTopic, IdentityTransform, MaxCountSubscriptionFilter, Message, MessageAuthenticity,
     MessageId, ValidationMode, WhitelistSubscriptionFilter,
 };
 use libp2p::identity::Keypair;
-use libp2p::pnet::{PnetConfig, PreSharedKey};
 use libp2p::swarm::NetworkBehaviour;
 use libp2p::{Swarm, Transport, identify, noise, ping, swarm, tcp, yamux};
 use sha2::{Digest, Sha256};
 
+use crate::admission;
 use crate::gate::Gate;
+use crate::keys::{Keys, Recognised};
 use crate::limits::{
     CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX, DIALS_MAX, GOSSIP_QUEUE_MAX, GOSSIP_QUEUE_TIME,
     GOSSIP_TRANSMIT_MAX, HANDSHAKE_TIMEOUT, IDLE_TIMEOUT, INBOUND_MAX, PING_INTERVAL, PING_TIMEOUT,
     SUBSTREAMS_MAX,
 };
+use crate::private::{self, Private};
 use crate::settings::{Settings, StartError};
 use crate::stall::Stalling;
 
@@ -47,21 +53,27 @@ pub(crate) fn topic(index: u16) -> IdentTopic {
 pub(crate) const VERSION: &str = "clawmesh/1";
 
 /// A swarm that is subscribed to all topics and does not listen yet. `version`: [`VERSION`].
-pub(crate) fn swarm(settings: &Settings, version: &str) -> Result<Swarm<Behaviour>, StartError> {
+pub(crate) fn swarm(
+    settings: &Settings,
+    keys: Arc<Keys>,
+    version: &str,
+) -> Result<Swarm<Behaviour>, StartError> {
     let keypair = Keypair::ed25519_from_bytes(*settings.secret_key.0).map_err(setup)?;
     let noise = noise::Config::new(&keypair).map_err(setup)?;
     let mut yamux = yamux::Config::default();
     yamux.set_max_num_streams(SUBSTREAMS_MAX);
-    let private = PnetConfig::new(PreSharedKey::new(*settings.pre_shared_key.0));
+    let (at_door, guests) = (keys.clone(), noise.clone());
     let transport = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true))
-        .and_then(move |socket, _| private.handshake(Stalling::new(socket)))
+        .and_then(move |socket, endpoint| {
+            under_key(Stalling::new(socket), endpoint, at_door.clone(), guests.clone())
+        })
         .upgrade(Version::V1)
         .authenticate(noise)
         .multiplex(yamux)
         .timeout(HANDSHAKE_TIMEOUT)
         .boxed();
     let behaviour = Behaviour {
-        gate: Gate::default(),
+        gate: Gate::new(keys),
         limits: connection_limits::Behaviour::new(limits()),
         gossip: gossip(settings.topics)?,
         frames: libp2p_stream::Behaviour::new(),
@@ -77,6 +89,31 @@ pub(crate) fn swarm(settings: &Settings, version: &str) -> Result<Swarm<Behaviou
     };
     let config = swarm::Config::with_tokio_executor().with_idle_connection_timeout(IDLE_TIMEOUT);
     Ok(Swarm::new(transport, behaviour, keypair.public().to_peer_id(), config))
+}
+
+/// The first handshake. Who comes with an invitation is answered here, and gets no further.
+async fn under_key<S>(
+    mut socket: S,
+    endpoint: ConnectedPoint,
+    keys: Arc<Keys>,
+    noise: noise::Config,
+) -> io::Result<Private<S>>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    if endpoint.is_dialer() {
+        let (key, noted) = keys.to_dial(&endpoint);
+        return private::dial(socket, &key, Some(noted)).await;
+    }
+    let opening = private::meet(&mut socket).await?;
+    match keys.recognise(&endpoint, &opening.theirs, &opening.first()) {
+        Some(Recognised::Mesh(key, noted)) => Ok(opening.with(socket, &key, Some(noted))),
+        Some(Recognised::Guest(key, invitation)) => {
+            let private = opening.with(socket, &key, None);
+            Err(admission::answer(private, noise, &keys, invitation).await)
+        }
+        None => Err(io::Error::new(io::ErrorKind::InvalidData, "no key of ours")),
+    }
 }
 
 fn setup(error: impl ToString) -> StartError {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -16,20 +17,24 @@ use libp2p::swarm::{
 use libp2p::{Multiaddr, PeerId};
 
 use crate::identity::node_of;
+use crate::keys::Keys;
 use crate::limits::{INBOUND_ADDRESSES_MAX, INBOUND_BURST, INBOUND_REFILL, PEERS_MAX};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("connection refused: not an ed25519 node id")]
     Foreign,
+    #[error("connection refused: the mesh's secret has changed, and this is no member")]
+    OldKey,
     #[error("connection refused: the node misbehaved")]
     Misbehaved,
     #[error("connection refused: too many connections from this address")]
     TooOften,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Gate {
+    keys: Arc<Keys>,
     refused: HashMap<PeerId, Instant>,
     arrivals: HashMap<IpAddr, Bucket>,
 }
@@ -53,6 +58,10 @@ impl Bucket {
 }
 
 impl Gate {
+    pub(crate) fn new(keys: Arc<Keys>) -> Gate {
+        Gate { keys, refused: HashMap::new(), arrivals: HashMap::new() }
+    }
+
     /// Refuses a peer until then. The caller disconnects it.
     pub(crate) fn refuse(&mut self, peer: PeerId, until: Instant) {
         let now = Instant::now();
@@ -81,9 +90,16 @@ impl Gate {
         Ok(())
     }
 
-    fn may_connect(&self, peer: &PeerId, now: Instant) -> Result<(), Refusal> {
-        if node_of(peer).is_none() {
-            return Err(Refusal::Foreign);
+    /// `local`: where it ends here, if it came from outside.
+    fn may_connect(
+        &self,
+        peer: &PeerId,
+        (local, remote): (Option<&Multiaddr>, &Multiaddr),
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        let node = node_of(peer).ok_or(Refusal::Foreign)?;
+        if !self.keys.admits(&node, local, remote) {
+            return Err(Refusal::OldKey);
         }
         match self.refused.get(peer) {
             Some(until) if *until > now => Err(Refusal::Misbehaved),
@@ -130,10 +146,11 @@ impl NetworkBehaviour for Gate {
         &mut self,
         _: ConnectionId,
         peer: PeerId,
-        _: &Multiaddr,
-        _: &Multiaddr,
+        local: &Multiaddr,
+        remote: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        self.may_connect(&peer, Instant::now()).map_err(ConnectionDenied::new)?;
+        self.may_connect(&peer, (Some(local), remote), Instant::now())
+            .map_err(ConnectionDenied::new)?;
         Ok(dummy::ConnectionHandler)
     }
 
@@ -141,11 +158,11 @@ impl NetworkBehaviour for Gate {
         &mut self,
         _: ConnectionId,
         peer: PeerId,
-        _: &Multiaddr,
+        remote: &Multiaddr,
         _: Endpoint,
         _: PortUse,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        self.may_connect(&peer, Instant::now()).map_err(ConnectionDenied::new)?;
+        self.may_connect(&peer, (None, remote), Instant::now()).map_err(ConnectionDenied::new)?;
         Ok(dummy::ConnectionHandler)
     }
 
@@ -169,9 +186,13 @@ impl NetworkBehaviour for Gate {
 mod tests {
     use super::*;
 
+    fn gate() -> Gate {
+        Gate::new(Arc::new(Keys::new([1; 32].into(), Vec::new())))
+    }
+
     #[test]
     fn addresses_that_hammer_are_refused_until_they_rest() {
-        let (mut gate, now) = (Gate::default(), Instant::now());
+        let (mut gate, now) = (gate(), Instant::now());
         let remote: Multiaddr = "/ip4/10.0.0.1/tcp/7".parse().unwrap();
         let other: Multiaddr = "/ip4/10.0.0.2/tcp/7".parse().unwrap();
         let local: Multiaddr = "/ip4/127.0.0.1/tcp/7".parse().unwrap();
@@ -189,13 +210,18 @@ mod tests {
 
     #[test]
     fn foreign_and_refused_peers_stay_out() {
-        let (mut gate, now) = (Gate::default(), Instant::now());
-        assert!(matches!(gate.may_connect(&PeerId::random(), now), Err(Refusal::Foreign)));
+        let (mut gate, now) = (gate(), Instant::now());
+        let remote: Multiaddr = "/ip4/10.0.0.1/tcp/7".parse().unwrap();
+        let at = (None, &remote);
+        assert!(matches!(gate.may_connect(&PeerId::random(), at, now), Err(Refusal::Foreign)));
         let keypair = libp2p::identity::Keypair::generate_ed25519();
         let peer = keypair.public().to_peer_id();
-        gate.may_connect(&peer, now).unwrap();
+        // Nothing is known of the key with which it came.
+        assert!(matches!(gate.may_connect(&peer, at, now), Err(Refusal::OldKey)));
+        gate.keys.know(node_of(&peer).unwrap());
+        gate.may_connect(&peer, at, now).unwrap();
         gate.refuse(peer, now + INBOUND_REFILL);
-        assert!(matches!(gate.may_connect(&peer, now), Err(Refusal::Misbehaved)));
-        gate.may_connect(&peer, now + INBOUND_REFILL).unwrap();
+        assert!(matches!(gate.may_connect(&peer, at, now), Err(Refusal::Misbehaved)));
+        gate.may_connect(&peer, at, now + INBOUND_REFILL).unwrap();
     }
 }

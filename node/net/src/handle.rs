@@ -11,12 +11,13 @@ use crate::address::{Address, PeerAddress};
 use crate::book::Book;
 use crate::identity::NodeId;
 use crate::inbox::{Inbox, Ticket, inbox};
+use crate::keys::{Doorkeeper, InvitationId, Keys};
 use crate::limits::{
     COMMANDS_MAX, DRAIN_TIMEOUT, FAULT_CHARS_MAX, GOSSIP_BYTES_MAX, PUBLISH_BYTES_MAX,
     PUBLISH_ITEMS_MAX, STRIKES_MAX, TOPICS_MAX, VERDICTS_MAX,
 };
 use crate::outbox::{Outboxes, QueueLength, SendError};
-use crate::settings::{Settings, StartError};
+use crate::settings::{Secret, Settings, StartError};
 use crate::task::{self, Task};
 
 /// The network, from the outside. Cheap to clone; no call waits, except [`Net::shutdown`]. The network stops when all
@@ -108,6 +109,7 @@ pub struct PeerStatus {
 pub(crate) struct Shared {
     book: Mutex<Book>,
     pub(crate) outboxes: Outboxes,
+    pub(crate) keys: Arc<Keys>,
     listening: Mutex<Vec<SocketAddr>>,
 }
 
@@ -156,7 +158,9 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
     let (verdict_sender, verdicts) = mpsc::channel(VERDICTS_MAX);
     let (command_sender, commands) = mpsc::channel(COMMANDS_MAX);
     let (inbox_sender, inbox) = inbox();
-    let (mut swarm, me) = task::swarm(&settings)?;
+    let keys = Keys::new(settings.pre_shared_key.clone(), settings.former_keys.clone());
+    let keys = Arc::new(keys);
+    let (mut swarm, me) = task::swarm(&settings, keys.clone())?;
     let bound = task::listen(&mut swarm, &settings.listen).await?;
     let mut book = Book::new(me, settings.discovery);
     for peer in settings.peers {
@@ -165,6 +169,7 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
     let shared = Arc::new(Shared {
         book: Mutex::new(book),
         outboxes: Outboxes::default(),
+        keys,
         listening: Mutex::new(bound),
     });
     let net = Net {
@@ -239,6 +244,27 @@ impl Net {
         let what = what.chars().take(FAULT_CHARS_MAX).collect();
         // Lost only in a flood of them, and then others arrive.
         let _ = self.commands.try_send(Command::Penalise(node, reason, what));
+    }
+
+    /// From here on connections are made with this key; of those that are there the ones to nodes that are not known
+    /// ([`Net::know`]) are closed. `former`: the keys before, the newest first.
+    pub fn renew_keys(&self, newest: Secret, former: Vec<Secret>) {
+        self.shared.keys.renew(newest, former);
+    }
+
+    /// From here on this node may connect with a key of before, too.
+    pub fn know(&self, node: NodeId) {
+        self.shared.keys.know(node);
+    }
+
+    /// Who answers those that come with an invitation.
+    pub fn keep_door(&self, doorkeeper: Arc<dyn Doorkeeper>) {
+        self.shared.keys.keep_door(doorkeeper);
+    }
+
+    /// From here on these are the invitations, each with its key: the first [`crate::limits::INVITATIONS_MAX`].
+    pub fn invite(&self, invitations: Vec<(InvitationId, Secret)>) {
+        self.shared.keys.invite(invitations);
     }
 
     /// From here on this node is neither dialled nor spoken of, and its connections are closed as soon as what is queued

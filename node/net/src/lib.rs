@@ -8,10 +8,12 @@
 //!
 //! In reading order: [`limits`] (every bound), `identity`, `address`, `settings`, `inbox`, `handle` (the API);
 //! `frames` and `announcement` (bytes on the wire), `outbox`, `link` (one peer's streams), `book` (who is known, and
-//! whom to dial), `gate` (who may connect), `stall` (dead sockets), `behaviour` (the libp2p stack), `task` (the loop);
+//! whom to dial), `gate` (who may connect), `keys` (with which pre-shared key), `private` (a connection under one),
+//! `admission` (guests with an invitation), `stall` (dead sockets), `behaviour` (the libp2p stack), `task` (the loop);
 //! [`testing`] (a peer without manners, to test others with).
 
 mod address;
+mod admission;
 mod announcement;
 mod backoff;
 mod behaviour;
@@ -22,9 +24,11 @@ mod gate;
 mod handle;
 mod identity;
 mod inbox;
+mod keys;
 pub mod limits;
 mod link;
 mod outbox;
+mod private;
 mod settings;
 mod stall;
 mod task;
@@ -33,8 +37,10 @@ pub mod testing;
 mod tests;
 
 pub use address::{Address, AddressError, PeerAddress};
+pub use admission::{AdmissionError, ask_admission};
 pub use handle::{Net, PeerStatus, PublishError, Reason, Verdict, start};
 pub use identity::NodeId;
 pub use inbox::{Inbox, Incoming, Share, Ticket};
+pub use keys::{Doorkeeper, InvitationId};
 pub use outbox::{QueueLength, SendError};
 pub use settings::{Discovery, Secret, Settings, StartError};

@@ -103,6 +103,14 @@ pub(crate) const INBOUND_REFILL: Duration = Duration::from_millis(500);
 /// Addresses whose connection rate is remembered.
 pub(crate) const INBOUND_ADDRESSES_MAX: usize = 4096;
 
+/// Invitations whose keys the door knows: each is tried for a connection that has no key of the mesh.
+pub const INVITATIONS_MAX: usize = 64;
+/// What a guest is answered: a ticket, or why not.
+pub const ADMISSION_BYTES_MAX: usize = 8 * 1024;
+/// Read at once of what comes first: the beginning of a negotiation is some 30 bytes.
+pub(crate) const PRIVATE_FIRST_BYTES: usize = 256;
+/// Bytes encrypted and not yet written, per connection.
+pub(crate) const PRIVATE_BYTES: usize = 16 * 1024;
 /// TCP, pre-shared key, noise and yamux together.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Looking up a host name.

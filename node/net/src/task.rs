@@ -27,6 +27,7 @@ use crate::gate::is_same_machine;
 use crate::handle::{Command, Orders, Publish, Reason, Shared, Verdict};
 use crate::identity::{NodeId, node_of, peer_of, short};
 use crate::inbox::{InboxSender, Ticket};
+use crate::keys::Keys;
 use crate::limits::{
     ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, GOSSIP_BYTES_MAX, HANDSHAKE_TIMEOUT,
     LEARNED_MAX, LINK_EVENTS_MAX, OWN_PAUSE, SHUT_OUT_FOR, STRANGERS_MAX, STREAMS_MAX, TICK,
@@ -78,8 +79,11 @@ enum Next {
 }
 
 /// The swarm and our node id.
-pub(crate) fn swarm(settings: &Settings) -> Result<(Swarm<Behaviour>, NodeId), StartError> {
-    let swarm = behaviour::swarm(settings, VERSION)?;
+pub(crate) fn swarm(
+    settings: &Settings,
+    keys: Arc<Keys>,
+) -> Result<(Swarm<Behaviour>, NodeId), StartError> {
+    let swarm = behaviour::swarm(settings, keys, VERSION)?;
     let me = node_of(swarm.local_peer_id())
         .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
     Ok((swarm, me))
@@ -249,6 +253,9 @@ impl Task {
             }
             self.disconnect(&node);
         }
+        if self.shared.keys.take_renewed() {
+            self.disconnect_strangers();
+        }
         for connection in dead {
             self.swarm.close_connection(connection);
         }
@@ -275,6 +282,17 @@ impl Task {
         self.forget_links();
         self.flush_learned();
         Next::Continue
+    }
+
+    /// The key has changed: who is not known to be a member has to show the new one.
+    fn disconnect_strangers(&mut self) {
+        let connected: Vec<PeerId> = self.swarm.connected_peers().copied().collect();
+        for peer in connected {
+            if node_of(&peer).is_none_or(|node| !self.shared.keys.knows(&node)) {
+                // An error means that it is not connected, which is what we want.
+                let _ = self.swarm.disconnect_peer_id(peer);
+            }
+        }
     }
 
     fn on_publish(&mut self, publish: Publish) {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -34,12 +35,17 @@ fn settings(name: u8, peers: &[PeerAddress]) -> Settings {
     Settings {
         secret_key: [name; 32].into(),
         pre_shared_key: SECRET.into(),
+        former_keys: Vec::new(),
         listen: vec!["127.0.0.1:0".parse().unwrap()],
         announce: Vec::new(),
         peers: peers.to_vec(),
         topics: 64,
         discovery: Discovery::FullMesh,
     }
+}
+
+fn keys() -> Arc<crate::keys::Keys> {
+    Arc::new(crate::keys::Keys::new(SECRET.into(), Vec::new()))
 }
 
 async fn run(settings: Settings) -> Node {
@@ -417,7 +423,7 @@ async fn a_peer_with_too_many_strikes_is_refused_for_a_while() {
 async fn rogue(victim: &Node, bytes: Vec<u8>) -> NodeId {
     use futures::{AsyncReadExt as _, AsyncWriteExt as _};
     let (mut swarm, id) = (0..=u8::MAX)
-        .map(|name| crate::task::swarm(&settings(name, &[])).unwrap())
+        .map(|name| crate::task::swarm(&settings(name, &[]), keys()).unwrap())
         // The lower id opens the stream.
         .find(|(_, id)| *id < victim.net.node())
         .unwrap();
@@ -468,10 +474,11 @@ async fn a_node_of_another_version_is_told_apart_and_nobody_is_to_blame() {
     for opens in [true, false] {
         let is_wanted = |id: &NodeId| (*id < victim.net.node()) == opens;
         let (name, _) = (0..=u8::MAX)
-            .map(|name| (name, crate::task::swarm(&settings(name, &[])).unwrap().1))
+            .map(|name| (name, crate::task::swarm(&settings(name, &[]), keys()).unwrap().1))
             .find(|(name, id)| *name != 200 && is_wanted(id))
             .unwrap();
-        let mut other = crate::behaviour::swarm(&settings(name, &[]), "clawmesh/9").unwrap();
+        let mut other =
+            crate::behaviour::swarm(&settings(name, &[]), keys(), "clawmesh/9").unwrap();
         let id = crate::identity::node_of(other.local_peer_id()).unwrap();
         other.dial(crate::address::multiaddr_of(victim.net.listening()[0])).unwrap();
         let driven = tokio::spawn(async move {
@@ -617,4 +624,108 @@ async fn all_interfaces_are_listed_and_handles_dropped_stop_the_network() {
     drop(net);
     let end = timeout(DEADLINE, async { while inbox.recv().await.is_some() {} });
     end.await.expect("the inbox ends");
+}
+
+const NEW: [u8; 32] = [43; 32];
+
+/// Sends and hears a frame: the link is a link.
+async fn link_works(a: &mut Node, b: &mut Node) {
+    a.net.send(&b.net.node(), Bytes::from_static(b"hello")).unwrap();
+    assert_eq!(&*b.frame(a.net.node()).await, b"hello");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_key_keeps_members_connected_and_closes_the_door_to_strangers() {
+    let mut a = run(settings(1, &[])).await;
+    let mut b = run(settings(2, &[a.named()])).await;
+    let mut stranger = run(settings(3, &[a.named()])).await;
+    a.up(b.net.node()).await;
+    a.up(stranger.net.node()).await;
+    b.up(stranger.net.node()).await;
+    for (here, there) in [(&a, &b), (&b, &a)] {
+        here.net.know(there.net.node());
+    }
+    for node in [&a, &b] {
+        node.net.renew_keys(NEW.into(), vec![SECRET.into()]);
+    }
+    a.down(stranger.net.node()).await;
+    b.down(stranger.net.node()).await;
+    link_works(&mut a, &mut b).await;
+    // It still has the old key, and is told what that is worth at its dials.
+    stranger.down(a.net.node()).await;
+    let told = |it: &Node| it.net.peers().iter().all(|it| it.last_error.is_some());
+    stranger.until("it is refused", told).await;
+    let up = |it: &Incoming| matches!(it, Incoming::Up(_));
+    assert!(!a.quiet().await.iter().any(up));
+    // Until it becomes a member, by whatever way, or has the new key.
+    a.net.know(stranger.net.node());
+    a.up(stranger.net.node()).await;
+    stranger.net.renew_keys(NEW.into(), Vec::new());
+    b.up(stranger.net.node()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_that_were_away_while_the_key_changed_meet_whoever_dials() {
+    // One has changed twice, the other has not: it dials with what it has.
+    let mut a = run(Settings {
+        pre_shared_key: NEW.into(),
+        former_keys: vec![[50; 32].into(), SECRET.into()],
+        ..settings(1, &[])
+    })
+    .await;
+    let mut b = run(settings(2, &[a.named()])).await;
+    assert!(b.quiet().await.is_empty(), "nobody knows it");
+    a.net.know(b.net.node());
+    a.up(b.net.node()).await;
+    b.up(a.net.node()).await;
+    // Both sides of a split have changed: who dials finds the key that both had.
+    let mut c = run(Settings {
+        pre_shared_key: [60; 32].into(),
+        former_keys: vec![[61; 32].into(), SECRET.into()],
+        ..settings(3, &[])
+    })
+    .await;
+    a.net.know(c.net.node());
+    c.net.know(a.net.node());
+    assert!(a.net.add_peers(vec![c.named()]));
+    a.up(c.net.node()).await;
+    c.up(a.net.node()).await;
+    link_works(&mut a, &mut c).await;
+}
+
+/// Tells everybody who they are, and with which invitation they came.
+struct Echo;
+
+impl Doorkeeper for Echo {
+    fn answer(&self, invitation: InvitationId, node: NodeId) -> Vec<u8> {
+        [invitation.as_slice(), &node].concat()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_is_answered_and_gets_no_further() {
+    let mut a = run(settings(1, &[])).await;
+    let (guest, invitation) = (Secret::from([9; 32]), Secret::from([77; 32]));
+    let at = [PeerAddress { node: Some([0; 32]), ..a.at() }, a.named()];
+    let unknown = ask_admission(&guest, &invitation, &at[1..]).await;
+    assert!(matches!(unknown, Err(AdmissionError::Unknown(_))), "{unknown:?}");
+    a.net.invite(vec![([1; 8], [76; 32].into()), ([2; 8], invitation.clone())]);
+    a.net.keep_door(Arc::new(Echo));
+    let node = crate::task::swarm(&settings(9, &[]), keys()).unwrap().1;
+    let answer = ask_admission(&guest, &invitation, &at[1..]).await.unwrap();
+    assert_eq!(answer, [[2; 8].as_slice(), &node].concat());
+    // Not the node that invited; and whoever is not there.
+    let other = ask_admission(&guest, &invitation, &at[..1]).await;
+    assert!(matches!(other, Err(AdmissionError::Other(_))), "{other:?}");
+    let nobody: PeerAddress = "127.0.0.1:1".parse().unwrap();
+    let away = ask_admission(&guest, &invitation, &[nobody.clone()]).await;
+    assert!(matches!(away, Err(AdmissionError::Unreachable(_))), "{away:?}");
+    ask_admission(&guest, &invitation, &[nobody, a.named()]).await.unwrap();
+    // The mesh hears nothing of it, and its nodes come in as before.
+    assert!(a.quiet().await.is_empty());
+    let with_its_key = Settings { pre_shared_key: [77; 32].into(), ..settings(9, &[a.named()]) };
+    let mut wrong = run(with_its_key).await;
+    assert!(wrong.quiet().await.is_empty());
+    let b = run(settings(2, &[a.named()])).await;
+    a.up(b.net.node()).await;
 }

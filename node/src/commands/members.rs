@@ -70,6 +70,29 @@ pub(super) struct Leave {
     yes: bool,
 }
 
+/// Give the mesh's connections another secret: tickets that were printed before are of no use any more.
+///
+/// Members that are connected get it at once and stay connected. One that is away gets it when it is back,
+/// unless the secret has changed more than four times until then: it needs a ticket then.
+#[derive(Debug, clap::Args)]
+pub(super) struct RotateSecret {
+    #[command(flatten)]
+    place: Place,
+    /// Although members are away
+    #[arg(long)]
+    force: bool,
+}
+
+impl RotateSecret {
+    pub(super) fn run(self) -> Result<()> {
+        done(asked(&self.place, Request::RotateSecret { force: self.force })?)?;
+        note(
+            "the secret has changed: tickets from before are of no use; `clawmeshd members` shows who has it",
+        );
+        Ok(())
+    }
+}
+
 const STRANGE: &str = "the running node answers something else; is it of another version?";
 
 impl Members {
@@ -83,8 +106,8 @@ impl Expel {
     pub(super) fn run(self) -> Result<()> {
         self.which.part(PartedHow::Expelled, false)?;
         note(
-            "it is expelled; nodes that are cut off learn of it when they are back. Whoever has a ticket of \
-             this mesh can still come in as another node",
+            "it is expelled, and the mesh's secret changes: tickets from before are of no use. Nodes that are \
+             cut off learn of both when they are back",
         );
         Ok(())
     }
@@ -102,22 +125,12 @@ impl Which {
     fn part(self, how: PartedHow, force: bool) -> Result<()> {
         let members = members(&self.place)?;
         let member = choose(&members, &self.node)?;
-        let done = if how == PartedHow::Expelled { "expelled" } else { "retired" };
+        let what = if how == PartedHow::Expelled { "expelled" } else { "retired" };
         let name = member.name.escape_debug();
         let id = &member.node_id;
-        confirm(self.yes, &format!("{name} ({id}) is {done} for good"))?;
+        confirm(self.yes, &format!("{name} ({id}) is {what} for good"))?;
         let request = Request::Part { node_id: id.clone(), how, force };
-        match asked(&self.place, request)? {
-            Answer::Done => Ok(()),
-            Answer::Status(_)
-            | Answer::Ticket(_)
-            | Answer::Keys(_)
-            | Answer::Entry(_)
-            | Answer::Progress { .. }
-            | Answer::Members(_)
-            | Answer::Left { .. }
-            | Answer::Error(_) => bail!(STRANGE),
-        }
+        done(asked(&self.place, request)?)
     }
 }
 
@@ -160,6 +173,20 @@ fn confirm(yes: bool, what: &str) -> Result<()> {
         bail!("nothing was done");
     }
     Ok(())
+}
+
+fn done(answer: Answer) -> Result<()> {
+    match answer {
+        Answer::Done => Ok(()),
+        Answer::Status(_)
+        | Answer::Ticket(_)
+        | Answer::Keys(_)
+        | Answer::Entry(_)
+        | Answer::Progress { .. }
+        | Answer::Members(_)
+        | Answer::Left { .. }
+        | Answer::Error(_) => bail!(STRANGE),
+    }
 }
 
 fn members(place: &Place) -> Result<Vec<Member>> {

@@ -10,6 +10,7 @@ mod keys;
 mod log;
 mod members;
 mod metrics;
+mod secret;
 mod webhooks;
 
 use std::{

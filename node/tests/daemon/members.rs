@@ -5,20 +5,21 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use crate::harness::{Agent, Daemon, ask, clawmeshd, ended, refused, temp, until, up};
+use crate::secret::secret;
 
 /// What a command to a node's data directory says, and whether it went well.
-fn command(node: &Daemon, arguments: &[&str]) -> Output {
+pub(crate) fn command(node: &Daemon, arguments: &[&str]) -> Output {
     let all = [arguments, &["--data-dir", node.text("data_dir")]].concat();
     clawmeshd(&all).output().unwrap()
 }
 
-fn error(output: &Output) -> String {
+pub(crate) fn error(output: &Output) -> String {
     assert!(!output.status.success());
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// The state of a member, as a node sees it.
-fn state(at: &Daemon, of: &str) -> String {
+pub(crate) fn state(at: &Daemon, of: &str) -> String {
     let output = ask(&["members", "--json", "--data-dir", at.text("data_dir")]);
     let members: Value = serde_json::from_slice(&output.stdout).unwrap();
     let member = members.as_array().unwrap().iter().find(|it| it["node_id"] == of);
@@ -31,7 +32,7 @@ fn knows_of(at: &Daemon, of: &str) -> bool {
 }
 
 /// Three nodes that are connected to each other, the first with the name `first`, and so on.
-fn three(dirs: &[tempfile::TempDir; 3]) -> [Daemon; 3] {
+pub(crate) fn three(dirs: &[tempfile::TempDir; 3]) -> [Daemon; 3] {
     let first = up(dirs[0].path(), &["--name", "first"]);
     let ticket = first.text("ticket").to_owned();
     let second = up(dirs[1].path(), &["--name", "second", "--join", &ticket]);
@@ -48,7 +49,7 @@ fn three(dirs: &[tempfile::TempDir; 3]) -> [Daemon; 3] {
     nodes
 }
 
-fn everybody_has(nodes: &[&Daemon], said: &str) {
+pub(crate) fn everybody_has(nodes: &[&Daemon], said: &str) {
     for node in nodes {
         let mut agent = Agent::open(node);
         until("the message is everywhere", || agent.lobby().iter().any(|(_, it)| it == said));
@@ -77,10 +78,15 @@ fn an_expelled_node_is_out_everywhere_and_can_be_read() {
     assert_eq!(out.lobby().len(), 1);
     let send = json!({"room_id": "lobby", "content": "still here?"});
     assert!(out.call("send_message", send).is_err());
-    // The others go on.
+    // The others go on, under another secret, and stay connected.
     Agent::open(&second).say("without the third");
     everybody_has(&[&first, &second], "without the third");
     assert_eq!(state(&first, &two), "connected");
+    for node in [&first, &second] {
+        until("the mesh has another secret", || secret(node, &two) == 1);
+    }
+    let kept = std::fs::read_to_string(dirs[2].path().join("mesh.key")).unwrap();
+    assert_eq!(kept.lines().count(), 1, "it never got that");
     // After a start it is an archive, and no ticket helps.
     third.stop();
     let ticket = first.text("ticket");

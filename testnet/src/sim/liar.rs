@@ -124,6 +124,8 @@ impl Liar {
             | Message::Accept(_)
             | Message::Taken(_)
             | Message::Parted(_)
+            | Message::Secret(_)
+            | Message::About(_)
             | Message::Follows(_) => Vec::new(),
         };
         let lies: Vec<NodeId> = self.authors().collect();

@@ -292,6 +292,9 @@ impl Node {
                 | Effect::Notify { .. }
                 | Effect::Tell(_)
                 | Effect::ShutOut(_)
+                | Effect::Known(_)
+                | Effect::Secret(_)
+                | Effect::DrawSecret
                 | Effect::Alarm(_) => {}
             }
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{disk::stored, *};
 use crate::{
     acts::Place,
+    command::Drawn,
     event::RoomEvent,
     message::{Beacon, Signed},
 };
@@ -22,12 +23,17 @@ pub(super) struct World {
     pub(super) held: Vec<(usize, usize, Message<Verified>)>,
     /// What each node told members.
     pub(super) told: Vec<Vec<RoomEvent>>,
+    /// Secrets that each node's driver was told to use.
+    pub(super) secrets: Vec<Vec<crate::identity::LinkSecret>>,
+    /// Nodes whose drivers were asked for one.
+    draws: Vec<usize>,
     /// Nodes say things to each other directly, too.
     pub(super) linked: bool,
     /// Whatever left a node by gossip.
     pub(super) said: Vec<Message>,
     replies: BTreeMap<(usize, CallId), Result<Outcome, Refused>>,
     tick: u64,
+    drawn: u8,
 }
 
 impl World {
@@ -40,10 +46,13 @@ impl World {
             groups: vec![0; nodes.into()],
             held: Vec::new(),
             told: (0..nodes).map(|_| Vec::new()).collect(),
+            secrets: (0..nodes).map(|_| Vec::new()).collect(),
+            draws: Vec::new(),
             linked: false,
             said: Vec::new(),
             replies: BTreeMap::new(),
             tick: 0,
+            drawn: 100,
         };
         world.pass(STEP);
         for n in 0..nodes.into() {
@@ -93,6 +102,8 @@ impl World {
                     Effect::Broadcast { message, .. } => self.say(from, message),
                     Effect::Send { to, message } if self.linked => self.tell(from, to, message),
                     Effect::Notify { event, .. } => self.told[from].push(event),
+                    Effect::Secret(it) => self.secrets[from].push(it),
+                    Effect::DrawSecret => self.draws.push(from),
                     Effect::Reply { call, result } => {
                         self.replies.insert((from, call), result);
                     }
@@ -104,7 +115,14 @@ impl World {
             .into_iter()
             .partition(|(from, to, _)| self.groups[*from] == self.groups[*to]);
         self.held = later;
-        let any = !now.is_empty();
+        let draws = std::mem::take(&mut self.draws);
+        let any = !now.is_empty() || !draws.is_empty();
+        for n in draws {
+            // Not the same twice.
+            self.drawn += 1;
+            let drawn = Drawn::new([self.drawn; 32]);
+            self.nodes[n].begin(Command::RotateSecret { drawn, force: true });
+        }
         for (from, to, message) in now {
             if !self.down.contains(&to) {
                 let from = self.nodes[from].engine.cx.me;

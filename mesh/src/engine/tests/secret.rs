@@ -1,0 +1,155 @@
+//! The secret of the mesh's connections, as it changes.
+
+use super::{world::World, *};
+use crate::{
+    command::Drawn,
+    entry::Parting,
+    identity::{Epoch, LinkSecret},
+    message::{About, Handed, Signed},
+};
+
+fn rotate(world: &mut World, n: usize, byte: u8, force: bool) -> Result<Outcome, Refused> {
+    world.ask(n, Command::RotateSecret { drawn: Drawn::new([byte; 32]), force })
+}
+
+fn epoch(world: &World, n: usize) -> Epoch {
+    world.nodes[n].engine.config.secret.epoch()
+}
+
+/// What a node's driver was told to use, the last one.
+fn told(world: &World, n: usize) -> Option<Epoch> {
+    world.secrets[n].last().map(LinkSecret::epoch)
+}
+
+fn id(world: &World, n: usize) -> NodeId {
+    world.nodes[n].engine.cx.me
+}
+
+fn expel(world: &mut World, by: usize, node: usize) {
+    let node = id(world, node);
+    let command = Command::Part { node, why: Parting::Expelled, force: false };
+    world.ask(by, command).expect("any member may");
+}
+
+#[test]
+fn all_members_get_the_new_secret_and_say_so() {
+    let mut world = World::new(3);
+    let away = rotate(&mut world, 1, 5, false);
+    let Err(Refused::Invalid(text)) = away else { panic!("nobody is connected: {away:?}") };
+    assert!(text.starts_with("2 of the members") && text.contains("--force"), "{text}");
+    world.link();
+    rotate(&mut world, 1, 5, false).expect("all members are there");
+    let new = LinkSecret::new(1, [5; 32]).epoch();
+    for n in 0..3 {
+        assert_eq!((epoch(&world, n), told(&world, n)), (new, Some(new)), "{n}");
+        let Ok(Outcome::Members(members)) = world.ask(n, Command::Members) else { panic!("lists") };
+        let epochs = members.iter().map(|it| it.about.as_ref().map(|it| it.epoch));
+        assert!(epochs.eq([Some(new); 3]), "{members:?}");
+        assert_eq!(members.iter().filter(|it| it.founder).count(), 1);
+    }
+}
+
+#[test]
+fn a_stranger_gets_no_secret_and_brings_none() {
+    let mut world = World::new(2);
+    world.link();
+    let stranger = identity(77);
+    let me = stranger.node_id();
+    let node = &mut world.nodes[0];
+    node.give(Input::PeerUp(me));
+    node.effects.clear();
+    let (mesh, theirs) = (node.secret.mesh_id(), LinkSecret::new(9, [9; 32]));
+    let handed = Handed { by: me, secret: theirs.clone() };
+    let old = Epoch { number: 0, print: [0; 16] };
+    let about = About { node: me, epoch: old, version: String::new() };
+    for message in [
+        Message::Secret(Signed::new(mesh, &stranger, handed)),
+        Message::About(Signed::new(mesh, &stranger, about)),
+    ] {
+        let message = message.verify(mesh).expect("it is well signed");
+        node.give(Input::Message { from: me, message });
+    }
+    let given = |it: &Effect| matches!(it, Effect::Send { message: Message::Secret(_), .. });
+    assert!(!node.effects.iter().any(given));
+    assert_eq!(epoch(&world, 0).number, 0);
+    // Nor does a member bring what another has said, or one that leaves no number for the next.
+    let (from, mesh) = (id(&world, 1), world.nodes[0].secret.mesh_id());
+    let before = world.nodes[0].engine.cx.faults.stray;
+    for (by, secret) in [(me, theirs), (from, LinkSecret::new(u64::MAX, [9; 32]))] {
+        let signer = if by == me { &stranger } else { &identity(2) };
+        let message = Message::Secret(Signed::new(mesh, signer, Handed { by, secret }));
+        let message = message.verify(mesh).expect("it is well signed");
+        world.nodes[0].give(Input::Message { from, message });
+    }
+    assert_eq!(world.nodes[0].engine.cx.faults.stray, before + 2);
+    assert_eq!(epoch(&world, 0).number, 0);
+}
+
+#[test]
+fn who_is_expelled_does_not_get_the_secret_that_follows() {
+    let mut world = World::new(4);
+    world.link();
+    expel(&mut world, 0, 3);
+    for n in 0..3 {
+        assert_eq!(epoch(&world, n).number, 1, "it follows by itself");
+        assert_eq!(world.nodes[n].engine.config.secret.without(), [id(&world, 3)]);
+    }
+    assert_eq!((epoch(&world, 3).number, told(&world, 3)), (0, None));
+}
+
+#[test]
+fn the_secret_may_come_before_the_news_of_who_is_expelled() {
+    let mut world = World::new(3);
+    world.link();
+    let out = id(&world, 2);
+    // Node 1 hears of the secret alone, and that its peer 2 has an older one.
+    let secret = LinkSecret::new(1, [5; 32]).leaving_out([out]);
+    let (by, mesh) = (id(&world, 0), world.nodes[0].secret.mesh_id());
+    let handed = Message::Secret(Signed::new(mesh, &identity(1), Handed { by, secret }));
+    let message = handed.verify(mesh).expect("it is well signed");
+    world.nodes[1].give(Input::Message { from: by, message });
+    assert_eq!(epoch(&world, 1).number, 1);
+    world.carry();
+    assert_eq!(epoch(&world, 2).number, 0);
+    assert_eq!(epoch(&world, 0).number, 1);
+}
+
+#[test]
+fn a_secret_drawn_by_those_who_did_not_know_of_it_is_followed_by_another() {
+    let mut world = World::new(4);
+    world.link();
+    // Nodes 1 and 3 are apart. 3 is expelled; 1 changes the secret twice, and 3 has it.
+    world.groups = vec![0, 1, 0, 1];
+    expel(&mut world, 0, 3);
+    assert_eq!(epoch(&world, 2).number, 1);
+    rotate(&mut world, 1, 6, true).expect("forced");
+    rotate(&mut world, 1, 7, true).expect("forced");
+    assert_eq!(epoch(&world, 3).number, 2);
+    world.groups = vec![0, 0, 0, 1];
+    world.link();
+    world.pass(Duration::from_secs(3));
+    let ends = [0, 1, 2].map(|n| epoch(&world, n));
+    assert_eq!(ends, [ends[0]; 3]);
+    assert_eq!(ends[0].number, 3, "higher than what the expelled node has");
+    assert_eq!(world.nodes[1].engine.config.secret.without(), [id(&world, 3)]);
+}
+
+#[test]
+fn two_rotations_on_two_sides_come_to_one_when_they_meet() {
+    let mut ends = Vec::new();
+    for first in [0, 1] {
+        let mut world = World::new(2);
+        world.link();
+        world.groups = vec![0, 1];
+        for n in [first, 1 - first] {
+            rotate(&mut world, n, if n == 0 { 5 } else { 6 }, true).expect("forced");
+        }
+        world.held.clear();
+        assert_ne!(epoch(&world, 0), epoch(&world, 1));
+        world.groups = vec![0, 0];
+        world.link();
+        assert_eq!(epoch(&world, 0), epoch(&world, 1));
+        ends.push(epoch(&world, 0));
+    }
+    assert_eq!(ends[0], ends[1]);
+}
