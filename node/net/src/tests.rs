@@ -718,7 +718,7 @@ async fn a_guest_is_answered_and_gets_no_further() {
     let other = ask_admission(&guest, &invitation, &at[..1]).await;
     assert!(matches!(other, Err(AdmissionError::Other(_))), "{other:?}");
     let nobody: PeerAddress = "127.0.0.1:1".parse().unwrap();
-    let away = ask_admission(&guest, &invitation, &[nobody.clone()]).await;
+    let away = ask_admission(&guest, &invitation, std::slice::from_ref(&nobody)).await;
     assert!(matches!(away, Err(AdmissionError::Unreachable(_))), "{away:?}");
     ask_admission(&guest, &invitation, &[nobody, a.named()]).await.unwrap();
     // The mesh hears nothing of it, and its nodes come in as before.

@@ -62,8 +62,10 @@ const PACKAGES: &[Package] = &[
         crates: &[
             "bytes",
             "futures",
+            "getrandom",
             "libp2p",
             "libp2p-stream",
+            "salsa20",
             "sha2",
             "thiserror",
             "tokio",
