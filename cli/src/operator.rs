@@ -75,6 +75,7 @@ impl Operator {
             | Answer::Entry(_)
             | Answer::Progress { .. }
             | Answer::Members(_)
+            | Answer::Invitations(_)
             | Answer::Left { .. }
             | Answer::Done
             | Answer::Error(_) => Err(Failure::strange()),

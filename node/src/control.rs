@@ -6,6 +6,7 @@ use std::{
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail, ensure};
@@ -17,7 +18,7 @@ use mesh::{
     number::Number,
 };
 use net::{Address, Net};
-use protocol::operator::{Answer, Entry, Request, Status, WantedKey};
+use protocol::operator::{Answer, Entry, Joined, Member, Request, Status, WantedKey};
 use store::{Progress, Reader};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt},
@@ -30,6 +31,7 @@ use crate::{
     backup, entry,
     files::{ApiKey, DataDir, RunFile, random},
     intake::Counters,
+    invitations::Invitations,
     keys,
     limits::{
         CONTROL_ANSWER_BYTES_MAX, CONTROL_CLIENTS_MAX, CONTROL_PROGRESS_EVERY,
@@ -50,6 +52,7 @@ pub(crate) struct Control {
     pub(crate) name: String,
     pub(crate) me: NodeId,
     pub(crate) secret: Arc<Keeper>,
+    pub(crate) invitations: Arc<Invitations>,
     pub(crate) net: Net,
     pub(crate) queue: Arc<Queue>,
     pub(crate) reader: Reader,
@@ -183,11 +186,12 @@ impl Control {
     async fn perform(&self, request: Request) -> Result<Answer> {
         Ok(match request {
             Request::Status => Answer::Status(Box::new(self.report().await?)),
-            Request::Invite => {
-                if self.status().await?.parted.is_some() {
-                    bail!("this node has no part in a mesh any more: invite at another one");
-                }
-                Answer::Ticket(self.ticket().to_text())
+            Request::Invite => self.invite(None).await?,
+            Request::InviteFor { uses, lasts_ms } => self.invite(Some((uses, lasts_ms))).await?,
+            Request::ListInvitations => Answer::Invitations(self.invitations.list()),
+            Request::RevokeInvitation { id } => {
+                self.on_disk(move |it| it.revoke(&id)).await?;
+                Answer::Done
             }
             Request::ReloadKey => {
                 self.reload_key()?;
@@ -214,12 +218,7 @@ impl Control {
                 tracing::info!(%key, "a key was revoked");
                 Answer::Done
             }
-            Request::Members => {
-                let Outcome::Members(members) = self.engine(Command::Members).await? else {
-                    bail!("the engine answers something else; this is a bug");
-                };
-                Answer::Members(members.into_iter().map(members::member).collect())
-            }
+            Request::Members => Answer::Members(self.members().await?),
             Request::Part { node_id, how, force } => {
                 let (node, why) = (members::node_id(&node_id)?, members::core_parting(how));
                 self.engine(Command::Part { node, why, force }).await?;
@@ -242,6 +241,40 @@ impl Control {
             }
             Request::Backup { .. } => bail!("a backup is not answered at once; this is a bug"),
         })
+    }
+
+    /// `limits`: how many nodes, and for how many milliseconds.
+    async fn invite(&self, limits: Option<(u32, u64)>) -> Result<Answer> {
+        if self.status().await?.parted.is_some() {
+            bail!("this node has no part in a mesh any more: invite at another one");
+        }
+        let Some((uses, lasts_ms)) = limits else {
+            return Ok(Answer::Ticket(self.ticket().to_text()));
+        };
+        let lasts = Duration::from_millis(lasts_ms);
+        Ok(Answer::Ticket(self.on_disk(move |it| it.make(uses, lasts)).await?.to_text()))
+    }
+
+    async fn members(&self) -> Result<Vec<Member>> {
+        let Outcome::Members(members) = self.engine(Command::Members).await? else {
+            bail!("the engine answers something else; this is a bug");
+        };
+        let mut members: Vec<Member> = members.into_iter().map(members::member).collect();
+        for it in members.iter_mut().filter(|it| it.joined.is_none()) {
+            it.joined = self.invitations.of(&it.node_id).map(Joined::Invited);
+        }
+        Ok(members)
+    }
+
+    /// What waits for the disk, where it holds up nobody.
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Invitations) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let invitations = self.invitations.clone();
+        tokio::task::spawn_blocking(move || act(&invitations))
+            .await
+            .context("the thread has ended")?
     }
 
     /// An invitation by this node, with the addresses that it listens at now.

@@ -16,7 +16,7 @@ use net::PeerAddress;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use zeroize::Zeroizing;
 
-use crate::limits::REMEMBERED_MAX;
+use crate::{invitations::Kept, limits::REMEMBERED_MAX};
 
 /// A data directory, by its files.
 #[derive(Clone, Debug)]
@@ -114,6 +114,17 @@ impl DataDir {
             replace(&self.file("mesh.key.before"), before.as_bytes())?;
         }
         replace(&file, write_mesh(mesh).as_bytes())
+    }
+
+    /// The invitations that this node made.
+    pub(crate) fn invitations(&self) -> Result<Vec<Kept>> {
+        let kept = read_json(&self.file("invitations.json"));
+        let kept = kept.with_context(|| self.damaged("invitations.json", "invitations"))?;
+        Ok(kept.unwrap_or_default())
+    }
+
+    pub(crate) fn write_invitations(&self, kept: &[Kept]) -> Result<()> {
+        write_json(&self.file("invitations.json"), &kept)
     }
 
     /// Addresses of peers from earlier, the newest last. A file that cannot be read is no reason not

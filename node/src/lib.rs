@@ -3,7 +3,7 @@
 //! It decides nothing about rooms; it owns files, sockets, threads and time. Its one contract: what
 //! the core wants durable is durable before anything the core says is said.
 //!
-//! In reading order: [`settings`], `files`, [`ticket`], `membership` (which mesh); `driver` (the
+//! In reading order: [`settings`], `files`, [`ticket`], [`invitation`], `guest`, `membership` (which mesh); `driver` (the
 //! engine's thread) with `queue` and `clock`; to peers `outgoing` and `beacon`, from them `intake` and
 //! `remembered`; to clients `backend` and `listen`; to operators `control`, [`report`], `keys`, `backup` and `metrics`; [`start`]
 //! puts it together; `commands` is the command line, and `notify` what a service manager is told.
@@ -20,8 +20,11 @@ mod entry;
 mod fair;
 mod files;
 mod full;
+mod guest;
 mod import;
 mod intake;
+pub mod invitation;
+mod invitations;
 mod keys;
 pub mod limits;
 mod listen;

@@ -52,6 +52,13 @@ pub const TICKET_TEXT_MAX: usize = 4_096;
 /// One address in a ticket: the longest host name, and a port.
 pub const ADDRESS_BYTES_MAX: usize = 255;
 
+/// Nodes that may join by one invitation: more than a mesh has.
+pub const INVITATION_USES_MAX: u32 = 1_024;
+/// The shortest time in which an invitation expires.
+pub const INVITATION_LASTS_MIN: Duration = Duration::from_secs(1);
+/// The longest.
+pub const INVITATION_LASTS_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
+
 /// A node's name, in bytes: it is part of room names.
 pub const NODE_NAME_BYTES_MAX: usize = 64;
 /// The shortest `--takeover-after`: two beacons may be lost.

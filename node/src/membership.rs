@@ -64,15 +64,7 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
         if record.mesh != id && !kept && tickets.is_empty() {
             bail!(missing(dir, "mesh.key"));
         }
-        if record.mesh == id && record.parted.is_some() && !tickets.is_empty() {
-            bail!(
-                "--join: this node has no part in that mesh any more, and is an archive of it; to join \
-                 again, use another --data-dir"
-            );
-        }
-        if record.mesh != id && (record.had_peer || record.parted.is_some()) {
-            bail!("this node already belongs to another mesh; use another --data-dir");
-        }
+        may_be_in(record, id, !tickets.is_empty())?;
     }
     if new {
         dir.write_node_seed(&seed)?;
@@ -87,6 +79,45 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
         summary = store.summary(me, Some(id))?;
     }
     Ok(Member { seed, identity, mesh: target, summary, peers })
+}
+
+/// Whether a node that has this record may be in the mesh `id`. `joins`: it was told to.
+fn may_be_in(record: &NodeRecord, id: MeshId, joins: bool) -> Result<()> {
+    if record.mesh == id && record.parted.is_some() && joins {
+        bail!(
+            "--join: this node has no part in that mesh any more, and is an archive of it; to join \
+             again, use another --data-dir"
+        );
+    }
+    if record.mesh != id && (record.had_peer || record.parted.is_some()) {
+        bail!("this node already belongs to another mesh; use another --data-dir");
+    }
+    Ok(())
+}
+
+/// The seed of the node's key, made if there is none yet: for who asks to be let into the mesh `id`, if
+/// the node may be there.
+pub(crate) fn seed_to_join(
+    dir: &DataDir,
+    store: &Store,
+    id: MeshId,
+) -> Result<Zeroizing<[u8; 32]>> {
+    let seed = dir.node_seed()?;
+    // Without a key it has no record, else the key is missing.
+    let me = seed.as_ref().map_or(NodeId([0; 32]), |it| Identity::from_seed(it).node_id());
+    let record = store.summary(me, Some(id))?.node;
+    match (seed, record) {
+        (Some(seed), record) => {
+            record.map_or(Ok(()), |it| may_be_in(&it, id, true))?;
+            Ok(seed)
+        }
+        (None, Some(_)) => bail!(missing(dir, "node.key")),
+        (None, None) => {
+            let seed = draw()?;
+            dir.write_node_seed(&seed)?;
+            Ok(seed)
+        }
+    }
 }
 
 fn missing(dir: &DataDir, file: &str) -> String {

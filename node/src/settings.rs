@@ -16,12 +16,13 @@ use thiserror::Error;
 
 pub(crate) use layer::Layer;
 pub use limits::Limits;
+pub(crate) use parse::duration;
 use parse::{
     bad, has_host_and_port, home, host, node_name, origin, proxy, retention, socket_address,
     takeover,
 };
 
-use crate::ticket::{Ticket, TicketError};
+use crate::{invitation::Join, ticket::TicketError};
 
 /// Everything that an operator decides about a node.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ pub struct Settings {
     /// Where other nodes connect.
     pub listen: Vec<SocketAddr>,
     /// Invitations.
-    pub join: Vec<Ticket>,
+    pub join: Vec<Join>,
     /// Whom to connect to besides.
     pub discovery: Discovery,
     /// What people call the node; `None`: the machine's name.
@@ -225,7 +226,7 @@ impl Layered {
     }
 
     /// The meshes to join.
-    pub(crate) fn join(&self) -> Result<Vec<Ticket>> {
+    pub(crate) fn join(&self) -> Result<Vec<Join>> {
         let join = self.first(|it| it.join.clone()).unwrap_or_default();
         join.iter().map(|text| text.parse().map_err(SettingsError::Ticket)).collect()
     }

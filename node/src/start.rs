@@ -35,8 +35,10 @@ use crate::{
     control::{self, Control, Files},
     driver::{Driver, End, Ending, TOPICS},
     files::{ApiKey, DataDir, RunFile, admin_secret, random},
+    guest,
     import::Journal,
     intake::{Counters, Intake},
+    invitations::Invitations,
     limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, NODE_NAME_BYTES_MAX, REMEMBER_QUEUE},
     listen::{self, SocketFile},
     membership::{self, Member},
@@ -97,7 +99,8 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let (auth, key_file) = auth(&settings.auth)?;
     let signup = signup(&settings.signup)?;
     let doors = Doors::open(&settings, &dir).await?;
-    let mut member = membership::enter(&dir, &mut store, &settings.join)?;
+    let tickets = guest::tickets(&dir, &store, &settings.join).await?;
+    let mut member = membership::enter(&dir, &mut store, &tickets)?;
     let (net, inbox) = network(&settings, &member).await?;
 
     let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
@@ -142,8 +145,7 @@ impl Parts {
     ) -> Result<Running> {
         let Parts { dir, key_file, clock, name, member, net, metrics } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
-        let reader = store.reader();
-        let queue = Arc::new(Queue::default());
+        let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let pulse = Arc::new(PulseCell::default());
         let connected = Arc::new(Connected::default());
         let (counters, meters) = (Arc::<Counters>::default(), Arc::<Meters>::default());
@@ -181,6 +183,7 @@ impl Parts {
         let control = Arc::new(Control {
             name: name.clone(),
             me,
+            invitations: Invitations::open(dir.clone(), me, secret.clone(), net.clone())?,
             secret,
             net: net.clone(),
             queue: queue.clone(),

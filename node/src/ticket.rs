@@ -22,6 +22,8 @@ const PREFIX: &str = "clawmesh1";
 const VERSION: u8 = 1;
 /// Of one whose secret has.
 const RENEWED: u8 = 2;
+/// Of an [invitation](crate::invitation), which carries no secret of the mesh.
+pub(crate) const INVITATION: u8 = 3;
 const INVITED_BY_FOUNDER: u8 = 1;
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
@@ -52,9 +54,7 @@ impl Ticket {
     /// them are kept.
     #[must_use]
     pub fn new(mesh: MeshSecret, inviter: NodeId, addresses: Vec<Address>) -> Ticket {
-        let fits = |it: &Address| it.to_string().len() <= ADDRESS_BYTES_MAX;
-        let addresses = addresses.into_iter().filter(fits).take(TICKET_ADDRESSES_MAX).collect();
-        Ticket { mesh, inviter, addresses }
+        Ticket { mesh, inviter, addresses: usable(addresses) }
     }
 
     /// The mesh it leads to.
@@ -92,14 +92,8 @@ impl Ticket {
         if !by_founder {
             bytes.extend(self.inviter.0);
         }
-        bytes.push(u8::try_from(self.addresses.len()).unwrap_or(u8::MAX));
-        for address in self.addresses.iter().map(Address::to_string) {
-            bytes.push(u8::try_from(address.len()).unwrap_or(u8::MAX));
-            bytes.extend(address.as_bytes());
-        }
-        let sum = crc32(&bytes);
-        bytes.extend(sum.to_be_bytes());
-        format!("{PREFIX}{}", to_base32(&bytes))
+        put_addresses(&mut bytes, &self.addresses);
+        seal(bytes)
     }
 }
 
@@ -107,16 +101,8 @@ impl FromStr for Ticket {
     type Err = TicketError;
 
     fn from_str(text: &str) -> Result<Ticket, TicketError> {
-        let digits = text.trim().strip_prefix(PREFIX).ok_or(TicketError::Prefix)?;
-        if digits.len() > TICKET_TEXT_MAX {
-            return Err(TicketError::Damaged);
-        }
-        let bytes = Zeroizing::new(from_base32(digits).ok_or(TicketError::Damaged)?);
-        let (rest, sum) = bytes.split_last_chunk::<4>().ok_or(TicketError::Damaged)?;
-        if u32::from_be_bytes(*sum) != crc32(rest) {
-            return Err(TicketError::Damaged);
-        }
-        let mut rest = rest;
+        let bytes = unseal(text)?;
+        let mut rest = &bytes[..];
         let renewed = match take::<1>(&mut rest) {
             Some([VERSION]) => false,
             Some([RENEWED]) => true,
@@ -139,14 +125,7 @@ fn read(mut rest: &[u8], renewed: bool) -> Option<Ticket> {
     let secret = Zeroizing::new(take::<32>(&mut rest)?);
     let founder = NodeId(take(&mut rest)?);
     let inviter = if flags & INVITED_BY_FOUNDER != 0 { founder } else { NodeId(take(&mut rest)?) };
-    let [count] = take::<1>(&mut rest)?;
-    let mut addresses = Vec::new();
-    for _ in 0..count {
-        let [len] = take::<1>(&mut rest)?;
-        let (text, after) = rest.split_at_checked(usize::from(len))?;
-        addresses.push(std::str::from_utf8(text).ok()?.parse().ok()?);
-        rest = after;
-    }
+    let addresses = take_addresses(&mut rest)?;
     let mesh = match known {
         Some((mesh, number)) => {
             MeshSecret::renewed(mesh, founder, LinkSecret::new(number, *secret))
@@ -166,7 +145,56 @@ impl fmt::Debug for Ticket {
     }
 }
 
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+/// The first few addresses that fit.
+pub(crate) fn usable(addresses: Vec<Address>) -> Vec<Address> {
+    let fits = |it: &Address| it.to_string().len() <= ADDRESS_BYTES_MAX;
+    addresses.into_iter().filter(fits).take(TICKET_ADDRESSES_MAX).collect()
+}
+
+pub(crate) fn put_addresses(bytes: &mut Vec<u8>, addresses: &[Address]) {
+    bytes.push(u8::try_from(addresses.len()).unwrap_or(u8::MAX));
+    for address in addresses.iter().map(Address::to_string) {
+        bytes.push(u8::try_from(address.len()).unwrap_or(u8::MAX));
+        bytes.extend(address.as_bytes());
+    }
+}
+
+pub(crate) fn take_addresses(rest: &mut &[u8]) -> Option<Vec<Address>> {
+    let [count] = take::<1>(rest)?;
+    let mut addresses = Vec::new();
+    for _ in 0..count {
+        let [len] = take::<1>(rest)?;
+        let (text, after) = rest.split_at_checked(usize::from(len))?;
+        addresses.push(std::str::from_utf8(text).ok()?.parse().ok()?);
+        *rest = after;
+    }
+    Some(addresses)
+}
+
+/// The word that these bytes are.
+pub(crate) fn seal(mut bytes: Zeroizing<Vec<u8>>) -> String {
+    let sum = crc32(&bytes);
+    bytes.extend(sum.to_be_bytes());
+    format!("{PREFIX}{}", to_base32(&bytes))
+}
+
+/// The bytes that a word is, whole and unchanged.
+pub(crate) fn unseal(text: &str) -> Result<Zeroizing<Vec<u8>>, TicketError> {
+    let digits = text.trim().strip_prefix(PREFIX).ok_or(TicketError::Prefix)?;
+    if digits.len() > TICKET_TEXT_MAX {
+        return Err(TicketError::Damaged);
+    }
+    let mut bytes = Zeroizing::new(from_base32(digits).ok_or(TicketError::Damaged)?);
+    let (rest, sum) = bytes.split_last_chunk::<4>().ok_or(TicketError::Damaged)?;
+    if u32::from_be_bytes(*sum) != crc32(rest) {
+        return Err(TicketError::Damaged);
+    }
+    let length = rest.len();
+    bytes.truncate(length);
+    Ok(bytes)
+}
+
+pub(crate) fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (head, after) = rest.split_first_chunk::<N>()?;
     *rest = after;
     Some(*head)
@@ -278,10 +306,10 @@ mod tests {
 
     #[test]
     fn a_later_ticket_says_so() {
-        let mut bytes = vec![3, 0, 7];
+        let mut bytes = vec![4, 0, 7];
         bytes.extend(crc32(&bytes).to_be_bytes());
         let text = format!("{PREFIX}{}", to_base32(&bytes));
-        assert_eq!(text.parse::<Ticket>().err(), Some(TicketError::Version(3)));
+        assert_eq!(text.parse::<Ticket>().err(), Some(TicketError::Version(4)));
     }
 
     #[test]

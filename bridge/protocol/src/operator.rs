@@ -11,6 +11,20 @@ pub enum Request {
     Status,
     /// An invitation for another node. → [`Answer::Ticket`]
     Invite,
+    /// One that admits so many nodes, for so long. → [`Answer::Ticket`]
+    InviteFor {
+        /// How many.
+        uses: u32,
+        /// For how long, in milliseconds.
+        lasts_ms: u64,
+    },
+    /// Those that this node made. → [`Answer::Invitations`]
+    ListInvitations,
+    /// One admits nobody any more. → [`Answer::Done`], when it is durable.
+    RevokeInvitation {
+        /// 16 hex digits.
+        id: String,
+    },
     /// Read the key file again. → [`Answer::Done`]
     ReloadKey,
     /// → [`Answer::Done`], when it is durable.
@@ -79,6 +93,8 @@ pub enum Answer {
     },
     /// Members, by when they were admitted.
     Members(Vec<Member>),
+    /// Invitations that this node made, the oldest first.
+    Invitations(Vec<Invitation>),
     /// The node has left. `heard`: another member has said that it knows.
     Left {
         /// Else the others may have to retire it.
@@ -318,6 +334,39 @@ pub enum PartedHow {
     Left,
     /// Another node said that it is gone for good.
     Retired,
+}
+
+/// A ticket that admits so many nodes, for so long, as the node that made it keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Invitation {
+    /// 16 hex digits.
+    pub id: String,
+    /// When it was made, in UTC.
+    pub made: String,
+    /// When it expires, in UTC.
+    pub expires: String,
+    /// How many nodes it admits.
+    pub uses: u32,
+    /// How many have come.
+    pub used: u32,
+    /// Whether it admits any more.
+    pub state: InvitationState,
+}
+
+/// What became of an invitation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InvitationState {
+    /// It admits more nodes.
+    Open,
+    /// As many nodes have come as it admits.
+    UsedUp,
+    /// Its time is over.
+    Expired,
+    /// By an operator.
+    Revoked,
+    /// The mesh's secret has changed since it was made: that ends all tickets.
+    SecretChanged,
 }
 
 /// How a node came into the mesh.

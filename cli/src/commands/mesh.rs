@@ -54,6 +54,7 @@ pub(crate) async fn run(cx: &Context, args: Mesh) -> Result<Outcome, Failure> {
                 | Answer::Keys(_)
                 | Answer::Progress { .. }
                 | Answer::Members(_)
+                | Answer::Invitations(_)
                 | Answer::Left { .. }
                 | Answer::Done
                 | Answer::Error(_) => return Err(Failure::strange()),

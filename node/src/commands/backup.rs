@@ -44,6 +44,7 @@ impl Backup {
                 | Answer::Keys(_)
                 | Answer::Entry(_)
                 | Answer::Members(_)
+                | Answer::Invitations(_)
                 | Answer::Left { .. }
                 | Answer::Progress { .. }
                 | Answer::Error(_),

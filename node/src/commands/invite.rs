@@ -1,21 +1,26 @@
 //! `clawmeshd invite`.
 
+use std::{fmt::Write as _, time::Duration};
+
 use anyhow::{Context, Result, bail};
 use mesh::Identity;
 use net::Address;
-
-use protocol::operator::{Answer, Request};
+use protocol::operator::{self, Answer, InvitationState, Request};
 
 use super::{Place, note, say};
 use crate::{
     control::{ask, is_loopback, reachable},
     files::DataDir,
+    invitation::Join,
+    settings::duration,
     ticket::Ticket,
 };
 
 /// Print a ticket: whoever has it can join the mesh, with `clawmeshd up --join TICKET`.
 ///
-/// It is a secret. The node may be running or stopped.
+/// It is a secret. Without --expires and --uses it carries the mesh's secret, and admits anybody until that changes
+/// (`clawmeshd rotate-secret`); the node may be running or stopped. With one of them this node counts who comes: it
+/// has to run and to be reached when somebody joins.
 #[derive(Debug, clap::Args)]
 pub(super) struct Invite {
     #[command(flatten)]
@@ -24,32 +29,155 @@ pub(super) struct Invite {
     /// outside, behind address translation or by name; can be repeated
     #[arg(long, value_name = "HOST:PORT")]
     at: Vec<Address>,
+    /// For how long it admits nodes, such as 2h or 7d [default with --uses: 24h]
+    #[arg(long, value_name = "TIME", value_parser = lasts)]
+    expires: Option<Duration>,
+    /// How many nodes it admits [default with --expires: 1]
+    #[arg(long, value_name = "N")]
+    uses: Option<u32>,
+    /// Show the tickets with --expires or --uses that this node has printed
+    #[arg(long, conflicts_with_all = ["at", "expires", "uses", "revoke"])]
+    list: bool,
+    /// As JSON
+    #[arg(long, requires = "list")]
+    json: bool,
+    /// Admit nobody any more with the ticket of this id, from --list
+    #[arg(long, value_name = "ID", conflicts_with_all = ["at", "expires", "uses"])]
+    revoke: Option<String>,
+}
+
+/// When only a number of uses is given.
+const LASTS: Duration = Duration::from_secs(24 * 3_600);
+const STRANGE: &str = "the running node answers something else; is it of another version?";
+
+fn lasts(text: &str) -> Result<Duration, String> {
+    duration(text).ok_or_else(|| "write a time such as 30m, 2h or 7d".to_owned())
 }
 
 impl Invite {
     pub(super) fn run(self) -> Result<()> {
         let dir = DataDir::existing(&self.place.layered(None)?.data_dir()?)?;
-        let ticket = match ask(&dir, Request::Invite)? {
-            Some((_, Answer::Ticket(text))) => text.parse()?,
-            Some((
-                _,
-                Answer::Status(_)
-                | Answer::Keys(_)
-                | Answer::Entry(_)
-                | Answer::Progress { .. }
-                | Answer::Members(_)
-                | Answer::Left { .. }
-                | Answer::Done
-                | Answer::Error(_),
-            )) => {
-                bail!("the running node answers something else; is it of another version?")
-            }
-            None => of_stopped(&dir)?,
+        if self.list {
+            return list(&dir, self.json);
+        }
+        if let Some(id) = self.revoke {
+            return revoke(&dir, id);
+        }
+        let limits = match (self.uses, self.expires) {
+            (None, None) => None,
+            (uses, lasts) => Some((uses.unwrap_or(1), lasts.unwrap_or(LASTS))),
         };
-        let ticket = if self.at.is_empty() { ticket } else { ticket.at(self.at) };
-        warn(&ticket);
-        say(&ticket.to_text())
+        let join = match limits {
+            Some(limits) => limited(&dir, limits)?,
+            None => unlimited(&dir)?,
+        };
+        let (text, addresses) = match join {
+            Join::Ticket(ticket) => {
+                let ticket = if self.at.is_empty() { ticket } else { ticket.at(self.at) };
+                (ticket.to_text(), ticket.peers().map(|it| it.address).collect::<Vec<_>>())
+            }
+            Join::Invitation(it) => {
+                let it = if self.at.is_empty() { it } else { it.at(self.at) };
+                (it.to_text(), it.addresses)
+            }
+        };
+        warn(&addresses);
+        say(&text)
     }
+}
+
+fn unlimited(dir: &DataDir) -> Result<Join> {
+    match ask(dir, Request::Invite)? {
+        Some((_, answer)) => ticket_of(answer),
+        None => of_stopped(dir).map(Join::Ticket),
+    }
+}
+
+fn limited(dir: &DataDir, (uses, lasts): (u32, Duration)) -> Result<Join> {
+    let lasts_ms = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
+    ticket_of(asked(dir, Request::InviteFor { uses, lasts_ms })?)
+}
+
+fn ticket_of(answer: Answer) -> Result<Join> {
+    match answer {
+        Answer::Ticket(text) => Ok(text.parse()?),
+        Answer::Status(_)
+        | Answer::Keys(_)
+        | Answer::Entry(_)
+        | Answer::Progress { .. }
+        | Answer::Members(_)
+        | Answer::Invitations(_)
+        | Answer::Left { .. }
+        | Answer::Done
+        | Answer::Error(_) => bail!(STRANGE),
+    }
+}
+
+fn list(dir: &DataDir, json: bool) -> Result<()> {
+    match asked(dir, Request::ListInvitations)? {
+        Answer::Invitations(all) if json => say(&serde_json::to_string(&all)?),
+        Answer::Invitations(all) => say(&table(&all)),
+        Answer::Status(_)
+        | Answer::Ticket(_)
+        | Answer::Keys(_)
+        | Answer::Entry(_)
+        | Answer::Progress { .. }
+        | Answer::Members(_)
+        | Answer::Left { .. }
+        | Answer::Done
+        | Answer::Error(_) => bail!(STRANGE),
+    }
+}
+
+fn revoke(dir: &DataDir, id: String) -> Result<()> {
+    match asked(dir, Request::RevokeInvitation { id })? {
+        Answer::Done => {
+            note(
+                "it admits nobody any more; nodes that came in by it stay: `clawmeshd members` shows them",
+            );
+            Ok(())
+        }
+        Answer::Status(_)
+        | Answer::Ticket(_)
+        | Answer::Keys(_)
+        | Answer::Entry(_)
+        | Answer::Progress { .. }
+        | Answer::Members(_)
+        | Answer::Invitations(_)
+        | Answer::Left { .. }
+        | Answer::Error(_) => bail!(STRANGE),
+    }
+}
+
+fn asked(dir: &DataDir, request: Request) -> Result<Answer> {
+    let Some((_, answer)) = ask(dir, request)? else {
+        bail!(
+            "no node runs on {}: it counts who comes with such tickets; start it with `clawmeshd up`",
+            dir.path().display()
+        );
+    };
+    Ok(answer)
+}
+
+fn table(all: &[operator::Invitation]) -> String {
+    let mut text = String::new();
+    let mut row = |cells: [&str; 5]| {
+        let [id, made, expires, used, state] = cells;
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{id:<16}  {made:<20}  {expires:<20}  {used:>9}  {state}");
+    };
+    row(["ID", "MADE", "EXPIRES", "USED", "STATE"]);
+    for it in all {
+        let state = match it.state {
+            InvitationState::Open => "open",
+            InvitationState::UsedUp => "used up",
+            InvitationState::Expired => "expired",
+            InvitationState::Revoked => "revoked",
+            InvitationState::SecretChanged => "void: the mesh's secret has changed",
+        };
+        row([&it.id, &it.made, &it.expires, &format!("{} of {}", it.used, it.uses), state]);
+    }
+    text
 }
 
 /// From what the node left behind.
@@ -64,11 +192,10 @@ fn of_stopped(dir: &DataDir) -> Result<Ticket> {
     Ok(Ticket::new(mesh, Identity::from_seed(&seed).node_id(), reachable(addresses)))
 }
 
-fn warn(ticket: &Ticket) {
-    let mut addresses = ticket.peers().map(|peer| peer.address).peekable();
-    let why = if addresses.peek().is_none() {
+fn warn(addresses: &[Address]) {
+    let why = if addresses.is_empty() {
         "this ticket has no address"
-    } else if addresses.all(|it| is_loopback(&it)) {
+    } else if addresses.iter().all(is_loopback) {
         "only nodes on this machine can use this ticket"
     } else {
         return;

@@ -125,6 +125,7 @@ fn keys(place: Place) -> Result<Vec<MintedKey>> {
         | Answer::Entry(_)
         | Answer::Progress { .. }
         | Answer::Members(_)
+        | Answer::Invitations(_)
         | Answer::Left { .. }
         | Answer::Done
         | Answer::Error(_) => bail!(STRANGE),
@@ -140,6 +141,7 @@ fn done(place: Place, request: Request) -> Result<()> {
         | Answer::Entry(_)
         | Answer::Progress { .. }
         | Answer::Members(_)
+        | Answer::Invitations(_)
         | Answer::Left { .. }
         | Answer::Error(_) => bail!(STRANGE),
     }

@@ -151,6 +151,7 @@ impl Leave {
             | Answer::Entry(_)
             | Answer::Progress { .. }
             | Answer::Members(_)
+            | Answer::Invitations(_)
             | Answer::Done
             | Answer::Error(_) => bail!(STRANGE),
         }
@@ -184,6 +185,7 @@ fn done(answer: Answer) -> Result<()> {
         | Answer::Entry(_)
         | Answer::Progress { .. }
         | Answer::Members(_)
+        | Answer::Invitations(_)
         | Answer::Left { .. }
         | Answer::Error(_) => bail!(STRANGE),
     }
@@ -197,6 +199,7 @@ fn members(place: &Place) -> Result<Vec<Member>> {
         | Answer::Keys(_)
         | Answer::Entry(_)
         | Answer::Progress { .. }
+        | Answer::Invitations(_)
         | Answer::Left { .. }
         | Answer::Done
         | Answer::Error(_) => bail!(STRANGE),

@@ -31,6 +31,7 @@ impl Status {
                 | Answer::Entry(_)
                 | Answer::Progress { .. }
                 | Answer::Members(_)
+                | Answer::Invitations(_)
                 | Answer::Left { .. }
                 | Answer::Done
                 | Answer::Error(_),

@@ -99,7 +99,7 @@ pub(super) fn proxy(value: &str) -> Result<IpAddr> {
 }
 
 /// A number and its unit: `ms`, `s`, `m`, `h` or `d`; without one, seconds.
-pub(super) fn duration(text: &str) -> Option<Duration> {
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     let units =
         [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0), ("", 1.0)];
     let (number, seconds) =

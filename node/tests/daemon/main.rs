@@ -6,6 +6,7 @@ mod backup;
 mod full;
 mod harness;
 mod import;
+mod invitations;
 mod keys;
 mod log;
 mod members;

@@ -441,6 +441,8 @@ impl World {
                         self.send(node, (&peers, false), &message);
                     }
                 }
+                // Who has which secret decides who can connect; here all can.
+                Effect::Send { message: Message::About(_) | Message::Secret(_), .. } => {}
                 Effect::Send { to, message } => self.send_to(node, to, &message),
                 Effect::SendSpans { to, room, spans } => {
                     let running = self.nodes[node].running.as_ref();

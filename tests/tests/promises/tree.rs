@@ -72,7 +72,7 @@ const PACKAGES: &[Package] = &[
             "tracing",
             "zeroize",
         ],
-        in_tests: &[],
+        in_tests: &["libp2p"],
     },
     Package {
         name: "protocol",

@@ -1,0 +1,286 @@
+//! The invitations that this node made, and who came by them: in `invitations.json`, written before anybody is let in.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context, Result, bail};
+use mesh::id::{NodeId, parse_hex};
+use net::{Address, Doorkeeper, InvitationId, Net, limits::INVITATIONS_MAX};
+use protocol::operator::{self, InvitationState};
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize as _, Zeroizing};
+
+use crate::{
+    control::reachable,
+    files::{DataDir, random},
+    invitation::{Invitation, Reply},
+    limits::{INVITATION_LASTS_MAX, INVITATION_LASTS_MIN, INVITATION_USES_MAX},
+    secret::Keeper,
+    ticket::Ticket,
+};
+
+/// One invitation, as it is kept.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// 16 hex digits.
+    id: String,
+    /// 64 hex digits.
+    key: String,
+    made_ms: u64,
+    expires_ms: u64,
+    uses: u32,
+    /// The print of the mesh's secret when it was made.
+    secret: String,
+    /// Ids of nodes, in the order in which they came.
+    admitted: Vec<String>,
+    revoked: bool,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.key.zeroize();
+    }
+}
+
+impl Kept {
+    fn state(&self, secret: &str, now_ms: u64) -> InvitationState {
+        if self.revoked {
+            InvitationState::Revoked
+        } else if self.secret != secret {
+            InvitationState::SecretChanged
+        } else if now_ms >= self.expires_ms {
+            InvitationState::Expired
+        } else if self.admitted.len() >= usize::try_from(self.uses).unwrap_or(usize::MAX) {
+            InvitationState::UsedUp
+        } else {
+            InvitationState::Open
+        }
+    }
+
+    fn number(&self) -> Option<InvitationId> {
+        parse_hex(&self.id)
+    }
+}
+
+/// See the module.
+pub(crate) struct Invitations {
+    dir: DataDir,
+    me: NodeId,
+    secret: Arc<Keeper>,
+    net: Net,
+    kept: Mutex<Vec<Kept>>,
+}
+
+impl fmt::Debug for Invitations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Invitations(…)")
+    }
+}
+
+impl Invitations {
+    /// Those of earlier starts; from here on they are answered.
+    pub(crate) fn open(
+        dir: DataDir,
+        me: NodeId,
+        secret: Arc<Keeper>,
+        net: Net,
+    ) -> Result<Arc<Invitations>> {
+        let kept = dir.invitations()?;
+        let invitations = Arc::new(Invitations { dir, me, secret, net, kept: Mutex::default() });
+        invitations.net.keep_door(invitations.clone());
+        invitations.tell_net(&kept);
+        *invitations.locked() = kept;
+        Ok(invitations)
+    }
+
+    /// A new one, by which `uses` nodes can join within `lasts`; the inviter is met at `addresses`.
+    pub(crate) fn make(&self, uses: u32, lasts: Duration) -> Result<Invitation> {
+        if !(1..=INVITATION_USES_MAX).contains(&uses) {
+            bail!("--uses: choose 1 to {INVITATION_USES_MAX}");
+        }
+        if !(INVITATION_LASTS_MIN..=INVITATION_LASTS_MAX).contains(&lasts) {
+            bail!("--expires: choose 1s to 365d");
+        }
+        let (mut id, mut key) = ([0; 8], Zeroizing::new([0; 32]));
+        random(&mut id)?;
+        random(key.as_mut())?;
+        let mesh = self.secret.current();
+        let made_ms = now_ms();
+        let expires_ms = made_ms.saturating_add(u64::try_from(lasts.as_millis())?);
+        let new = Kept {
+            id: hex(&id),
+            key: hex(&*key),
+            made_ms,
+            expires_ms,
+            uses,
+            secret: self.print(),
+            admitted: Vec::new(),
+            revoked: false,
+        };
+        self.change(|kept| {
+            if kept.len() >= INVITATIONS_MAX {
+                let print = self.print();
+                let over = |it: &Kept| it.state(&print, made_ms) != InvitationState::Open;
+                let oldest = kept.iter().position(over).with_context(|| {
+                    format!(
+                        "{INVITATIONS_MAX} invitations of this node are open: revoke one, with `clawmeshd invite \
+                         --revoke ID`"
+                    )
+                })?;
+                kept.remove(oldest);
+            }
+            kept.push(new);
+            Ok(())
+        })?;
+        let addresses = self.addresses();
+        let mesh = mesh.mesh_id();
+        Ok(Invitation { mesh, id, key, inviter: self.me, expires_ms, addresses })
+    }
+
+    /// Nobody comes in by it any more.
+    pub(crate) fn revoke(&self, id: &str) -> Result<()> {
+        self.change(|kept| {
+            let found = kept.iter_mut().find(|it| it.id == id).with_context(|| {
+                format!("no invitation {id}: `clawmeshd invite --list` shows those of this node")
+            })?;
+            found.revoked = true;
+            Ok(())
+        })
+    }
+
+    /// For operators, the oldest first.
+    pub(crate) fn list(&self) -> Vec<operator::Invitation> {
+        let (print, now) = (self.print(), now_ms());
+        let shown = |it: &Kept| operator::Invitation {
+            id: it.id.clone(),
+            made: bridge::timestamp(it.made_ms),
+            expires: bridge::timestamp(it.expires_ms),
+            uses: it.uses,
+            used: u32::try_from(it.admitted.len()).unwrap_or(u32::MAX),
+            state: it.state(&print, now),
+        };
+        self.locked().iter().map(shown).collect()
+    }
+
+    /// By which of them a node came.
+    pub(crate) fn of(&self, node_id: &str) -> Option<String> {
+        let kept = self.locked();
+        let found = kept.iter().find(|it| it.admitted.iter().any(|by| by == node_id))?;
+        Some(found.id.clone())
+    }
+
+    /// Durable before it counts.
+    fn change<T>(&self, change: impl FnOnce(&mut Vec<Kept>) -> Result<T>) -> Result<T> {
+        let mut kept = self.locked();
+        let mut next = kept.clone();
+        let done = change(&mut next)?;
+        self.dir.write_invitations(&next)?;
+        self.tell_net(&next);
+        *kept = next;
+        Ok(done)
+    }
+
+    /// Also those that are over: who comes by them is told so.
+    fn tell_net(&self, kept: &[Kept]) {
+        let known = kept.iter().filter_map(|it| {
+            let key: [u8; 32] = parse_hex(&it.key)?;
+            Some((it.number()?, key.into()))
+        });
+        self.net.invite(known.collect());
+    }
+
+    fn admit(&self, invitation: InvitationId, node: NodeId) -> Result<Reply> {
+        let (print, now, node) = (self.print(), now_ms(), node.to_string());
+        let mut kept = self.locked();
+        let Some(at) = kept.iter().position(|it| it.number() == Some(invitation)) else {
+            return Ok(Reply::Revoked);
+        };
+        // Whoever did not hear the answer may ask again.
+        let again = kept[at].admitted.contains(&node);
+        match kept[at].state(&print, now) {
+            InvitationState::Expired => return Ok(Reply::Expired),
+            InvitationState::Revoked => return Ok(Reply::Revoked),
+            InvitationState::SecretChanged => return Ok(Reply::SecretChanged),
+            InvitationState::UsedUp if !again => return Ok(Reply::UsedUp),
+            InvitationState::UsedUp | InvitationState::Open => {}
+        }
+        if !again {
+            let mut next = kept.clone();
+            next[at].admitted.push(node.clone());
+            self.dir.write_invitations(&next)?;
+            *kept = next;
+            tracing::info!(invitation = kept[at].id, "node {node} comes in by an invitation");
+        }
+        let ticket = Ticket::new(self.secret.current(), self.me, self.addresses());
+        Ok(Reply::Ticket(ticket.to_text()))
+    }
+
+    fn addresses(&self) -> Vec<Address> {
+        let addresses = self.net.listening().into_iter().filter_map(|it| it.try_into().ok());
+        reachable(addresses.collect())
+    }
+
+    fn print(&self) -> String {
+        hex(&self.secret.current().link().epoch().print)
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Vec<Kept>> {
+        // It is replaced as a whole.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Doorkeeper for Invitations {
+    fn answer(&self, invitation: InvitationId, node: net::NodeId) -> Vec<u8> {
+        let reply = self.admit(invitation, NodeId(node)).unwrap_or_else(|error| {
+            tracing::warn!(
+                event = "invitation_failed",
+                "somebody was invited, and is not let in: {error:#}"
+            );
+            Reply::Failed
+        });
+        serde_json::to_vec(&reply).unwrap_or_default()
+    }
+}
+
+fn now_ms() -> u64 {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(uses: u32, admitted: usize) -> Kept {
+        Kept {
+            id: "00".repeat(8),
+            key: "11".repeat(32),
+            made_ms: 1_000,
+            expires_ms: 2_000,
+            uses,
+            secret: "now".to_owned(),
+            admitted: vec!["22".repeat(32); admitted],
+            revoked: false,
+        }
+    }
+
+    #[test]
+    fn an_invitation_is_open_until_anything_ends_it() {
+        let state = |it: &Kept, now| it.state("now", now);
+        assert_eq!(state(&kept(2, 1), 1_999), InvitationState::Open);
+        assert_eq!(state(&kept(2, 2), 1_999), InvitationState::UsedUp);
+        assert_eq!(state(&kept(2, 1), 2_000), InvitationState::Expired);
+        assert_eq!(kept(2, 1).state("later", 1_999), InvitationState::SecretChanged);
+        let mut revoked = kept(2, 1);
+        revoked.revoked = true;
+        assert_eq!(state(&revoked, 1_999), InvitationState::Revoked);
+    }
+}
