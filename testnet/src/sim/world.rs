@@ -12,7 +12,7 @@ use mesh::{
     Config, Effect, Input, MeshSecret,
     acts::{Place, VoteAct},
     batch::{Change, Fate},
-    command::{CallId, Command, Drawn, Outcome, Refused},
+    command::{CallId, Outcome, Refused},
     entry::{self, Body, Stored},
     event::RoomEvent,
     id::{At, NodeId, RoomId},
@@ -471,13 +471,7 @@ impl World {
                 Effect::Pulse(_) => self.begin_beating(node),
                 // Engines take nothing from whom they shut out, whatever the network does; and all can
                 // connect here.
-                Effect::ShutOut(_) | Effect::Known(_) | Effect::Secret(_) => {}
-                Effect::DrawSecret => {
-                    let drawn = Drawn::new([u8::try_from(node).unwrap_or_default(); 32]);
-                    let command = Command::RotateSecret { drawn, force: true };
-                    let call = self.call();
-                    self.give(node, Input::Command { call, command });
-                }
+                Effect::ShutOut(_) | Effect::Known(_) | Effect::Secret(_) | Effect::DrawSecret => {}
                 Effect::Alarm(alarm) => self.say(|| format!("node{node}: {alarm:?}")),
                 Effect::Stopped => {
                     // The process ends here, whatever else was to be done.
