@@ -166,6 +166,8 @@ pub struct Engine {
     about: BTreeMap<NodeId, crate::message::About>,
     /// The driver was asked for a secret.
     drawing: bool,
+    /// When peers are told again what this node is.
+    about_at: Duration,
     /// When digests were last compared with a peer.
     compared: BTreeMap<NodeId, Duration>,
     /// Rosters known to be newer elsewhere: since when, so that news under way can come first.
@@ -292,6 +294,7 @@ impl Engine {
         self.go_on_electing();
         self.tell_crowds();
         self.compare_private_rooms();
+        self.repeat_about();
         self.cx.active.extend(self.busy.iter().copied());
     }
 

@@ -46,6 +46,8 @@ pub const EXPELLED_NAMED_MAX: usize = 256;
 /// How much higher the number of a new secret may be. No mesh rotates so often, and a member that lies
 /// cannot use the numbers up.
 pub(crate) const SECRET_STEP_MAX: u64 = 1 << 20;
+/// How often peers are told which secret a node has: what was dropped on the way is made good then.
+pub(crate) const ABOUT_EVERY: Duration = Duration::from_secs(60);
 /// What a node says of its program, in bytes.
 pub const VERSION_BYTES_MAX: usize = 40;
 /// Logs that one parting names: a body of some 200 KiB. A node that wrote in more rooms has to leave by

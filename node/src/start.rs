@@ -146,12 +146,11 @@ impl Parts {
         let Parts { dir, key_file, clock, name, member, net, metrics } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
-        let pulse = Arc::new(PulseCell::default());
-        let connected = Arc::new(Connected::default());
+        let (pulse, connected) = (Arc::<PulseCell>::default(), Arc::<Connected>::default());
         let (counters, meters) = (Arc::<Counters>::default(), Arc::<Meters>::default());
         let (hub, bridge) = bridge(config, &reader, &queue);
-        let (ending, end) = Ending::channel();
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
+        let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
 
         let driver = Driver {

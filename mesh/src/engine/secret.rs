@@ -12,7 +12,7 @@ use crate::{
     command::{Drawn, Outcome, Refused},
     id::NodeId,
     identity::LinkSecret,
-    limits::{EXPELLED_NAMED_MAX, NODES_MAX, SECRET_STEP_MAX},
+    limits::{ABOUT_EVERY, EXPELLED_NAMED_MAX, NODES_MAX, SECRET_STEP_MAX},
     message::{About, Handed, Message, Signed},
 };
 
@@ -72,6 +72,17 @@ impl Engine {
     pub(super) fn tell_about(&mut self, peer: NodeId) {
         let signed = Signed::new(self.cx.mesh, &self.identity, self.own_about());
         self.cx.send(peer, Message::About(signed));
+    }
+
+    /// A secret may have been lost on the way, or refused while a disk was full.
+    pub(super) fn repeat_about(&mut self) {
+        if self.cx.now.mono < self.about_at {
+            return;
+        }
+        self.about_at = self.cx.now.mono + ABOUT_EVERY;
+        self.cx.up.clone().into_iter().for_each(|peer| self.tell_about(peer));
+        self.drawing = false;
+        self.ask_for_secret_without_the_expelled();
     }
 
     /// What a peer is. Whoever has an older secret is given this node's.

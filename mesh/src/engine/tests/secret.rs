@@ -5,6 +5,7 @@ use crate::{
     command::Drawn,
     entry::Parting,
     identity::{Epoch, LinkSecret},
+    limits::ABOUT_EVERY,
     message::{About, Handed, Signed},
 };
 
@@ -152,4 +153,17 @@ fn two_rotations_on_two_sides_come_to_one_when_they_meet() {
         ends.push(epoch(&world, 0));
     }
     assert_eq!(ends[0], ends[1]);
+}
+
+#[test]
+fn a_secret_that_was_lost_on_the_way_comes_with_the_next_word() {
+    let mut world = World::new(2);
+    world.link();
+    world.groups = vec![0, 1];
+    rotate(&mut world, 0, 5, true).expect("forced");
+    world.held.clear();
+    world.groups = vec![0, 0];
+    world.pass(ABOUT_EVERY);
+    assert_eq!(epoch(&world, 1), epoch(&world, 0));
+    assert_eq!(epoch(&world, 1).number, 1);
 }
