@@ -272,6 +272,7 @@ mod tests {
             peers: vec![peer],
             rooms: vec![room],
             faults: Faults::default(),
+            blamed: Vec::new(),
             parted: None,
             forked: Vec::new(),
         })

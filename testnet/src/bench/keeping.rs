@@ -99,7 +99,7 @@ async fn fill_rooms(run: &Run, server: &Server) -> Result<u64> {
             pumps.push(Pump::new(connection, &room, filler, run.clock));
         }
         pump(&mut pumps, 64, (forever, each)).await.context("while rooms are filled")?;
-        if left % TOLD_EVERY == 0 {
+        if left.is_multiple_of(TOLD_EVERY) {
             run.tell(&format!("{} of {ROOMS} rooms are filled", ROOMS - left));
         }
     }
