@@ -193,9 +193,7 @@ impl Parts {
             files: Files::new(dir.clone(), key_file.clone()),
         });
         first_turn(&queue, &bridge).await?;
-        if metrics {
-            show_metrics(&control, meters);
-        }
+        show_metrics(&control, metrics.then_some(meters));
 
         let ready = ready(&dir, &control, &doors);
         publish_addresses(&dir, &doors, &ready, key_file.clone())?;
@@ -339,8 +337,9 @@ fn heart(member: &Member, pulse: Arc<PulseCell>, connected: Arc<Connected>, net:
     Heart { mesh, identity, pulse, connected, net }
 }
 
-/// What `/metrics` says from now on.
-fn show_metrics(control: &Control, meters: Arc<Meters>) {
+/// What `/metrics` says from now on, if anything.
+fn show_metrics(control: &Control, meters: Option<Arc<Meters>>) {
+    let Some(meters) = meters else { return };
     let sources = Arc::new(Sources {
         meters,
         queue: control.queue.clone(),

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -20,6 +21,7 @@ use crate::announcement;
 use crate::behaviour::{self, Behaviour, VERSION};
 use crate::frames::{ACCEPTED, LENGTH_BYTES, Tag, take_frame};
 use crate::identity::{NodeId, node_of, peer_of};
+use crate::keys::Keys;
 use crate::link::{PROTOCOL, Role};
 use crate::settings::{Settings, StartError};
 
@@ -133,7 +135,8 @@ impl Rogue {
     /// # Errors
     /// See [`StartError`].
     pub fn start(settings: &Settings, victims: Vec<SocketAddr>) -> Result<Rogue, StartError> {
-        let swarm = behaviour::swarm(settings, VERSION)?;
+        let keys = Keys::new(settings.pre_shared_key.clone(), settings.former_keys.clone());
+        let swarm = behaviour::swarm(settings, Arc::new(keys), VERSION)?;
         let me = node_of(swarm.local_peer_id())
             .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
         let control = swarm.behaviour().frames.new_control();

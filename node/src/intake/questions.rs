@@ -60,6 +60,8 @@ pub(super) fn is_one(message: &Message<Verified>) -> bool {
         | Message::WantRoster { .. }
         | Message::Ask { .. }
         | Message::Probe { .. }
+        // Whoever has an older secret is given the newest, signed.
+        | Message::About(_)
         | Message::Offer(_) => true,
         Message::Runs(_)
         | Message::Spans { .. }
@@ -71,7 +73,8 @@ pub(super) fn is_one(message: &Message<Verified>) -> bool {
         | Message::Taken(_)
         | Message::Fork(..)
         | Message::Follows(_)
-        | Message::Parted(_) => false,
+        | Message::Parted(_)
+        | Message::Secret(_) => false,
     }
 }
 

@@ -63,6 +63,7 @@ impl Insider {
         net::Settings {
             secret_key: self.seed.into(),
             pre_shared_key: (*self.secret.pre_shared_key()).into(),
+            former_keys: Vec::new(),
             listen: Vec::new(),
             announce: Vec::new(),
             peers: Vec::new(),
