@@ -503,7 +503,7 @@ async fn a_node_of_another_version_is_told_apart_and_nobody_is_to_blame() {
 async fn arrive_after_shutdown() -> u32 {
     let (a, mut b) = pair().await;
     for i in 0..100 {
-        a.net.send(&b.net.node(), numbered(i, 10_000)).unwrap();
+        a.net.send(&b.net.node(), numbered(i, 1_000)).unwrap();
     }
     let a_id = a.net.node();
     a.net.shutdown().await;
