@@ -1,8 +1,8 @@
 //! The figures that the project promises, measured on real daemons.
 //!
 //! Load and daemons share the machine. Each [`Row`] starts the nodes that it needs, measures, and says
-//! what came out beside what it should be ([`figure`]) and beside what no server can be better than
-//! ([`floors`]), measured in the same run. [`single`] has the rows that any ClawChat server can be
+//! what came out beside what it should be (`figure`) and beside what no server can be better than
+//! (`floors`), measured in the same run. `single` has the rows that any ClawChat server can be
 //! measured by.
 
 mod connection;
