@@ -119,6 +119,8 @@ fn log_as(filter: &str, format: LogFormat) -> Result<()> {
     let logs = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(io::stderr)
+        // It would say on stderr that stderr cannot be written, and panic when that fails.
+        .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal());
     // A program that calls `run` twice has its log already.
     match format {

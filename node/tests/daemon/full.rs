@@ -4,7 +4,7 @@ use std::{fs, io::Write as _, process::Command, thread};
 
 use serde_json::json;
 
-use crate::harness::{Agent, Daemon, temp, until, up};
+use crate::harness::{Agent, Daemon, temp, until, up, up_logging_to};
 
 /// No file may be written past so many bytes.
 fn limit(node: &Daemon, bytes: &str) {
@@ -49,6 +49,18 @@ fn a_node_whose_disk_is_full_can_be_read_and_goes_on_when_there_is_room() {
     node.kill();
     let node = up(dir.path(), &[]);
     assert_eq!(Agent::open(&node).lobby(), all, "lost what was answered");
+}
+
+/// The log is often on the disk that is full.
+#[test]
+fn a_node_whose_log_cannot_be_written_goes_on() {
+    let dir = temp();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let node = up_logging_to(full.into(), dir.path(), &["--no-auth", "--log", "debug"]);
+    let mut agent = Agent::open(&node);
+    assert_eq!(agent.say("unseen in the log"), 1);
+    assert_eq!(agent.lobby(), [(1, "unseen in the log".to_owned())]);
+    node.stop();
 }
 
 #[test]

@@ -48,9 +48,14 @@ pub(crate) fn up(dir: &Path, more: &[&str]) -> Daemon {
 }
 
 pub(crate) fn up_keyed(dir: &Path, more: &[&str]) -> Daemon {
+    up_logging_to(Stdio::inherit(), dir, more)
+}
+
+/// With somewhere else for its log.
+pub(crate) fn up_logging_to(log: Stdio, dir: &Path, more: &[&str]) -> Daemon {
     let mut child = clawmeshd(&up_arguments(dir.to_str().unwrap(), more))
         .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
+        .stderr(log)
         .spawn()
         .unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
