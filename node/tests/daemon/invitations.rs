@@ -31,11 +31,17 @@ fn not_let_in(ticket: &str) -> String {
     text
 }
 
+/// How one node came, as another one says as soon as it knows of it.
 fn joined(at: &Daemon, of: &Daemon) -> Value {
-    let output = command(at, &["members", "--json"]);
-    let members: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let all = members.as_array().unwrap();
-    all.iter().find(|it| it["node_id"] == of.text("node_id")).unwrap()["joined"].clone()
+    let mut joined = None;
+    until("it is a member there, too", || {
+        let output = command(at, &["members", "--json"]);
+        let members: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut all = members.as_array().unwrap().iter();
+        joined = all.find(|it| it["node_id"] == of.text("node_id")).map(|it| it["joined"].clone());
+        joined.is_some()
+    });
+    joined.unwrap()
 }
 
 #[test]
