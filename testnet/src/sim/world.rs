@@ -346,12 +346,12 @@ impl World {
         for change in batch {
             self.holder_stored(node, change)?;
             match change {
-                Change::Entry { room, at, entry } if entry::is_act(entry.facts.kind) => {
-                    self.act_stored((node, *room, *at), entry)?;
-                }
                 // What was written of a room that ended in the same turn never was.
                 Change::Entry { room, .. } | Change::Number { room, .. }
                     if dropped.contains(room) => {}
+                Change::Entry { room, at, entry } if entry::is_act(entry.facts.kind) => {
+                    self.act_stored((node, *room, *at), entry)?;
+                }
                 Change::Entry { room, at, entry } if entry.facts.visible => {
                     let entry = self.entry(node, *room, *at)?;
                     self.promises.stored(id, *room, entry);
