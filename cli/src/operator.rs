@@ -68,18 +68,10 @@ impl Operator {
     /// # Errors
     /// As [`Operator::ask`].
     pub async fn status(&self) -> Result<Box<Status>, Failure> {
-        match self.ask(&Request::Status).await? {
-            Answer::Status(status) => Ok(status),
-            Answer::Ticket(_)
-            | Answer::Keys(_)
-            | Answer::Entry(_)
-            | Answer::Progress { .. }
-            | Answer::Members(_)
-            | Answer::Invitations(_)
-            | Answer::Left { .. }
-            | Answer::Done
-            | Answer::Error(_) => Err(Failure::strange()),
-        }
+        let Answer::Status(status) = self.ask(&Request::Status).await? else {
+            return Err(Failure::strange());
+        };
+        Ok(status)
     }
 }
 

@@ -7,6 +7,7 @@ mod invite;
 mod key;
 mod keys;
 mod members;
+mod running;
 mod status;
 mod up;
 

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use protocol::operator::{Answer, Request};
 use store::{FILE_NAME, Progress, Store};
 
-use super::{Percent, Place, log_to_stderr, note, say};
+use super::{Percent, Place, log_to_stderr, note, running::strange, say};
 use crate::{
     backup::{self, Name},
     control::ask_long,
@@ -37,18 +37,7 @@ impl Backup {
         let mut told = |progress: Progress| percent.tell(progress.rows, progress.of);
         match ask_long(&dir, request, &mut told)? {
             Some((_, Answer::Done)) => {}
-            Some((
-                _,
-                Answer::Status(_)
-                | Answer::Ticket(_)
-                | Answer::Keys(_)
-                | Answer::Entry(_)
-                | Answer::Members(_)
-                | Answer::Invitations(_)
-                | Answer::Left { .. }
-                | Answer::Progress { .. }
-                | Answer::Error(_),
-            )) => bail!("the running node answers something else; is it of another version?"),
+            Some(_) => return Err(strange()),
             None => {
                 let key_file = layered.key_file().ok().filter(|it| it.is_file());
                 of_stopped(&dir, &to, key_file.as_deref(), &mut told)?;

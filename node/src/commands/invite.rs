@@ -7,7 +7,7 @@ use mesh::Identity;
 use net::Address;
 use protocol::operator::{self, Answer, InvitationState, Request};
 
-use super::{Place, note, say};
+use super::{Place, note, running::strange, say};
 use crate::{
     control::{ask, is_loopback, reachable},
     files::DataDir,
@@ -48,7 +48,6 @@ pub(super) struct Invite {
 
 /// When only a number of uses is given.
 const LASTS: Duration = Duration::from_secs(24 * 3_600);
-const STRANGE: &str = "the running node answers something else; is it of another version?";
 
 fn lasts(text: &str) -> Result<Duration, String> {
     duration(text).ok_or_else(|| "write a time such as 30m, 2h or 7d".to_owned())
@@ -99,54 +98,23 @@ fn limited(dir: &DataDir, (uses, lasts): (u32, Duration)) -> Result<Join> {
 }
 
 fn ticket_of(answer: Answer) -> Result<Join> {
-    match answer {
-        Answer::Ticket(text) => Ok(text.parse()?),
-        Answer::Status(_)
-        | Answer::Keys(_)
-        | Answer::Entry(_)
-        | Answer::Progress { .. }
-        | Answer::Members(_)
-        | Answer::Invitations(_)
-        | Answer::Left { .. }
-        | Answer::Done
-        | Answer::Error(_) => bail!(STRANGE),
-    }
+    let Answer::Ticket(text) = answer else { return Err(strange()) };
+    Ok(text.parse()?)
 }
 
 fn list(dir: &DataDir, json: bool) -> Result<()> {
-    match asked(dir, Request::ListInvitations)? {
-        Answer::Invitations(all) if json => say(&serde_json::to_string(&all)?),
-        Answer::Invitations(all) => say(&table(&all)),
-        Answer::Status(_)
-        | Answer::Ticket(_)
-        | Answer::Keys(_)
-        | Answer::Entry(_)
-        | Answer::Progress { .. }
-        | Answer::Members(_)
-        | Answer::Left { .. }
-        | Answer::Done
-        | Answer::Error(_) => bail!(STRANGE),
-    }
+    let request = Request::ListInvitations;
+    let Answer::Invitations(all) = asked(dir, request)? else { return Err(strange()) };
+    if json { say(&serde_json::to_string(&all)?) } else { say(&table(&all)) }
 }
 
 fn revoke(dir: &DataDir, id: String) -> Result<()> {
-    match asked(dir, Request::RevokeInvitation { id })? {
-        Answer::Done => {
-            note(
-                "it admits nobody any more; nodes that came in by it stay: `clawmeshd members` shows them",
-            );
-            Ok(())
-        }
-        Answer::Status(_)
-        | Answer::Ticket(_)
-        | Answer::Keys(_)
-        | Answer::Entry(_)
-        | Answer::Progress { .. }
-        | Answer::Members(_)
-        | Answer::Invitations(_)
-        | Answer::Left { .. }
-        | Answer::Error(_) => bail!(STRANGE),
-    }
+    let request = Request::RevokeInvitation { id };
+    let Answer::Done = asked(dir, request)? else { return Err(strange()) };
+    note(
+        "it admits nobody any more; nodes that came in by it stay: `clawmeshd members` shows them",
+    );
+    Ok(())
 }
 
 fn asked(dir: &DataDir, request: Request) -> Result<Answer> {

@@ -5,10 +5,13 @@ use mesh::{id::KeyPrint, limits::KEY_LABEL_BYTES_MAX};
 
 use protocol::operator::{Answer, MintedKey, Request, WantedKey};
 
-use super::{Place, note, say};
+use super::{
+    Place, note,
+    running::{asked, done, strange},
+    say,
+};
 use crate::{
-    control::ask,
-    files::{ApiKey, DataDir},
+    files::ApiKey,
     keys::{TierName, table},
 };
 
@@ -89,7 +92,7 @@ impl Mint {
             label: self.label,
             local,
         };
-        done(self.place, Request::MintKey(wanted))?;
+        done(&self.place, Request::MintKey(wanted))?;
         say(key.text()).with_context(|| {
             format!("nobody has seen the key: `clawmeshd keys revoke {fingerprint}`")
         })?;
@@ -101,15 +104,15 @@ impl Mint {
 
 impl List {
     fn run(self) -> Result<()> {
-        let keys = keys(self.place)?;
+        let keys = keys(&self.place)?;
         if self.json { say(&serde_json::to_string(&keys)?) } else { say(&table(&keys)) }
     }
 }
 
 impl Revoke {
     fn run(self) -> Result<()> {
-        let fingerprint = choose(&keys(self.place.clone())?, &self.fingerprint)?;
-        done(self.place, Request::RevokeKey { fingerprint: fingerprint.clone() })?;
+        let fingerprint = choose(&keys(&self.place)?, &self.fingerprint)?;
+        done(&self.place, Request::RevokeKey { fingerprint: fingerprint.clone() })?;
         note(&format!(
             "{fingerprint} is revoked; nodes that are cut off learn of it when they are back"
         ));
@@ -117,48 +120,9 @@ impl Revoke {
     }
 }
 
-fn keys(place: Place) -> Result<Vec<MintedKey>> {
-    match asked(place, Request::ListKeys)? {
-        Answer::Keys(keys) => Ok(keys),
-        Answer::Status(_)
-        | Answer::Ticket(_)
-        | Answer::Entry(_)
-        | Answer::Progress { .. }
-        | Answer::Members(_)
-        | Answer::Invitations(_)
-        | Answer::Left { .. }
-        | Answer::Done
-        | Answer::Error(_) => bail!(STRANGE),
-    }
-}
-
-fn done(place: Place, request: Request) -> Result<()> {
-    match asked(place, request)? {
-        Answer::Done => Ok(()),
-        Answer::Status(_)
-        | Answer::Ticket(_)
-        | Answer::Keys(_)
-        | Answer::Entry(_)
-        | Answer::Progress { .. }
-        | Answer::Members(_)
-        | Answer::Invitations(_)
-        | Answer::Left { .. }
-        | Answer::Error(_) => bail!(STRANGE),
-    }
-}
-
-const STRANGE: &str = "the running node answers something else; is it of another version?";
-
-fn asked(place: Place, request: Request) -> Result<Answer> {
-    let path = place.layered(None)?.data_dir()?;
-    let dir = DataDir::existing(&path)?;
-    let Some((_, answer)) = ask(&dir, request)? else {
-        bail!(
-            "no node runs on {}: start it with `clawmeshd up`, or name another --data-dir",
-            path.display()
-        );
-    };
-    Ok(answer)
+fn keys(place: &Place) -> Result<Vec<MintedKey>> {
+    let Answer::Keys(keys) = asked(place, Request::ListKeys)? else { return Err(strange()) };
+    Ok(keys)
 }
 
 /// The fingerprint that begins so.

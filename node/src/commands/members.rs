@@ -5,12 +5,12 @@ use std::io::{self, BufRead, IsTerminal};
 use anyhow::{Result, bail};
 use protocol::operator::{Answer, Member, PartedHow, Request};
 
-use super::{Place, note, say};
-use crate::{
-    control::ask,
-    files::DataDir,
-    members::{choose, table},
+use super::{
+    Place, note,
+    running::{asked, done, strange},
+    say,
 };
+use crate::members::{choose, table};
 
 /// Show everybody who was ever admitted to the mesh, and where they are. The node has to run.
 #[derive(Debug, clap::Args)]
@@ -85,15 +85,13 @@ pub(super) struct RotateSecret {
 
 impl RotateSecret {
     pub(super) fn run(self) -> Result<()> {
-        done(asked(&self.place, Request::RotateSecret { force: self.force })?)?;
+        done(&self.place, Request::RotateSecret { force: self.force })?;
         note(
             "the secret has changed: tickets from before are of no use; `clawmeshd members` shows who has it",
         );
         Ok(())
     }
 }
-
-const STRANGE: &str = "the running node answers something else; is it of another version?";
 
 impl Members {
     pub(super) fn run(self) -> Result<()> {
@@ -130,31 +128,21 @@ impl Which {
         let id = &member.node_id;
         confirm(self.yes, &format!("{name} ({id}) is {what} for good"))?;
         let request = Request::Part { node_id: id.clone(), how, force };
-        done(asked(&self.place, request)?)
+        done(&self.place, request)
     }
 }
 
 impl Leave {
     pub(super) fn run(self) -> Result<()> {
         confirm(self.yes, "this node leaves its mesh for good")?;
-        match asked(&self.place, Request::Leave { force: self.force })? {
-            Answer::Left { heard: true } => {
-                note("this node has left the mesh; its data directory is an archive");
-            }
-            Answer::Left { heard: false } => note(
-                "this node has left the mesh, but no other has said that it knows: if `clawmeshd \
-                 members` there does not say so, retire it there",
-            ),
-            Answer::Status(_)
-            | Answer::Ticket(_)
-            | Answer::Keys(_)
-            | Answer::Entry(_)
-            | Answer::Progress { .. }
-            | Answer::Members(_)
-            | Answer::Invitations(_)
-            | Answer::Done
-            | Answer::Error(_) => bail!(STRANGE),
-        }
+        let request = Request::Leave { force: self.force };
+        let Answer::Left { heard } = asked(&self.place, request)? else { return Err(strange()) };
+        note(if heard {
+            "this node has left the mesh; its data directory is an archive"
+        } else {
+            "this node has left the mesh, but no other has said that it knows: if `clawmeshd \
+             members` there does not say so, retire it there"
+        });
         Ok(())
     }
 }
@@ -176,44 +164,7 @@ fn confirm(yes: bool, what: &str) -> Result<()> {
     Ok(())
 }
 
-fn done(answer: Answer) -> Result<()> {
-    match answer {
-        Answer::Done => Ok(()),
-        Answer::Status(_)
-        | Answer::Ticket(_)
-        | Answer::Keys(_)
-        | Answer::Entry(_)
-        | Answer::Progress { .. }
-        | Answer::Members(_)
-        | Answer::Invitations(_)
-        | Answer::Left { .. }
-        | Answer::Error(_) => bail!(STRANGE),
-    }
-}
-
 fn members(place: &Place) -> Result<Vec<Member>> {
-    match asked(place, Request::Members)? {
-        Answer::Members(members) => Ok(members),
-        Answer::Status(_)
-        | Answer::Ticket(_)
-        | Answer::Keys(_)
-        | Answer::Entry(_)
-        | Answer::Progress { .. }
-        | Answer::Invitations(_)
-        | Answer::Left { .. }
-        | Answer::Done
-        | Answer::Error(_) => bail!(STRANGE),
-    }
-}
-
-fn asked(place: &Place, request: Request) -> Result<Answer> {
-    let path = place.clone().layered(None)?.data_dir()?;
-    let dir = DataDir::existing(&path)?;
-    let Some((_, answer)) = ask(&dir, request)? else {
-        bail!(
-            "no node runs on {}: start it with `clawmeshd up`, or name another --data-dir",
-            path.display()
-        );
-    };
-    Ok(answer)
+    let Answer::Members(members) = asked(place, Request::Members)? else { return Err(strange()) };
+    Ok(members)
 }

@@ -3,48 +3,26 @@
 use std::time::Duration;
 
 use mesh::{
-    Input,
     command::{Command, Outcome},
     id::{NodeId, RoomId},
 };
 
-use super::{Plan, World, network::Weather, promises::Broken};
+use super::{
+    Plan, World,
+    probing::{ask, run},
+};
 
 const FORKED: usize = 1;
 
 fn plan() -> Plan {
-    Plan {
-        nodes: 4,
-        gossip: true,
-        era_capacity: None,
-        faults: Vec::new(),
-        faults_end: Duration::from_secs(30),
-        calm: false,
-        weather: Weather::CALM,
-        act_every: Duration::from_millis(20),
-        voting: false,
-        keys: false,
-        retention: false,
-        scripted: None,
-        liar: false,
-    }
-}
-
-fn run(world: &mut World, seconds: u64) -> Result<(), Broken> {
-    let until = world.now + Duration::from_secs(seconds);
-    world.run_until(until)
+    let (faults_end, act_every) = (Duration::from_secs(30), Duration::from_millis(20));
+    Plan { faults_end, act_every, ..Plan::quiet(4) }
 }
 
 /// Who a node says has forked, and how many forks it counts.
 fn forked(world: &mut World, node: usize) -> Vec<NodeId> {
-    let call = world.call();
-    world.probe = Some((call, None));
-    world.give(node, Input::Command { call, command: Command::Status });
-    run(world, 1).expect("no promise is touched");
-    match world.probe.take() {
-        Some((_, Some(Outcome::Status(status)))) => status.forked,
-        other => panic!("node{node} did not say: {other:?}"),
-    }
+    let Outcome::Status(status) = ask(world, node, Command::Status) else { panic!("it says") };
+    status.forked
 }
 
 /// Writes, copies the disk, writes on, and comes back with the copy, alone at first.

@@ -21,6 +21,8 @@ mod parted;
 pub mod plan;
 #[cfg(test)]
 mod private;
+#[cfg(test)]
+mod probing;
 pub mod promises;
 mod roamer;
 mod script;

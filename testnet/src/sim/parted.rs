@@ -3,51 +3,24 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use mesh::{
-    Input,
     command::{Command, Outcome},
     entry::Parting,
     id::{NodeId, RoomId},
     status::MemberStatus,
 };
 
-use super::{Plan, World, network::Weather, promises::Broken};
+use super::{
+    Plan, World,
+    probing::{ask, run},
+};
 
 /// Who is expelled, and by whom.
 const OUT: usize = 1;
 const BY: usize = 2;
 
 fn plan() -> Plan {
-    Plan {
-        nodes: 4,
-        gossip: true,
-        era_capacity: None,
-        faults: Vec::new(),
-        faults_end: Duration::from_secs(30),
-        calm: false,
-        weather: Weather::CALM,
-        act_every: Duration::from_millis(20),
-        voting: false,
-        keys: false,
-        retention: false,
-        scripted: None,
-        liar: false,
-    }
-}
-
-fn run(world: &mut World, seconds: u64) -> Result<(), Broken> {
-    let until = world.now + Duration::from_secs(seconds);
-    world.run_until(until)
-}
-
-fn ask(world: &mut World, node: usize, command: Command) -> Outcome {
-    let call = world.call();
-    world.probe = Some((call, None));
-    world.give(node, Input::Command { call, command });
-    run(world, 1).expect("no promise is touched");
-    match world.probe.take() {
-        Some((_, Some(outcome))) => outcome,
-        other => panic!("node{node} did not say: {other:?}"),
-    }
+    let (faults_end, act_every) = (Duration::from_secs(30), Duration::from_millis(20));
+    Plan { faults_end, act_every, ..Plan::quiet(4) }
 }
 
 fn member(world: &mut World, at: usize, of: NodeId) -> MemberStatus {

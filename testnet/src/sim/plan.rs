@@ -82,6 +82,26 @@ enum Kind {
 }
 
 impl Plan {
+    /// Nothing happens by chance: for what is told step by step.
+    #[must_use]
+    pub fn quiet(nodes: usize) -> Plan {
+        Plan {
+            nodes,
+            gossip: true,
+            era_capacity: None,
+            faults: Vec::new(),
+            faults_end: Duration::ZERO,
+            calm: false,
+            weather: Weather::CALM,
+            act_every: Duration::ZERO,
+            voting: false,
+            retention: false,
+            keys: false,
+            scripted: None,
+            liar: false,
+        }
+    }
+
     /// The plan of a seed.
     #[must_use]
     pub fn of(seed: u64) -> Plan {

@@ -37,21 +37,7 @@ pub(crate) fn play(
     seed: u64,
     trace: bool,
 ) -> Result<(History, Duration), (Duration, Broken)> {
-    let plan = Plan {
-        nodes: scenario.nodes,
-        gossip: true,
-        era_capacity: None,
-        faults: Vec::new(),
-        faults_end: Duration::ZERO,
-        calm: false,
-        weather: Weather::CALM,
-        act_every: Duration::ZERO,
-        voting: false,
-        retention: false,
-        keys: false,
-        liar: false,
-        scripted: Some(scenario.first()),
-    };
+    let plan = Plan { scripted: Some(scenario.first()), ..Plan::quiet(scenario.nodes) };
     let world = World::new(seed, plan, trace).map_err(|broken| (Duration::ZERO, broken))?;
     let (copies, retired) = (BTreeMap::new(), BTreeSet::new());
     let mut stage = Stage { world, chats: 0, copies, retired };
