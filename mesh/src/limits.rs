@@ -70,6 +70,9 @@ pub const BLAMED_MAX: usize = 256;
 pub const PROOFS_MAX: usize = 64;
 /// A whole roster in one message: a frame with room for its envelope.
 pub const ROSTER_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
+/// Changes of one node's roster that came before those they follow: what can be under way by several ways
+/// at once. What is dropped is asked for, after a beacon.
+pub const ROSTER_CHANGES_EARLY_MAX: usize = 16;
 /// A roster that is kept over a restart; a larger one is not worth writing every second.
 pub const ROSTER_KEPT_BYTES_MAX: usize = 256 * 1024;
 /// A roster up to this is written with what it changed by, when agents come and go or take seats: those of

@@ -4,6 +4,8 @@
 //! it; their records are kept for a while, so that they can come back anywhere.
 
 mod private;
+#[cfg(test)]
+mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +21,8 @@ use crate::{
     limits::{
         AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
         EPHEMERAL_ROOMS_MAX, KEYS_FOLLOWED_MAX, NAME_BYTES_MAX, NODES_MAX, RECONNECT_WITHIN,
-        ROOMS_PER_AGENT_MAX, ROSTER_BYTES_MAX, SEALED_FACTS_BYTES_MAX, STAMP_AHEAD_MAX,
+        ROOMS_PER_AGENT_MAX, ROSTER_BYTES_MAX, ROSTER_CHANGES_EARLY_MAX, SEALED_FACTS_BYTES_MAX,
+        STAMP_AHEAD_MAX,
     },
     roster::{AgentRecord, EphemeralRoom, RoomFacts, RosterChange, RosterNews, What},
     sealed::Token,
@@ -31,6 +34,9 @@ use crate::{
 struct NodeRoster {
     boot: u64,
     version: u64,
+    /// Changes to versions after the next one, which came first: by two ways through the mesh, the later
+    /// of two may. At most [`ROSTER_CHANGES_EARLY_MAX`].
+    early: BTreeMap<u64, Vec<RosterChange>>,
     agents: BTreeMap<AgentId, AgentRecord>,
     rooms: BTreeMap<RoomId, EphemeralRoom>,
     /// Shows whose private rooms it follows; at most [`KEYS_FOLLOWED_MAX`].
@@ -319,24 +325,58 @@ impl Rosters {
         if (news.boot, version) <= known {
             return Taken::Old;
         }
-        if !whole && (news.boot, version) != (known.0, known.1 + 1) {
+        if !whole && (news.boot, version) != (known.0, known.1.saturating_add(1)) {
+            self.keep_early(news.node, (news.boot, version), changes);
             return Taken::Missing;
         }
         if whole {
             self.forget_what_is_not_in(now, (news.node, news.boot > known.0), &changes);
         }
         let roster = self.nodes.entry(news.node).or_default();
+        if news.boot > roster.boot {
+            roster.early.clear();
+        }
         (roster.boot, roster.version) = (news.boot, version);
         let before =
             if whole { std::mem::take(&mut roster.follows) } else { roster.follows.clone() };
         for change in changes {
             self.apply_change(now, news.node, change);
         }
+        while let Some(changes) = self.next_early(news.node) {
+            for change in changes {
+                self.apply_change(now, news.node, change);
+            }
+        }
         let roster = self.nodes.entry(news.node).or_default();
         if whole || roster.follows != before {
             self.happened.push(Happened::Shows { node: news.node });
         }
         Taken::Now
+    }
+
+    /// Keeps changes until those before them come. Of too many the last are dropped, and asked for.
+    fn keep_early(
+        &mut self,
+        node: NodeId,
+        (boot, version): (u64, u64),
+        changes: Vec<RosterChange>,
+    ) {
+        let Some(roster) = self.nodes.get_mut(&node).filter(|it| it.boot == boot) else { return };
+        roster.early.entry(version).or_insert(changes);
+        if roster.early.len() > ROSTER_CHANGES_EARLY_MAX {
+            roster.early.pop_last();
+        }
+    }
+
+    /// The early changes whose turn it is: the roster is of their version now.
+    fn next_early(&mut self, node: NodeId) -> Option<Vec<RosterChange>> {
+        let roster = self.nodes.get_mut(&node)?;
+        let next = roster.version.checked_add(1)?;
+        // What a whole roster had already is of no use any more.
+        roster.early = roster.early.split_off(&next);
+        let changes = roster.early.remove(&next)?;
+        roster.version = next;
+        Some(changes)
     }
 
     /// Agents that a node no longer names. If it started anew it knows nothing of those that were
@@ -502,6 +542,7 @@ impl Rosters {
                 gone.extend(roster.agents.keys().map(|agent| (*node, agent.clone())));
                 // Whatever it has then is news, also if it is what it had before.
                 roster.version = 0;
+                roster.early.clear();
             }
         }
         for (node, agent) in gone {
