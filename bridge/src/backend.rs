@@ -24,6 +24,15 @@ pub trait Reads: Send + Sync + 'static {
     /// The oldest `limit` rows of the delivery log above `after`, ascending.
     fn page_since(&self, room: RoomId, after: Number, limit: usize) -> Result<Vec<Row>, ReadError>;
 
+    /// The same, for a client that may have its cursor from any node, if it is plain that it can go on from
+    /// there ([`Reads::serves`]) and that the page is read in no time. `None`: that has to be looked at.
+    fn page_at_once(
+        &self,
+        room: RoomId,
+        after: Number,
+        limit: usize,
+    ) -> Result<Option<Vec<Row>>, ReadError>;
+
     /// The newest `limit` rows of the delivery log, ascending; with `before_ms` of those written
     /// before that time (unix milliseconds).
     fn page_newest(

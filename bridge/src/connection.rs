@@ -256,8 +256,8 @@ pub(crate) async fn find(shared: &Arc<Shared>, job: Job) -> Result<Found, ReadEr
     if job.waits() {
         sleep(limits::LATER_RETRY).await;
     }
-    if !job.is_long() {
-        return job.run(&**shared.hub.reads());
+    if let Some(found) = job.run_at_once(&**shared.hub.reads())? {
+        return Ok(found);
     }
     let hub = shared.hub.clone();
     blocking(shared, move || job.run(&**hub.reads())).await

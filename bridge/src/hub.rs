@@ -39,9 +39,11 @@ use crate::{
 };
 
 mod away;
+mod crowds;
 mod events;
 
 use away::Away;
+use crowds::Crowds;
 
 /// See the module's text.
 #[derive(Debug)]
@@ -57,6 +59,8 @@ pub struct Hub {
     away: Mutex<Away>,
     /// The presence told last, and to whom: it comes once for every room of the agent.
     presence: Mutex<Option<(Arc<AgentView>, HashSet<LinkId>)>>,
+    /// Locked after `state`, if both are.
+    crowds: Crowds,
     counters: Arc<Counters>,
 }
 
@@ -120,6 +124,7 @@ impl Hub {
             state: RwLock::default(),
             away: Mutex::default(),
             presence: Mutex::default(),
+            crowds: Crowds::default(),
             counters: Arc::default(),
         }
     }

@@ -112,14 +112,6 @@ pub(crate) struct Missed {
 }
 
 impl Job {
-    /// Whether it may take so long that others would notice.
-    pub(crate) fn is_long(&self) -> bool {
-        match self {
-            Job::Tip(_) | Job::Message(..) => false,
-            Job::History(_) | Job::Missed(_) => true,
-        }
-    }
-
     /// Whether it is to be done after a pause.
     pub(crate) fn waits(&self) -> bool {
         let waited = |cursor: &Cursor| cursor.waited > 0;
@@ -130,6 +122,19 @@ impl Job {
                 From::Newest | From::AfterMessage(_) => false,
             },
             Job::Missed(rooms) => rooms.iter().any(|(_, cursor)| waited(cursor)),
+        }
+    }
+
+    /// What it finds, if it takes no longer than to ask somebody else.
+    pub(crate) fn run_at_once(&self, reads: &dyn Reads) -> Result<Option<Found>, ReadError> {
+        match self {
+            Job::Tip(room) => reads.tip(*room).map(|tip| Some(Found::Tip(tip))),
+            Job::Message(room, message) => {
+                let row = reads.by_message(*room, *message)?;
+                Ok(Some(Found::Message(row.map(Box::new))))
+            }
+            Job::History(history) => history.run_at_once(reads),
+            Job::Missed(_) => Ok(None),
         }
     }
 
@@ -146,6 +151,16 @@ impl Job {
 }
 
 impl History {
+    fn run_at_once(&self, reads: &dyn Reads) -> Result<Option<Found>, ReadError> {
+        match &self.from {
+            From::After(cursor) if self.before_ms.is_none() && cursor.origin != Origin::Claimed => {
+                let rows = reads.page_at_once(self.room, cursor.number, self.limit)?;
+                Ok(rows.map(Found::Log))
+            }
+            From::After(_) | From::Newest | From::AfterMessage(_) => Ok(None),
+        }
+    }
+
     fn run(self, reads: &dyn Reads) -> Result<Found, ReadError> {
         let cursor = match self.from {
             From::Newest => {

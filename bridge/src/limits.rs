@@ -16,6 +16,13 @@ pub const QUEUE_BYTES_MAX: usize = 256 * 1024;
 pub const SPILL_FRAMES_MAX: usize = 256;
 /// Bytes of these.
 pub const SPILL_BYTES_MAX: usize = 128 * 1024;
+/// Members here who are told at once whose turn it is: with so many each event has some 5 KB.
+pub const CROWD_TOLD_UP_TO: usize = 128;
+/// How often more of a larger room are told: a message need not wait for longer than it takes to tell some.
+pub const CROWD_TOLD_EVERY: Duration = Duration::from_millis(20);
+/// Bytes of this that are queued at a time, for all such rooms together: 50 MB a second at most. One of 1,000
+/// members has heard it in 0.8 s.
+pub const CROWD_TOLD_BYTES: usize = 1024 * 1024;
 /// Frames that leave in one write: a socket buffer's worth.
 pub const WRITE_BYTES: usize = 64 * 1024;
 /// Writes after which a room that lags is served although the queue is never empty.

@@ -87,6 +87,12 @@ impl Bridge {
         self.shared.webhooks.check_owners(|key| self.shared.config.auth.owns(key)).await;
     }
 
+    /// Tells rooms with very many members here whose turn it is. To run as long as anybody is served; it does
+    /// not end by itself.
+    pub async fn tell_crowds(&self) {
+        self.shared.hub.tell_crowds().await;
+    }
+
     /// Stops delivering, and has everything written that says how far it got. To be called while the
     /// mesh still takes commands.
     pub async fn close_webhooks(&self) {

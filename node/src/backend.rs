@@ -46,6 +46,16 @@ impl backend::Reads for FromStore {
         Ok(rows.into_iter().map(convert).collect())
     }
 
+    fn page_at_once(
+        &self,
+        room: RoomId,
+        after: Number,
+        limit: usize,
+    ) -> Result<Option<Vec<Row>>, ReadError> {
+        let rows = self.0.page_at_once(room, after, limit).map_err(ReadError::new)?;
+        Ok(rows.map(|rows| rows.into_iter().map(convert).collect()))
+    }
+
     fn page_newest(
         &self,
         room: RoomId,

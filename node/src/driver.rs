@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 use crate::{
     beacon::PulseCell,
     clock::Clock,
-    limits::{INPUTS_AT_ONCE, INPUTS_PER_TURN, TURN_WITHIN},
+    limits::{INPUTS_AT_ONCE, INPUTS_PER_TURN, SETTLE_AFTER, TURN_WITHIN},
     metrics::Meters,
     outgoing::{Asked, Outgoing},
     queue::{Asker, Item, Queue},
@@ -96,9 +96,15 @@ impl Driver {
     fn run(mut self) -> End {
         let mut calls = Calls::default();
         let mut inputs = 0;
+        let mut written = self.clock.now().mono;
         loop {
             // The first turn is of the engine's opening: it has no input.
             let turn = self.engine.take_turn();
+            if !turn.batch.is_empty() {
+                written = self.clock.now().mono;
+            } else if let Err(error) = self.settle(written) {
+                return End::Failed(error);
+            }
             match self.end_turn(turn, inputs, &mut calls) {
                 Ok(false) => {}
                 Ok(true) => return End::Stopped,
@@ -172,6 +178,18 @@ impl Driver {
         match self.store.commit(&turn.batch) {
             Ok(()) => Ok(true),
             Err(CommitError::Full) => Ok(false),
+            Err(error) => Err(anyhow::Error::new(error).context("write the store")),
+        }
+    }
+
+    /// When nothing was written for a while the store is made ready for a quick start.
+    fn settle(&mut self, written: Duration) -> anyhow::Result<()> {
+        if !self.store.is_unsettled() || self.clock.now().mono < written + SETTLE_AFTER {
+            return Ok(());
+        }
+        match self.store.settle() {
+            // The next turn that writes says that the disk is full, and waits for room.
+            Ok(()) | Err(CommitError::Full) => Ok(()),
             Err(error) => Err(anyhow::Error::new(error).context("write the store")),
         }
     }

@@ -4,15 +4,18 @@ use std::time::Duration;
 
 /// Inputs handled in one turn: what gathers during one commit, with room to spare.
 pub const INPUTS_PER_TURN: usize = 1_024;
+/// And no more of them once a turn has taken this long: who asked for little is not to wait for who asks for much.
+pub const TURN_WITHIN: Duration = Duration::from_millis(10);
+/// Inputs taken at once, between two looks at that.
+pub const INPUTS_AT_ONCE: usize = 64;
 /// While the disk is full, what waits is tried again so often: room is made by people.
 pub const DISK_FULL_RETRY: Duration = Duration::from_secs(1);
 /// Effects and rows that wait for room on the disk, besides those of the turn that found it full: agents that
 /// come and go make some each. With more nobody new is let in.
 pub const DISK_FULL_WAITING_MAX: usize = 65_536;
-/// And no more of them once a turn has taken this long: who asked for little is not to wait for who asks for much.
-pub const TURN_WITHIN: Duration = Duration::from_millis(10);
-/// Inputs taken at once, between two looks at that.
-pub const INPUTS_AT_ONCE: usize = 64;
+/// When nothing was written for so long the store is settled: a burst has ended, and who writes a few messages a
+/// second does not pay for it while waiting for an `ok`.
+pub const SETTLE_AFTER: Duration = Duration::from_millis(200);
 /// Commands that wait for the engine. At 50,000 a second some 150 ms; more are refused.
 pub const COMMANDS_MAX: usize = 8_192;
 /// Bytes that these carry.

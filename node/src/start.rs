@@ -94,6 +94,9 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let dir = DataDir::prepare(&settings.data_dir)?;
     // First of all: whoever has the store is the only one here.
     let mut store = Store::open(dir.path()).context("--data-dir")?;
+    if store.was_repaired() {
+        tracing::info!("this node was not stopped in order: all of its store was looked through");
+    }
     dir.tighten()?;
     Journal::check_finished(&store.reader())?;
     let (auth, key_file) = auth(&settings.auth)?;
@@ -310,6 +313,8 @@ impl Doors {
         let mut operators = JoinSet::new();
         operators.spawn(catching_up::tell(control.clone()));
         operators.spawn(control.serve(operators_at));
+        let crowds = bridge.clone();
+        operators.spawn(async move { crowds.tell_crowds().await });
         let mut listeners = JoinSet::new();
         if let Some((listener, _)) = tcp {
             let (bridge, stopping) = (bridge.clone(), stopping.clone());

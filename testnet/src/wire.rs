@@ -362,6 +362,15 @@ fn answer(mut frame: Value) -> Result<Value> {
 ///
 /// The node does not answer, or not in HTTP.
 pub async fn get(address: &str, path: &str) -> Result<(u16, Value)> {
+    Ok(document(http(address, &format!("GET {path}"), "").await?))
+}
+
+/// What a node answers to `GET path`: the status and the text.
+///
+/// # Errors
+///
+/// As [`get`].
+pub async fn get_text(address: &str, path: &str) -> Result<(u16, String)> {
     http(address, &format!("GET {path}"), "").await
 }
 
@@ -371,10 +380,14 @@ pub async fn get(address: &str, path: &str) -> Result<(u16, Value)> {
 ///
 /// As [`get`].
 pub async fn post(address: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
-    http(address, &format!("POST {path}"), &body.to_string()).await
+    Ok(document(http(address, &format!("POST {path}"), &body.to_string()).await?))
 }
 
-async fn http(address: &str, what: &str, body: &str) -> Result<(u16, Value)> {
+fn document((status, text): (u16, String)) -> (u16, Value) {
+    (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+}
+
+async fn http(address: &str, what: &str, body: &str) -> Result<(u16, String)> {
     let head = format!("host: {address}\r\nconnection: close\r\ncontent-length: {}", body.len());
     let request =
         format!("{what} HTTP/1.1\r\n{head}\r\ncontent-type: application/json\r\n\r\n{body}");
@@ -391,7 +404,7 @@ async fn http(address: &str, what: &str, body: &str) -> Result<(u16, Value)> {
     let bad = || io::Error::new(io::ErrorKind::InvalidData, "an answer that is not HTTP");
     let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(bad)?;
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or_else(bad)?;
-    Ok((status, serde_json::from_str(body).unwrap_or(Value::Null)))
+    Ok((status, body.to_owned()))
 }
 
 fn silent(what: &str, within: Duration) -> WireError {

@@ -48,7 +48,7 @@ impl Hub {
             }
             RoomEvent::Turn { holder, order, reason } => {
                 let turn = || convert::turn(self.name(room), holder.as_ref(), &order, reason);
-                self.members(room, None, turn);
+                self.turn(room, turn);
             }
             RoomEvent::Typing { agent, name, typing } => {
                 let typing = || convert::typing(self.name(room), &agent, &name, typing);
@@ -199,6 +199,12 @@ impl Hub {
         if wanted {
             away.tell_members(&notice);
         }
+    }
+
+    fn turn(&self, room: RoomId, event: impl FnOnce() -> Event) {
+        let state = self.read();
+        let Some(known) = state.rooms.get(&room).filter(|it| !it.seats.is_empty()) else { return };
+        self.crowds.tell(room, &known.seats, self.encode(&event()));
     }
 
     fn presence(&self, room: RoomId, view: Arc<AgentView>) {

@@ -7,6 +7,9 @@ pub const MEMORY_CACHE_BYTES: usize = 4 * 1024 * 1024;
 /// Rows looked at within one snapshot by scans that may go on for long: a snapshot that lives pins
 /// the pages it may read, and the file grows meanwhile.
 pub const SCAN_ROWS: usize = 4_096;
+/// Rows of a page that is read without asking whether there is time for it: a tenth of a millisecond. The
+/// default page of clients is half of it.
+pub const AT_ONCE_ROWS_MAX: usize = 100;
 /// Rows given in one page, however many were asked for.
 pub const PAGE_ROWS_MAX: usize = 1_000;
 /// Numbers of one message that a row tells. Each split adds one or two; a page of rows with many more

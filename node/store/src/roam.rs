@@ -11,7 +11,7 @@ use mesh::{
 
 use crate::{
     error::ReadError,
-    limits::{PAGE_ROWS_MAX, UNPROVEN_NUMBERS_MAX},
+    limits::{AT_ONCE_ROWS_MAX, PAGE_ROWS_MAX, UNPROVEN_NUMBERS_MAX},
     reader::{Reader, Row},
     schema::Numbers,
     view::View,
@@ -94,6 +94,57 @@ impl Reader {
         Ok(Cursor::Here)
     }
 
+    /// What [`Reader::page_since`] gives, if it is plain that a cursor from any node can be served as it is
+    /// ([`Reader::serves_roamer`]) and that neither takes long: some ten microseconds and one for each row.
+    /// `None`: that has to be looked at. At most [`AT_ONCE_ROWS_MAX`] rows.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn page_at_once(
+        &self,
+        room: RoomId,
+        after: Number,
+        limit: usize,
+    ) -> Result<Option<Vec<Row>>, ReadError> {
+        let Some(view) = self.view(room)? else { return Ok(Some(Vec::new())) };
+        if limit > AT_ONCE_ROWS_MAX || !self.is_plain(&view, after)? {
+            return Ok(None);
+        }
+        let from = after.max(view.pruned()?);
+        let mut numbers = view.numbers(Number(from.0.saturating_add(1)), Number(u64::MAX))?;
+        let mut rows = Vec::with_capacity(limit);
+        for numbered in numbers.by_ref().take(2 * AT_ONCE_ROWS_MAX) {
+            let (number, at, fate) = numbered?;
+            if rows.len() == limit {
+                return Ok(Some(rows));
+            }
+            if fate == Fate::Delivered {
+                rows.extend(view.row(number, at)?);
+            }
+        }
+        let whole = rows.len() == limit || numbers.next().is_none();
+        Ok(whole.then_some(rows))
+    }
+
+    /// Whether it is plain that a cursor from any node can be served here.
+    fn is_plain(&self, view: &View, cursor: Number) -> Result<bool, ReadError> {
+        if cursor == Number::ZERO {
+            return Ok(true);
+        }
+        if !matches!(view.number(cursor)?, Some((_, Fate::Delivered))) {
+            return Ok(false);
+        }
+        let eras: BTreeMap<Era, EraRecord> = view.eras()?.into_iter().collect();
+        let lower = eras.range(..cursor.era()).next().is_some();
+        let proven = !lower || self.is_proven(view.id, &Proven::of(&eras, cursor));
+        let ahead: u64 = eras.values().map(|it| it.known.saturating_sub(it.done)).sum();
+        Ok(proven
+            && ahead <= AT_ONCE_ROWS_MAX as u64
+            && is_one_to_one(view, &eras)?
+            && !passes_over(view, &eras, cursor)?)
+    }
+
     /// The oldest `limit` (at most [`PAGE_ROWS_MAX`]) rows that a client with a cursor of another
     /// node may not have seen, and what stands in the way of serving it. Never skips; may repeat.
     /// Any cursor may be given: for one that is served here in calm weather, the rows are those of
@@ -156,6 +207,12 @@ impl Proven {
     }
 }
 
+/// Whether every number up to which eras are done, and that names something, was a delivery.
+fn is_one_to_one(view: &View, eras: &BTreeMap<Era, EraRecord>) -> Result<bool, ReadError> {
+    let done: u64 = eras.values().map(|era| era.done.saturating_sub(era.empty)).sum();
+    Ok(done == view.record()?.delivered)
+}
+
 /// Whether some entry was delivered here at or below the cursor and has a number above it, under which
 /// it is passed over here: another node may have had to deliver it under that one.
 fn passes_over(
@@ -164,8 +221,7 @@ fn passes_over(
     cursor: Number,
 ) -> Result<bool, ReadError> {
     let above = Number(cursor.0.saturating_add(1));
-    let done: u64 = eras.values().map(|era| era.done.saturating_sub(era.empty)).sum();
-    let one_to_one = done == view.record()?.delivered;
+    let one_to_one = is_one_to_one(view, eras)?;
     for (era, record) in eras.range(cursor.era()..) {
         // Where every number was a delivery, only what is still to come can be passed over.
         let first = if one_to_one { record.done + 1 } else { 1 };

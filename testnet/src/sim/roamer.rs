@@ -94,7 +94,11 @@ impl World {
             return Ok(());
         }
         let reader = running.reader.clone();
+        let at_once = reader.page_at_once(room, cursor, PAGE).map_err(|it| read_failed(&it))?;
         let serves = reader.serves_roamer(room, cursor).map_err(|it| read_failed(&it))?;
+        if at_once.is_some() && serves != Cursor::Here {
+            return broken("roaming", format!("{cursor:?} is served at once, and is not of here"));
+        }
         let rows = match serves {
             Cursor::Here => reader.page_since(room, cursor, PAGE).map_err(|it| read_failed(&it))?,
             Cursor::Foreign => {

@@ -16,6 +16,11 @@ use crate::end_to_end::machine;
 
 const EXAMPLES: [&str; 4] = ["simple_chat", "voting", "leader_election", "build_together"];
 
+/// One of its agents has two seconds in which it may decline. On a machine that stands still meanwhile it is
+/// run again.
+const HURRIED: &str = "leader_election";
+const HURRIED_TRIES: usize = 4;
+
 /// A mesh of three, on which `command` is run for each example.
 fn run_all(command: impl Fn(&str) -> Command) {
     let _alone = machine();
@@ -26,10 +31,20 @@ fn run_all(command: impl Fn(&str) -> Command) {
     let mesh = runtime.block_on(Mesh::up(plan)).unwrap_or_else(|error| panic!("{error}"));
     let nodes: Vec<&str> = mesh.nodes.iter().map(|node| node.tcp()).collect();
     for example in EXAMPLES {
-        let mut command = command(example);
-        command.env("CLAWMESH_TCP", nodes.join(","));
-        command.env("CLAWMESH_KEY", mesh.key().expect("the mesh has one"));
-        let Output { status, stdout, stderr } = command.output().expect("it can be run");
+        let run = || {
+            let mut command = command(example);
+            command.env("CLAWMESH_TCP", nodes.join(","));
+            command.env("CLAWMESH_KEY", mesh.key().expect("the mesh has one"));
+            command.output().expect("it can be run")
+        };
+        let mut output = run();
+        let tries = if example == HURRIED { HURRIED_TRIES } else { 1 };
+        for _ in 1..tries {
+            if !output.status.success() {
+                output = run();
+            }
+        }
+        let Output { status, stdout, stderr } = output;
         let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
         assert!(status.success(), "{example}: {status}\n{out}{err}");
         assert!(out.lines().count() >= 4, "{example} says what happens:\n{out}");
@@ -59,7 +74,7 @@ fn the_rust_examples_run_on_three_nodes() {
 #[test]
 fn the_python_examples_run_on_three_nodes() {
     if Command::new("python3").arg("--version").output().is_err() {
-        // The tests need the Rust toolchain and nothing else; `.ci/run` sees to it that there is one.
+        // The tests need no Python; `.ci/run` sees to it that there is one.
         eprintln!("skipped: there is no python3 here");
         return;
     }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
-    batch::{Change, Fate},
+    batch::{Change, Fate, RoomRecord},
     id::At,
     number::{Era, Number},
 };
@@ -172,7 +172,9 @@ impl Node {
 
     /// As its engine would have written it.
     pub(crate) fn rows(&self) -> Vec<Change> {
-        let mut batch = vec![tip(ROOM, self.tip)];
+        let delivered = self.log.len() as u64;
+        let record = RoomRecord { tip: self.tip, delivered, ..room_record() };
+        let mut batch = vec![Change::Room { room: ROOM, record }];
         for (era, it) in &self.eras {
             let cut: Vec<(Era, u64)> = it.cut.iter().map(|(era, n)| (*era, *n)).collect();
             let done = self.done.get(era).copied().unwrap_or(0);

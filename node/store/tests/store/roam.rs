@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use mesh::{
-    batch::{Change, EraRecord, Fate},
+    batch::{Change, EraRecord, Fate, RoomRecord},
     id::At,
     number::{Era, Number},
 };
@@ -39,7 +39,10 @@ fn healed() -> (Vec<Change>, Era) {
 
 #[test]
 fn in_calm_weather_roaming_is_paging() {
-    let reader = reader(&(1..=9).flat_map(|seq| message(ROOM, seq)).collect::<Vec<_>>());
+    let mut batch: Vec<Change> = (1..=9).flat_map(|seq| message(ROOM, seq)).collect();
+    let record = RoomRecord { tip: Number(9), delivered: 9, ..room_record() };
+    batch.push(Change::Room { room: ROOM, record });
+    let reader = reader(&batch);
     for cursor in 0..12 {
         let cursor = Number(cursor);
         assert_eq!(reader.serves(ROOM, cursor).unwrap(), Cursor::Here, "{cursor}");
@@ -48,7 +51,11 @@ fn in_calm_weather_roaming_is_paging() {
         assert_eq!(roam.rows, reader.page_since(ROOM, cursor, 100).unwrap());
         assert!(roam.unproven.is_empty() && !roam.needs_claim && !roam.more);
         assert_eq!(roam.later, None);
+        let at_once = reader.page_at_once(ROOM, cursor, 4).unwrap();
+        let page = reader.page_since(ROOM, cursor, 4).unwrap();
+        assert_eq!(at_once, (cursor <= Number(9)).then_some(page), "of what is known");
     }
+    assert_eq!(reader.page_at_once(ROOM, Number(1), 101).unwrap(), None, "it takes long");
     let page = reader.roam(ROOM, Number(2), 3).unwrap();
     assert_eq!((page.rows.last().unwrap().number, page.more), (Number(5), true));
 }
@@ -227,6 +234,7 @@ fn missed(here: &Node, reader: &Reader, seen: &BTreeSet<At>, cursor: Number) -> 
 fn nobody_who_roams_misses_anything() {
     let seeds = std::env::var("ROAM_SEEDS").map_or(150, |it| it.parse().unwrap());
     let (mut checked, mut here_at_once, mut unheard, mut dropped) = (0, 0, 0, 0);
+    let mut read_at_once = 0;
     for seed in 0..seeds {
         let mut random = Random(seed);
         let nodes = world(&mut random, seed % 2 == 0);
@@ -257,9 +265,17 @@ fn nobody_who_roams_misses_anything() {
                     unheard += 1;
                     continue;
                 }
+                let limit = usize::try_from(random.below(12)).unwrap();
+                let at_once = reader.page_at_once(ROOM, cursor, limit).unwrap();
                 let missed = missed(here, &reader, &seen, cursor);
                 assert!(missed.is_empty(), "seed {seed}, cursor {cursor:?}: {missed:?}");
-                if reader.serves_roamer(ROOM, cursor).unwrap() == Cursor::Here {
+                let serves = reader.serves_roamer(ROOM, cursor).unwrap();
+                if let Some(rows) = at_once {
+                    assert_eq!(serves, Cursor::Here, "seed {seed}, {cursor:?}");
+                    assert_eq!(rows, reader.page_since(ROOM, cursor, limit).unwrap());
+                    read_at_once += 1;
+                }
+                if serves == Cursor::Here {
                     let mut below = here.log.iter().filter(|(number, _)| *number <= cursor);
                     assert!(
                         below.all(|it| seen.contains(&it.1) || gone(it.1)),
@@ -272,6 +288,7 @@ fn nobody_who_roams_misses_anything() {
         }
     }
     assert!(checked > 1_000 && here_at_once > checked / 2, "{here_at_once} of {checked}");
+    assert!(read_at_once > checked / 20, "{read_at_once} of {checked}");
     assert!(dropped > checked, "{dropped} bodies dropped in {checked} checks");
     assert!(checked - here_at_once > 50 && unheard < checked / 50, "{unheard} of {checked}");
 }

@@ -26,6 +26,8 @@ const FRESH_NAMES: usize = 9;
 pub(super) struct Ground {
     /// Of the nodes. The first connection of a transcript goes to the first node, and so on, round robin.
     pub(super) nodes: Vec<String>,
+    /// Where they serve HTTP.
+    pub(super) pages: Vec<String>,
     /// What all transcripts know, such as keys.
     pub(super) bound: Bindings,
 }

@@ -16,7 +16,7 @@
 //!
 //! a > TYPE {...}          a asks
 //! a >~ TYPE {...}         the same, again and again until the reply that follows comes: what other nodes
-//!                         did may not have come here yet. With all agents on one node it is asked once
+//!                         did may not have come here yet
 //! a >> ...                sends this line as it is, variables replaced; `pad N`: made N bytes long
 //! a >> bytes ff fe 0a     sends these bytes
 //! a = TYPE {...}          the reply to the oldest request without one; `as $name` binds all of it
@@ -39,8 +39,6 @@ use super::pattern::Pattern;
 #[derive(Debug)]
 pub(super) struct Script {
     pub(super) name: String,
-    /// Of what nodes do not do yet.
-    pub(super) later: bool,
     /// It may be late for a clock of the node's.
     pub(super) hurry: bool,
     pub(super) steps: Vec<Step>,
@@ -106,7 +104,6 @@ impl Script {
     pub(super) fn parse(name: &str, text: &str) -> Result<Script> {
         let mut script = Script {
             name: name.to_owned(),
-            later: false,
             hurry: false,
             steps: Vec::new(),
             text: text.to_owned(),
@@ -160,10 +157,6 @@ impl Script {
             ["disconnect", who] => {
                 agents.retain(|it| it != who);
                 Action::Disconnect { who: (*who).to_owned() }
-            }
-            ["later", _] => {
-                self.later = true;
-                return Ok(());
             }
             ["hurry"] => {
                 self.hurry = true;
