@@ -3,10 +3,10 @@
 //! It decides nothing about rooms; it owns files, sockets, threads and time. Its one contract: what
 //! the core wants durable is durable before anything the core says is said.
 //!
-//! In reading order: [`settings`], `files`, [`ticket`], [`invitation`], `guest`, `membership` (which mesh); `driver` (the
-//! engine's thread) with `queue` and `clock`; to peers `outgoing` and `beacon`, from them `intake` and
-//! `remembered`; to clients `backend` and `listen`; to operators `control`, [`report`], `keys`, `backup` and `metrics`; [`start`]
-//! puts it together; `commands` is the command line, and `notify` what a service manager is told.
+//! In reading order: [`settings`], `files`, [`ticket`], [`invitation`], `invitations`, `guest`, `membership`, `secret` (which
+//! mesh, and under which secret); `driver` (the engine's thread) with `queue`, `fair`, `clock` and `full`; to peers `outgoing` and `beacon`, from
+//! them `intake` and `remembered`; to clients `backend` and `listen`; to operators `control`, [`report`], `entry`, `keys`, `members`,
+//! `catching_up`, `backup` and `metrics`; `import`, what a server had; [`start`] puts it together; `commands` is the command line, and `notify` what a service manager is told.
 
 mod backend;
 mod backup;

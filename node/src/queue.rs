@@ -125,7 +125,7 @@ impl Queue {
     pub(crate) fn ask(&self, command: Command, asker: Asker) {
         let bytes = command_bytes(&command);
         let mut state = self.locked();
-        // A command that nobody waits for is this program's own: to stop.
+        // A command that nobody waits for is this program's own: to stop, or to draw a secret. Few at a time.
         let own = matches!(asker, Asker::Nobody);
         let fits = own || state.commands_held.takes(bytes, COMMANDS_MAX, COMMAND_BYTES_MAX);
         // Not under the lock: there is somebody to tell.

@@ -26,6 +26,7 @@ enum Command {
     Up(up::Up),
     Attack(attack::Attack),
     Bench(bench::Bench),
+    Growth(bench::Growth),
     Sim(simulate::Simulate),
     Run(run::Run),
 }
@@ -58,6 +59,10 @@ fn execute(command: Command, output: &mut Output) -> Result<ExitCode> {
             // Load that shares its machine with what it measures: one thread of it.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.context("cannot start")?.block_on(bench.run(output))
+        }
+        Command::Growth(growth) => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.context("cannot start")?.block_on(growth.run(output))
         }
         Command::Attack(attack) => {
             let runtime = tokio::runtime::Runtime::new().context("cannot start")?;

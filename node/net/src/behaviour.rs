@@ -141,12 +141,14 @@ fn gossip(topics: u16) -> Result<gossipsub::Behaviour<IdentityTransform, Filter>
         .forward_queue_duration(GOSSIP_QUEUE_TIME)
         // The default is 5 s without a mesh.
         .heartbeat_initial_delay(Duration::from_millis(100))
-        .mesh_n(6)
-        .mesh_n_low(4)
-        .mesh_n_high(10)
-        .mesh_outbound_min(2)
-        // To all subscribers at once: one hop in a full mesh, which is the usual case.
+        // To all subscribers at once: one hop in a full mesh, which is the usual case. There all that is
+        // passed on is passed on for nothing, so it goes to few: in a larger mesh, or while a link is cut,
+        // three ways out of each node reach everybody.
         .flood_publish(true)
+        .mesh_n(3)
+        .mesh_n_low(2)
+        .mesh_n_high(3)
+        .mesh_outbound_min(1)
         .history_length(12)
         .build()
         .map_err(setup)?;

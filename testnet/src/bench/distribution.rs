@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Microseconds, ascending.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Distribution(Vec<u64>);
 
 impl Distribution {

@@ -84,6 +84,8 @@ pub(super) struct Figure {
     pub(super) target: Target,
     /// What no server can be better than, measured in the same run.
     pub(super) floor: Option<(&'static str, f64)>,
+    /// The same of another daemon, measured right before.
+    pub(super) beside: Option<f64>,
     /// Where the figure is from, if it is one of many.
     pub(super) distribution: Option<Distribution>,
 }
@@ -94,7 +96,7 @@ impl Figure {
         (value, unit): (f64, Unit),
         target: Target,
     ) -> Figure {
-        Figure { name, what, unit, value, target, floor: None, distribution: None }
+        Figure { name, what, unit, value, target, floor: None, beside: None, distribution: None }
     }
 
     /// Beside a floor.

@@ -17,7 +17,7 @@ use super::{
 /// Connections that do nothing.
 const CONNECTIONS: usize = 1_000;
 /// How long a node is left alone before its memory is looked at.
-const SETTLES: Duration = Duration::from_secs(3);
+pub(super) const SETTLES: Duration = Duration::from_secs(3);
 /// Rooms, and messages in all of them, of a node that has been used for long.
 const ROOMS: u64 = 1_000;
 const MESSAGES: u64 = 1_000_000;
@@ -57,7 +57,7 @@ pub(super) async fn idle(run: &Run) -> Result<Vec<Figure>> {
 /// A node with a million messages.
 pub(super) async fn stored(run: &Run) -> Result<Vec<Figure>> {
     let mut mesh = run.mesh(1).await?;
-    let messages = fill_rooms(run, &server(&mesh, 0)).await?;
+    let messages = fill_rooms(run, &server(&mesh, 0), ROOMS, run.scaled(MESSAGES)).await?;
     mesh.nodes[0].stop().await?;
     let disk = proc::on_disk(&mesh.nodes[0].ready().data_dir)?;
     let began = Instant::now();
@@ -85,9 +85,14 @@ pub(super) async fn stored(run: &Run) -> Result<Vec<Figure>> {
 }
 
 /// Fills the rooms, some at a time. Returns how many messages there are.
-async fn fill_rooms(run: &Run, server: &Server) -> Result<u64> {
-    let each = run.scaled(MESSAGES) / ROOMS;
-    let mut left = ROOMS;
+pub(super) async fn fill_rooms(
+    run: &Run,
+    server: &Server,
+    rooms: u64,
+    messages: u64,
+) -> Result<u64> {
+    let each = messages / rooms;
+    let mut left = rooms;
     let forever = Duration::from_secs(3_600);
     while left > 0 {
         let mut pumps = Vec::new();
@@ -100,8 +105,8 @@ async fn fill_rooms(run: &Run, server: &Server) -> Result<u64> {
         }
         pump(&mut pumps, 64, (forever, each)).await.context("while rooms are filled")?;
         if left.is_multiple_of(TOLD_EVERY) {
-            run.tell(&format!("{} of {ROOMS} rooms are filled", ROOMS - left));
+            run.tell(&format!("{} of {rooms} rooms are filled", rooms - left));
         }
     }
-    Ok(each * ROOMS)
+    Ok(each * rooms)
 }

@@ -9,6 +9,7 @@ mod connection;
 mod distribution;
 mod figure;
 mod floors;
+mod growth;
 mod keeping;
 mod load;
 mod nodes;
@@ -23,7 +24,11 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 
 use self::{connection::Clock, figure::Figure, floors::Floors, load::Server};
-pub use self::{report::Report, svg::draw};
+pub use self::{
+    growth::{Growth, grow},
+    report::Report,
+    svg::draw,
+};
 use crate::process::{Auth, Mesh, Plan, Terminal};
 
 /// The shortest that a timed row may last: less says nothing.
@@ -87,10 +92,10 @@ pub struct Setting {
     pub rows: Vec<Row>,
     /// Daemons to measure, or another server.
     pub target: Target,
+    /// Another daemon, such as that of the commit before: each row is measured with it, too, right before.
+    pub beside: Option<PathBuf>,
     /// So many times the durations and the messages.
     pub scale: f64,
-    /// Where daemons keep their data: on the disk that is measured.
-    pub dir: PathBuf,
     /// Tells how far it is.
     pub tell: fn(&str),
 }
@@ -130,17 +135,30 @@ struct Run {
 ///
 /// A server is not there, refuses, loses or repeats a message, hangs up, or says nothing for a minute.
 pub async fn measure(setting: Setting) -> Result<Report> {
-    (setting.tell)("measuring what disk and loopback can do");
-    let floors = Floors::measure(&setting.dir).await?;
     let rows = setting.rows.clone();
-    let run = Run { setting, clock: Clock::new(), floors, mark: mark() };
+    let run = start(setting).await?;
+    let beside = run.beside();
     let mut figures = Vec::new();
     for row in rows {
         run.tell(&format!("measuring {}", run.called(row)));
-        figures.extend(run.row(row).await?);
+        let others = match &beside {
+            Some(other) => other.row(row).await?,
+            None => Vec::new(),
+        };
+        let mut measured = run.row(row).await?;
+        for (figure, other) in measured.iter_mut().zip(others) {
+            figure.beside = Some(other.value);
+        }
+        figures.extend(measured);
     }
     let scale = run.setting.scale;
     Ok(Report { figures, floors: run.floors, scale })
+}
+
+async fn start(setting: Setting) -> Result<Run> {
+    (setting.tell)("measuring what disk and loopback can do");
+    let floors = Floors::measure().await?;
+    Ok(Run { setting, clock: Clock::new(), floors, mark: mark() })
 }
 
 fn mark() -> String {
@@ -151,6 +169,12 @@ fn mark() -> String {
 impl Run {
     async fn row(&self, row: Row) -> Result<Vec<Figure>> {
         match row {
+            Row::Ok => single::ok(self, &self.one().await?.0).await,
+            Row::Rooms => single::rooms(self, &self.one().await?.0).await,
+            Row::Room => single::room(self, &self.one().await?.0).await,
+            Row::FanOut => single::fan_out_to_some(self, &self.one().await?.0).await,
+            Row::Crowd => single::fan_out_to_many(self, &self.one().await?.0).await,
+            Row::History => single::history(self, &self.one().await?.0).await,
             Row::Hop => nodes::hop(self).await,
             Row::Writers => nodes::writers(self).await,
             Row::Heal => nodes::heal(self).await,
@@ -159,39 +183,31 @@ impl Run {
             Row::IdleProcessor => nodes::idle_processor(self).await,
             Row::Stored => keeping::stored(self).await,
             Row::Idle => keeping::idle(self).await,
-            Row::Ok | Row::Rooms | Row::Room | Row::FanOut | Row::Crowd | Row::History => {
-                // A mesh of its own for each row: what the others left is not measured.
-                let (server, _mesh) = match &self.setting.target {
-                    Target::Server { address, key } => {
-                        (Server { address: address.clone(), key: key.clone() }, None)
-                    }
-                    Target::Daemons { nodes, .. } => {
-                        let mesh = self.mesh(*nodes).await?;
-                        (nodes::server(&mesh, 0), Some(mesh))
-                    }
-                };
-                self.row_of_one(row, &server).await
+        }
+    }
+
+    /// A server, with the mesh that it is in: one of its own for each row, for what others left is not to be
+    /// measured.
+    async fn one(&self) -> Result<(Server, Option<Mesh>)> {
+        match &self.setting.target {
+            Target::Server { address, key } => {
+                Ok((Server { address: address.clone(), key: key.clone() }, None))
+            }
+            Target::Daemons { nodes, .. } => {
+                let mesh = self.mesh(*nodes).await?;
+                Ok((nodes::server(&mesh, 0), Some(mesh)))
             }
         }
     }
 
-    async fn row_of_one(&self, row: Row, server: &Server) -> Result<Vec<Figure>> {
-        match row {
-            Row::Ok => single::ok(self, server).await,
-            Row::Rooms => single::rooms(self, server).await,
-            Row::Room => single::room(self, server).await,
-            Row::FanOut => single::fan_out_to_some(self, server).await,
-            Row::Crowd => single::fan_out_to_many(self, server).await,
-            Row::History => single::history(self, server).await,
-            Row::Hop
-            | Row::Writers
-            | Row::Heal
-            | Row::CatchUp
-            | Row::Stored
-            | Row::Idle
-            | Row::Wire
-            | Row::IdleProcessor => bail!("this needs daemons of its own"),
-        }
+    /// The same with another daemon, if there is one.
+    fn beside(&self) -> Option<Run> {
+        let Target::Daemons { nodes, .. } = self.setting.target else { return None };
+        let binary = self.setting.beside.clone()?;
+        let target = Target::Daemons { binary, nodes };
+        let setting = Setting { target, ..self.setting.clone() };
+        let mark = format!("{}-beside", self.mark);
+        Some(Run { setting, clock: self.clock, floors: self.floors.clone(), mark })
     }
 
     fn called(&self, row: Row) -> String {

@@ -42,6 +42,8 @@ struct Line<'a> {
     met: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     floor: Option<(&'a str, f64)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    beside: Option<f64>,
     /// Percentiles in milliseconds: 50, 90, 99, 99.9, 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     percentiles_ms: Option<[f64; 5]>,
@@ -53,13 +55,20 @@ impl Report {
     /// As a table.
     #[must_use]
     pub fn table(&self) -> String {
-        let head = ["FIGURE", "MEASURED", "TARGET", "", "FLOOR"].map(str::to_owned);
-        let rows: Vec<[String; 5]> =
+        let head = ["FIGURE", "MEASURED", "TARGET", "", "FLOOR", "BESIDE", "RATIO"];
+        let head = head.map(|it| match it {
+            // Nothing was measured beside it.
+            "BESIDE" | "RATIO" if self.figures.iter().all(|it| it.beside.is_none()) => {
+                String::new()
+            }
+            it => it.to_owned(),
+        });
+        let rows: Vec<[String; 7]> =
             std::iter::once(head).chain(self.figures.iter().map(row)).collect();
         let width = |column: usize| {
             rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
         };
-        let widths = [0, 1, 2, 3, 4].map(width);
+        let widths = [0, 1, 2, 3, 4, 5, 6].map(width);
         let mut text = String::new();
         for row in &rows {
             for (cell, width) in row.iter().zip(widths) {
@@ -69,14 +78,16 @@ impl Report {
             text.truncate(text.trim_end().len());
             text.push('\n');
         }
-        let Floors { fsync, echo } = &self.floors;
+        let Floors { fsync, echo, gossip } = &self.floors;
         let _ = write!(
             text,
-            "\nfsync of one page: p50 {:.2} ms, p99 {:.2} ms; an echoed line: p50 {:.3} ms, p99 {:.3} ms\n",
+            "\nfsync of one page: p50 {:.2} ms, p99 {:.2} ms; an echoed line: p50 {:.3} ms, p99 {:.3} ms; a gossip hop: p50 {:.2} ms, p99 {:.2} ms\n",
             fsync.percentile(50.0),
             fsync.percentile(99.0),
             echo.percentile(50.0),
             echo.percentile(99.0),
+            gossip.percentile(50.0),
+            gossip.percentile(99.0),
         );
         if self.scale != 1.0 {
             let _ =
@@ -96,17 +107,17 @@ impl Report {
             p50_ms: it.percentile(50.0),
             p99_ms: it.percentile(99.0),
         };
-        let Floors { fsync, echo } = &self.floors;
+        let Floors { fsync, echo, gossip } = &self.floors;
         let document = Document {
             scale: self.scale,
-            floors: vec![floor("fsync", fsync), floor("echo", echo)],
+            floors: vec![floor("fsync", fsync), floor("echo", echo), floor("gossip", gossip)],
             figures: self.figures.iter().map(line).collect(),
         };
         Ok(serde_json::to_string(&document)?)
     }
 }
 
-fn row(it: &Figure) -> [String; 5] {
+fn row(it: &Figure) -> [String; 7] {
     let met = if it.target.is_met(it.value) { "met" } else { "MISSED" };
     let floor = it.floor.map(|(what, floor)| format!("{what} {}", it.unit.show(floor)));
     [
@@ -115,6 +126,8 @@ fn row(it: &Figure) -> [String; 5] {
         it.target.show(it.unit),
         met.to_owned(),
         floor.unwrap_or_default(),
+        it.beside.map(|other| it.unit.show(other)).unwrap_or_default(),
+        it.beside.map(|other| format!("{:.2}", it.value / other)).unwrap_or_default(),
     ]
 }
 
@@ -130,6 +143,7 @@ fn line(it: &Figure) -> Line<'_> {
         target: it.target,
         met: it.target.is_met(it.value),
         floor: it.floor,
+        beside: it.beside,
         percentiles_ms: it.distribution.as_ref().map(percentiles),
         samples: it.distribution.as_ref().map(super::distribution::Distribution::len),
     }

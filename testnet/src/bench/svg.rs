@@ -18,12 +18,16 @@ const SPAN: [f64; 5] = [0.1, 10.0, 50.0, 99.0, 99.9];
 /// Draws the distributions of a run, floors first, as SVG.
 #[must_use]
 pub fn draw(report: &Report) -> String {
-    let mut bands: Vec<(&str, &Distribution)> =
-        vec![("fsync of one page", &report.floors.fsync), ("an echoed line", &report.floors.echo)];
+    let floors = &report.floors;
+    let mut bands: Vec<(&str, &Distribution)> = vec![
+        ("fsync of one page", &floors.fsync),
+        ("an echoed line", &floors.echo),
+        ("a gossip hop", &floors.gossip),
+    ];
     for figure in &report.figures {
         // Figures of one distribution follow each other; it is drawn once.
         if let Some(it) = &figure.distribution
-            && !figure.what.starts_with('…')
+            && bands.last().is_none_or(|(_, last)| *last != it)
         {
             bands.push((figure.what, it));
         }

@@ -42,6 +42,64 @@ pub(super) struct Bench {
     /// The daemon to measure [default: the clawmeshd beside this program]
     #[arg(long, value_name = "PATH")]
     clawmeshd: Option<PathBuf>,
+    /// Another daemon, such as that of the commit before: measured in the same run, with the ratios
+    #[arg(long, value_name = "PATH", conflicts_with = "against")]
+    beside: Option<PathBuf>,
+}
+
+/// Measure how cost grows with nodes and with rooms: a table for each.
+///
+/// Starts real daemons; 10,000 rooms take minutes.
+#[derive(Debug, clap::Args)]
+pub(super) struct Growth {
+    /// Nodes of the meshes, one after the other; none if only rooms are given
+    #[arg(long, value_name = "N,…", value_delimiter = ',',
+        value_parser = clap::value_parser!(u64).range(1..=50))]
+    nodes: Vec<u64>,
+    /// Rooms of a mesh of two, one after the other
+    #[arg(long, value_name = "N,…", value_delimiter = ',',
+        value_parser = clap::value_parser!(u64).range(1..=50_000))]
+    rooms: Vec<u64>,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+    /// So many times the durations, such as 0.1
+    #[arg(long, value_name = "F", default_value_t = 1.0, value_parser = super::run::scale)]
+    scale: f64,
+    /// The daemon to measure [default: the clawmeshd beside this program]
+    #[arg(long, value_name = "PATH")]
+    clawmeshd: Option<PathBuf>,
+}
+
+/// Measured if nothing is said.
+const GROWS_BY_NODES: [u64; 4] = [1, 3, 5, 10];
+const GROWS_BY_ROOMS: [u64; 3] = [10, 1_000, 10_000];
+
+impl Growth {
+    pub(super) async fn run(self, output: &mut Output) -> Result<ExitCode> {
+        let Growth { mut nodes, mut rooms, json, scale, clawmeshd } = self;
+        if nodes.is_empty() && rooms.is_empty() {
+            (nodes, rooms) = (GROWS_BY_NODES.to_vec(), GROWS_BY_ROOMS.to_vec());
+        }
+        let target = Target::Daemons { binary: program(clawmeshd, output)?, nodes: 1 };
+        let tell = super::output::tell;
+        let setting = Setting { rows: Vec::new(), target, beside: None, scale, tell };
+        let growth = bench::grow(setting, &nodes, &rooms).await?;
+        output.say(&if json { growth.json()? } else { growth.table() })?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The daemon to measure.
+fn program(named: Option<PathBuf>, output: &mut Output) -> Result<PathBuf> {
+    let binary = match named {
+        Some(path) => path,
+        None => binary::beside()?,
+    };
+    if binary::is_stale(&binary) {
+        output.note("clawmeshd is older than its sources");
+    }
+    Ok(binary)
 }
 
 /// As many open files as this user may have; nodes inherit it.
@@ -75,13 +133,7 @@ impl Bench {
                 Target::Server { address, key }
             }
             None => {
-                let binary = match self.clawmeshd {
-                    Some(path) => path,
-                    None => binary::beside()?,
-                };
-                if binary::is_stale(&binary) {
-                    output.note("clawmeshd is older than its sources");
-                }
+                let binary = program(self.clawmeshd, output)?;
                 Target::Daemons { binary, nodes: usize::from(self.nodes) }
             }
         };
@@ -92,7 +144,7 @@ impl Bench {
                 rows.retain(|row| row.needs_one_server());
             }
         }
-        let dir = std::env::temp_dir();
-        Ok(Setting { rows, target, scale: self.scale, dir, tell: super::output::tell })
+        let (beside, tell) = (self.beside, super::output::tell);
+        Ok(Setting { rows, target, beside, scale: self.scale, tell })
     }
 }

@@ -26,8 +26,8 @@ const ROWS: [Row; 9] = [
 const SCALE: f64 = 0.01;
 
 fn measure(runtime: &Runtime, rows: &[Row], target: Target) -> Value {
-    let dir = std::env::temp_dir();
-    let setting = Setting { rows: rows.to_vec(), target, scale: SCALE, dir, tell: |_| {} };
+    let (rows, beside) = (rows.to_vec(), None);
+    let setting = Setting { rows, target, beside, scale: SCALE, tell: |_| {} };
     let report = runtime.block_on(bench::measure(setting));
     let report = report.unwrap_or_else(|error| panic!("{error:#}"));
     assert!(bench::draw(&report).starts_with("<svg "));
@@ -91,4 +91,35 @@ fn a_server_that_runs_can_be_measured_with_its_key() {
         let report = measure(&runtime, &[Row::Ok, Row::Room], Target::Server { address, key });
         assert_eq!(names(&report), ["ok_p50", "ok_p99", "room"]);
     }
+}
+
+#[test]
+fn growth_has_a_column_for_each_size() {
+    let _alone = machine();
+    let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
+    let runtime = Runtime::new().expect("a runtime");
+    let target = Target::Daemons { binary, nodes: 1 };
+    let setting = Setting { rows: Vec::new(), target, beside: None, scale: SCALE, tell: |_| {} };
+    let growth = runtime.block_on(bench::grow(setting, &[1, 2], &[3]));
+    let growth = growth.unwrap_or_else(|error| panic!("{error:#}"));
+    let table = growth.table();
+    assert!(table.contains("NODES") && table.contains("ROOMS"), "{table}");
+    let json: Value = serde_json::from_str(&growth.json().expect("JSON")).expect("JSON");
+    assert_eq!(json["nodes"][1]["size"], 2, "{json}");
+    assert_eq!(json["rooms"][0]["values"].as_array().map(Vec::len), Some(6), "{json}");
+}
+
+#[test]
+fn what_is_measured_beside_is_compared() {
+    let _alone = machine();
+    let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
+    let runtime = Runtime::new().expect("a runtime");
+    let target = Target::Daemons { binary: binary.clone(), nodes: 1 };
+    let (rows, beside) = (vec![Row::Ok], Some(binary));
+    let setting = Setting { rows, target, beside, scale: SCALE, tell: |_| {} };
+    let report = runtime.block_on(bench::measure(setting));
+    let report = report.unwrap_or_else(|error| panic!("{error:#}"));
+    assert!(report.table().contains("RATIO"), "{}", report.table());
+    let json: Value = serde_json::from_str(&report.json().expect("JSON")).expect("JSON");
+    assert!(json["figures"][0]["beside"].as_f64().is_some_and(|it| it > 0.0), "{json}");
 }
