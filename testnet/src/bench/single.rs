@@ -125,6 +125,9 @@ async fn fan_out_to(
         member.join(&room).await?;
         members.push(member);
     }
+    // Until all have heard what their joining made: with 1,000 members a million events.
+    let parties = (&mut sender, members.as_mut_slice());
+    fan_out(parties, &room, run.clock, (per_second, run.warm_up())).await?;
     let parties = (&mut sender, members.as_mut_slice());
     let (oks, heard) = fan_out(parties, &room, run.clock, (per_second, run.lasts(10))).await?;
     Ok((Distribution::new(oks), Distribution::new(heard)))
