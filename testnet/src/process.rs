@@ -25,6 +25,7 @@ use tokio::{
 
 use crate::{
     binary::BinaryError,
+    proc,
     wire::{Agent, WireError},
 };
 
@@ -262,11 +263,7 @@ impl Daemon {
     /// The most memory that it had since its start, in bytes, where the system tells.
     #[must_use]
     pub fn memory(&self) -> Option<u64> {
-        let id = self.child.as_ref().and_then(Child::id)?;
-        let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-        Some(kib * 1_024)
+        proc::resident_most(self.pid()?).ok()
     }
 
     /// Its process, if it runs.

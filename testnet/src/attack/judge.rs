@@ -1,12 +1,12 @@
 //! What must hold whatever an attacker does.
 
-use std::{fmt, fs, time::Duration};
+use std::{fmt, time::Duration};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{Outcome, insider::Insider, kind::Blame, load::Percentiles};
-use crate::process::Mesh;
+use crate::{proc, process::Mesh};
 
 /// How often memory is looked at.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -89,17 +89,10 @@ impl Resident {
         self.most.resize(mesh.nodes.len(), 0);
         for (node, most) in mesh.nodes.iter_mut().zip(&mut self.most) {
             anyhow::ensure!(node.is_running(), "{} died:\n{}", node.ready().name, node.log());
-            *most = (*most).max(rss(node.pid().context("it does not run")?)?);
+            *most = (*most).max(proc::resident(node.pid().context("it does not run")?)?);
         }
         Ok(())
     }
-}
-
-fn rss(pid: u32) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).context("/proc")?;
-    let line = status.lines().find_map(|it| it.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
-    Ok(kib * 1024)
 }
 
 /// What any node's status says against the insider: the one that says most.

@@ -18,6 +18,7 @@ use tokio::{
 };
 
 use crate::{
+    distribution::Distribution,
     process::Mesh,
     wire::{Agent, Incoming, WireError, text},
 };
@@ -58,13 +59,11 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    fn of(mut all: Vec<Duration>) -> Percentiles {
-        all.sort_unstable();
-        let at = |hundredths: usize| {
-            all.get((all.len() * hundredths / 100).min(all.len().saturating_sub(1)))
-        };
-        let at = |hundredths| at(hundredths).copied().unwrap_or_default();
-        Percentiles { count: all.len(), p50: at(50), p99: at(99) }
+    fn of(all: Vec<Duration>) -> Percentiles {
+        let count = all.len();
+        let all: Distribution = all.into_iter().collect();
+        let at = |percent| Duration::from_secs_f64(all.percentile(percent) / 1e3);
+        Percentiles { count, p50: at(50.0), p99: at(99.0) }
     }
 }
 

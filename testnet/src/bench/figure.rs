@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::distribution::Distribution;
+use crate::distribution::Distribution;
 
 /// What a figure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

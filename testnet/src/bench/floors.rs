@@ -17,7 +17,8 @@ use tokio::{
     time::timeout,
 };
 
-use super::{connection::CONTENT_BYTES, distribution::Distribution};
+use super::connection::CONTENT_BYTES;
+use crate::distribution::Distribution;
 
 /// A page and its file's data are brought to the disk so often.
 const FSYNCS: usize = 400;

@@ -9,14 +9,13 @@ use tokio::time::sleep;
 
 use super::{
     Run, Setting,
-    distribution::Distribution,
     figure::Unit,
     keeping::{SETTLES, fill_rooms},
     load::{fan_out, one_in_flight},
     nodes::{pid, reach, server},
-    proc, single, start,
+    single, start,
 };
-use crate::process::Mesh;
+use crate::{distribution::Distribution, proc, process::Mesh};
 
 /// Nodes of the mesh in which rooms grow: what one node alone does not do, it does with a second.
 const NODES_WITH_ROOMS: usize = 2;

@@ -11,8 +11,8 @@ use super::{
     figure::{Figure, Target, Unit},
     load::{Pump, Server, pump},
     nodes::{attach_all, pid, server},
-    proc,
 };
+use crate::proc;
 
 /// Connections that do nothing.
 const CONNECTIONS: usize = 1_000;

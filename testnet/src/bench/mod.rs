@@ -6,14 +6,12 @@
 //! measured by.
 
 mod connection;
-mod distribution;
 mod figure;
 mod floors;
 mod growth;
 mod keeping;
 mod load;
 mod nodes;
-mod proc;
 mod report;
 mod single;
 mod svg;

@@ -10,14 +10,14 @@ use tokio::time::sleep;
 use super::{
     Run,
     connection::Connection,
-    distribution::Distribution,
     figure::{Figure, Target, Unit},
     load::{Pump, Pumped, Server, fan_out, pump},
-    proc,
     single::fill,
 };
 use crate::{
+    distribution::Distribution,
     pipe::Pipe,
+    proc,
     process::{Auth, Daemon, Mesh},
 };
 

@@ -9,6 +9,7 @@ use super::{
     figure::{Figure, Target, Unit},
     floors::Floors,
 };
+use crate::distribution::Distribution;
 
 /// What was measured.
 #[derive(Debug)]
@@ -102,7 +103,7 @@ impl Report {
     ///
     /// None that is known.
     pub fn json(&self) -> Result<String> {
-        let floor = |name, it: &super::distribution::Distribution| Floor {
+        let floor = |name, it: &Distribution| Floor {
             name,
             p50_ms: it.percentile(50.0),
             p99_ms: it.percentile(99.0),
@@ -132,9 +133,8 @@ fn row(it: &Figure) -> [String; 7] {
 }
 
 fn line(it: &Figure) -> Line<'_> {
-    let percentiles = |of: &super::distribution::Distribution| {
-        [50.0, 90.0, 99.0, 99.9, 100.0].map(|percent| of.percentile(percent))
-    };
+    let percentiles =
+        |of: &Distribution| [50.0, 90.0, 99.0, 99.9, 100.0].map(|percent| of.percentile(percent));
     Line {
         name: it.name,
         what: it.what,
@@ -145,6 +145,6 @@ fn line(it: &Figure) -> Line<'_> {
         floor: it.floor,
         beside: it.beside,
         percentiles_ms: it.distribution.as_ref().map(percentiles),
-        samples: it.distribution.as_ref().map(super::distribution::Distribution::len),
+        samples: it.distribution.as_ref().map(Distribution::len),
     }
 }

@@ -9,10 +9,10 @@ use serde_json::json;
 use super::{
     Run,
     connection::{Connection, Incoming},
-    distribution::Distribution,
     figure::{Figure, Target, Unit},
     load::{Pump, Pumped, Server, fan_out, one_in_flight, pump},
 };
+use crate::distribution::Distribution;
 
 /// Agents that send as fast as they can.
 const SENDERS: usize = 8;

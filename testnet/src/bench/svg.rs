@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{distribution::Distribution, report::Report};
+use super::report::Report;
+use crate::distribution::Distribution;
 
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 330.0;

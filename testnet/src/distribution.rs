@@ -4,21 +4,21 @@ use std::time::Duration;
 
 /// Microseconds, ascending.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Distribution(Vec<u64>);
+pub(crate) struct Distribution(Vec<u64>);
 
 impl Distribution {
     /// Of microseconds in any order.
-    pub(super) fn new(mut took_us: Vec<u64>) -> Distribution {
+    pub(crate) fn new(mut took_us: Vec<u64>) -> Distribution {
         took_us.sort_unstable();
         Distribution(took_us)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// What so many of a hundred did not exceed, in milliseconds; 0 if there is nothing.
-    pub(super) fn percentile(&self, percent: f64) -> f64 {
+    pub(crate) fn percentile(&self, percent: f64) -> f64 {
         // 99.9 of a hundred is not quite that in binary: a millionth of a sample more is none.
         let rank = (percent / 100.0 * self.0.len() as f64 - 1e-6).ceil();
         let last = self.0.len().saturating_sub(1);

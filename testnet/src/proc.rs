@@ -8,16 +8,25 @@ use anyhow::{Context, Result};
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Resident memory in bytes.
-pub(super) fn resident(pid: u32) -> Result<u64> {
+pub(crate) fn resident(pid: u32) -> Result<u64> {
+    status(pid, "VmRSS:")
+}
+
+/// The most resident memory since its start, in bytes.
+pub(crate) fn resident_most(pid: u32) -> Result<u64> {
+    status(pid, "VmHWM:")
+}
+
+fn status(pid: u32, field: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"));
     let status = status.context("/proc cannot be read: this is measured on Linux only")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
-    Ok(kib.context("no VmRSS in /proc")? << 10)
+    Ok(kib.with_context(|| format!("no {field} in /proc"))? << 10)
 }
 
 /// Seconds of a processor that it has had.
-pub(super) fn processor_seconds(pid: u32) -> Result<f64> {
+pub(crate) fn processor_seconds(pid: u32) -> Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
     let stat = stat.context("/proc cannot be read: this is measured on Linux only")?;
     // The program's name stands in parentheses and may have spaces; utime and stime are the 12th and
@@ -29,7 +38,7 @@ pub(super) fn processor_seconds(pid: u32) -> Result<f64> {
 }
 
 /// What the files of a directory take of the disk, in bytes.
-pub(super) fn on_disk(dir: &Path) -> Result<u64> {
+pub(crate) fn on_disk(dir: &Path) -> Result<u64> {
     use std::os::unix::fs::MetadataExt;
     let mut bytes = 0;
     for file in fs::read_dir(dir)? {
