@@ -20,7 +20,7 @@ use thiserror::Error;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::{
@@ -36,6 +36,13 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 const STOPPED_WITHIN: Duration = Duration::from_secs(60);
 /// How long nodes may take to know each other.
 const JOINED_WITHIN: Duration = Duration::from_secs(60);
+/// How long somebody else may have a port that a daemon had: another test was given it, or a connection that
+/// went out.
+const PORTS_FREE_WITHIN: Duration = Duration::from_secs(20);
+/// What a daemon says then, and in how many of its last lines.
+const PORTS_TAKEN: [&str; 2] =
+    ["the port is in use", "choose another address or stop what uses it"];
+const LAST_WORDS: usize = 4;
 /// Between two looks at something that is waited for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How much of a log is shown when something fails.
@@ -76,6 +83,15 @@ pub enum ProcessError {
 }
 
 type Result<T> = std::result::Result<T, ProcessError>;
+
+impl ProcessError {
+    /// Whether a daemon could not have its ports again: somebody else was given one meanwhile.
+    fn is_of_ports(&self) -> bool {
+        let ProcessError::Daemon { log, .. } = self else { return false };
+        let last = log.trim_end().rsplit('\n').take(LAST_WORDS).collect::<String>();
+        PORTS_TAKEN.iter().any(|it| last.contains(it))
+    }
+}
 
 /// How to start a daemon.
 #[derive(Clone, Debug)]
@@ -212,7 +228,15 @@ impl Daemon {
     /// As [`Daemon::start`].
     pub async fn restart(&mut self) -> Result<()> {
         self.kill9().await?;
-        let (child, ready) = launch(&self.options, Some(&self.ready)).await?;
+        let until = Instant::now() + PORTS_FREE_WITHIN;
+        let (child, ready) = loop {
+            match launch(&self.options, Some(&self.ready)).await {
+                Err(error) if error.is_of_ports() && Instant::now() < until => {
+                    sleep(LOOK_EVERY).await;
+                }
+                launched => break launched?,
+            }
+        };
         (self.child, self.ready) = (Some(child), ready);
         Ok(())
     }
