@@ -108,7 +108,6 @@ impl Meters {
             | Alarm::LaneClash { .. }
             | Alarm::DroppedThoughOpen { .. }
             | Alarm::ClockJumped { .. }
-            | Alarm::SecretWithout { .. }
             | Alarm::Exhausted { .. } => {}
         }
     }

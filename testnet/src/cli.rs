@@ -2,6 +2,7 @@
 
 mod attack;
 mod bench;
+mod large;
 mod output;
 mod run;
 mod simulate;
@@ -27,6 +28,7 @@ enum Command {
     Attack(attack::Attack),
     Bench(bench::Bench),
     Growth(bench::Growth),
+    Large(large::Large),
     Sim(simulate::Simulate),
     Run(run::Run),
 }
@@ -55,6 +57,7 @@ fn execute(command: Command, output: &mut Output) -> Result<ExitCode> {
     match command {
         Command::Sim(simulate) => simulate.run(output),
         Command::Run(run) => run.run(output),
+        Command::Large(large) => large.run(output),
         Command::Bench(bench) => {
             // Load that shares its machine with what it measures: one thread of it.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

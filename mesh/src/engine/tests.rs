@@ -7,7 +7,6 @@
 
 mod disk;
 mod elections;
-mod gossip;
 mod import;
 mod keys;
 mod liars;

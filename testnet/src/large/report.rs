@@ -1,0 +1,304 @@
+//! What a run came to: a table with a column for each size, a document for programs.
+
+use std::{fmt::Write, time::Duration};
+
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+
+use super::{
+    spoken::KINDS,
+    tally::{ByKind, Count, Tally, of_histogram, sum},
+    world::Alarms,
+};
+use crate::distribution::Distribution;
+
+const MIB: f64 = (1 << 20) as f64;
+const KIB: f64 = 1024.0;
+/// Where in [`KINDS`] beacons are.
+pub(super) const BEACON: usize = 7;
+
+/// When something was known everywhere.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Known {
+    /// After so long; `None`: not in time.
+    pub after: Option<Duration>,
+    /// What was known in the end, of all that was to be known.
+    pub share: f64,
+    /// How long it was waited for.
+    pub within: Duration,
+}
+
+/// What was said, and who heard it when.
+#[derive(Clone, Debug, Default)]
+pub struct Talk {
+    /// Messages that were said.
+    pub said: usize,
+    /// Of these, delivered once at each node.
+    pub everywhere_once: usize,
+    /// From saying it to its number, at the author's node.
+    pub(super) acknowledged: Distribution,
+    /// From saying it to its delivery at each other node.
+    pub(super) delivered: Distribution,
+    pub(super) tally: Tally,
+}
+
+/// What a mesh of one size came to.
+#[derive(Clone, Debug)]
+pub struct Size {
+    /// Nodes.
+    pub nodes: usize,
+    /// Of a node, on average.
+    pub links: f64,
+    /// All nodes, at all nodes.
+    pub known: Known,
+    /// The members of the lobby, at all nodes.
+    pub seated: Known,
+    /// What there was of talk.
+    pub talk: Talk,
+    /// Resident memory of this process for each node, once they know each other. Bytes.
+    pub memory: f64,
+    /// How long it took to play, by the clock on the wall.
+    pub took: Duration,
+    /// How long it was idle, and how long there was talk. Seconds.
+    pub seconds: f64,
+    /// New gossip that came to a node by one link while it was idle: the most.
+    pub busiest_link: u64,
+    pub(super) settling: Tally,
+    pub(super) idle: Tally,
+    pub(super) alarms: Alarms,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Report(pub Vec<Size>);
+
+/// A row: what it is, under which name programs find it, and how it is shown.
+type Row = (&'static str, &'static str, Shown);
+
+#[derive(Debug)]
+enum Shown {
+    Number(f64, usize, &'static str),
+    Known(Known),
+    Share(usize, usize),
+}
+
+impl Size {
+    /// Copies that all nodes together sent of each chat message.
+    #[must_use]
+    pub fn copies(&self) -> f64 {
+        self.a_message(self.talk.tally.chat.times)
+    }
+
+    /// Links over which chat messages came first: the `percent`th of a hundred.
+    #[must_use]
+    pub fn hops(&self, percent: u64) -> usize {
+        of_histogram(&self.talk.tally.hops, percent)
+    }
+
+    /// What does not depend on the machine: the same for the same setting.
+    #[must_use]
+    pub fn counts(&self) -> String {
+        let tallies = [&self.settling, &self.idle, &self.talk.tally]
+            .map(|it| (it.fresh, it.again, it.frames, it.unpublished, it.hops.clone()));
+        format!("{tallies:?} {:?} {:?}", self.talk.delivered, self.talk.acknowledged)
+    }
+
+    fn a_message(&self, count: u64) -> f64 {
+        count as f64 / self.talk.said.max(1) as f64
+    }
+
+    /// Per node and second of the idle mesh.
+    fn idle(&self, count: u64) -> f64 {
+        count as f64 / self.nodes as f64 / self.seconds
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let mut rows = self.rows_at_first();
+        rows.extend(self.rows_when_idle());
+        rows.extend(self.rows_of_talk());
+        rows.extend([
+            ("memory of a node's engine", "memory_mib", mib(self.memory)),
+            ("this run took", "took_s", Shown::Number(self.took.as_secs_f64(), 1, " s")),
+        ]);
+        rows
+    }
+
+    fn rows_at_first(&self) -> Vec<Row> {
+        let all = sum(&self.settling.fresh).bytes
+            + sum(&self.settling.again).bytes
+            + sum(&self.settling.frames).bytes;
+        vec![
+            ("links of a node", "links", Shown::Number(self.links, 1, "")),
+            ("all know all nodes after", "known", Shown::Known(self.known)),
+            (
+                "… received by a node until then",
+                "settling_mib",
+                mib(all as f64 / self.nodes as f64),
+            ),
+            ("all see the lobby's members after", "seated", Shown::Known(self.seated)),
+        ]
+    }
+
+    fn rows_when_idle(&self) -> Vec<Row> {
+        let (fresh, again) = (sum(&self.idle.fresh), sum(&self.idle.again));
+        let frames = sum(&self.idle.frames);
+        let besides = Count {
+            times: frames.times - self.idle.frames[BEACON].times,
+            bytes: frames.bytes - self.idle.frames[BEACON].bytes,
+        };
+        let second = |count| Shown::Number(self.idle(count), 0, "");
+        let kib = |bytes| Shown::Number(self.idle(bytes) / KIB, 1, " KiB");
+        let busy = self.idle.nanoseconds as f64 / 1e9 / self.nodes as f64 / self.seconds * 100.0;
+        let link = self.busiest_link as f64 / self.seconds;
+        vec![
+            ("idle, a node and second: gossip, new", "idle_new", second(fresh.times)),
+            ("… gossip, there already", "idle_again", second(again.times)),
+            ("… gossip", "idle_gossip_kib", kib(fresh.bytes + again.bytes)),
+            ("… frames", "idle_frames", second(frames.times)),
+            ("… of these no beacons", "idle_other_frames", second(besides.times)),
+            ("… frames", "idle_frames_kib", kib(frames.bytes)),
+            (
+                "… not published, the same came by",
+                "idle_unpublished",
+                second(self.idle.unpublished),
+            ),
+            ("… new gossip by one link, the most", "idle_link", Shown::Number(link, 0, "")),
+            ("… processor, engine alone", "idle_processor_percent", Shown::Number(busy, 2, " %")),
+        ]
+    }
+
+    fn rows_of_talk(&self) -> Vec<Row> {
+        let Talk { tally, said, everywhere_once, acknowledged, delivered } = &self.talk;
+        let hops = |percent| Shown::Number(self.hops(percent) as f64, 0, "");
+        let ms = |of: &Distribution, p| Shown::Number(of.percentile(p), 1, " ms");
+        let bytes = (tally.chat.bytes + tally.numbers.bytes) as f64 / (*said).max(1) as f64;
+        let frames: u64 = besides(&tally.frames).map(|it| it.bytes).sum();
+        vec![
+            ("messages, once at each node", "everywhere", Shown::Share(*everywhere_once, *said)),
+            ("a message: copies", "copies", Shown::Number(self.copies(), 0, "")),
+            (
+                "… of its number",
+                "copies_of_number",
+                Shown::Number(self.a_message(tally.numbers.times), 0, ""),
+            ),
+            ("… both, all nodes together", "message_kib", Shown::Number(bytes / KIB, 0, " KiB")),
+            (
+                "… frames meanwhile that are no beacons",
+                "talk_frames_kib",
+                Shown::Number(self.a_message(frames) / KIB, 0, " KiB"),
+            ),
+            ("… hops p50", "hops_p50", hops(50)),
+            ("… hops p99", "hops_p99", hops(99)),
+            ("… hops, the most", "hops_max", hops(100)),
+            ("… delivered p50", "delivered_p50_ms", ms(delivered, 50.0)),
+            ("… delivered p99", "delivered_p99_ms", ms(delivered, 99.0)),
+            ("… `ok` p50, author not sequencer", "ok_p50_ms", ms(acknowledged, 50.0)),
+            ("… `ok` p99", "ok_p99_ms", ms(acknowledged, 99.0)),
+            ("eras opened", "eras", Shown::Number(self.alarms.eras as f64, 0, "")),
+            ("numbers left as holes", "holes", Shown::Number(self.alarms.holes as f64, 0, "")),
+            ("other alarms", "alarms", Shown::Number(self.alarms.others as f64, 0, "")),
+        ]
+    }
+
+    fn document(&self) -> Value {
+        let mut map = Map::new();
+        map.insert("nodes".to_owned(), json!(self.nodes));
+        for (_, name, shown) in self.rows() {
+            map.insert(name.to_owned(), shown.value());
+        }
+        for (name, tally) in
+            [("settling", &self.settling), ("idle", &self.idle), ("talk", &self.talk.tally)]
+        {
+            let by_kind = json!({
+                "new": named(&tally.fresh),
+                "again": named(&tally.again),
+                "frames": named(&tally.frames),
+            });
+            map.insert(format!("{name}_by_kind"), by_kind);
+        }
+        Value::Object(map)
+    }
+}
+
+impl Report {
+    /// As a table.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut rows = vec![vec!["NODES".to_owned()]];
+        for size in &self.0 {
+            rows[0].push(size.nodes.to_string());
+            for (nth, (what, _, shown)) in size.rows().into_iter().enumerate() {
+                if rows.len() <= nth + 1 {
+                    rows.push(vec![what.to_owned()]);
+                }
+                rows[nth + 1].push(shown.text());
+            }
+        }
+        let width = |column: usize| {
+            rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
+        };
+        let widths: Vec<usize> = (0..=self.0.len()).map(width).collect();
+        let mut text = String::new();
+        for row in &rows {
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                // Writing to a String cannot fail.
+                let _ = match column {
+                    0 => write!(text, "{cell:width$}"),
+                    _ => write!(text, "  {cell:>width$}"),
+                };
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// As one line of JSON, with counts by kind of message.
+    ///
+    /// # Errors
+    ///
+    /// None that is known.
+    pub fn json(&self) -> Result<String> {
+        let sizes: Vec<Value> = self.0.iter().map(Size::document).collect();
+        Ok(serde_json::to_string(&json!({ "sizes": sizes }))?)
+    }
+}
+
+impl Shown {
+    fn text(&self) -> String {
+        match self {
+            Shown::Number(value, digits, unit) => format!("{value:.digits$}{unit}"),
+            Shown::Known(Known { after: Some(after), .. }) => {
+                format!("{:.2} s", after.as_secs_f64())
+            }
+            Shown::Known(Known { share, within, .. }) => {
+                format!("{:.1} % in {} s", share * 100.0, within.as_secs())
+            }
+            Shown::Share(some, all) => format!("{some} of {all}"),
+        }
+    }
+
+    fn value(&self) -> Value {
+        match self {
+            Shown::Number(value, _, _) => json!(value),
+            Shown::Known(it) => {
+                json!({ "after_s": it.after.map(|it| it.as_secs_f64()), "share": it.share })
+            }
+            Shown::Share(some, all) => json!([some, all]),
+        }
+    }
+}
+
+fn mib(bytes: f64) -> Shown {
+    Shown::Number(bytes / MIB, 2, " MiB")
+}
+
+fn besides(of: &ByKind) -> impl Iterator<Item = &Count> {
+    of.iter().enumerate().filter(|(kind, _)| *kind != BEACON).map(|(_, it)| it)
+}
+
+fn named(of: &ByKind) -> Value {
+    let some = KINDS.iter().zip(of).filter(|(_, it)| it.times > 0);
+    some.map(|(name, it)| ((*name).to_owned(), json!({ "times": it.times, "bytes": it.bytes })))
+        .collect::<Map<_, _>>()
+        .into()
+}

@@ -1,0 +1,134 @@
+//! What travels: a message that was encoded, decoded and verified once, and everybody who has it.
+
+use std::{cell::RefCell, rc::Rc};
+
+use mesh::{
+    entry::CHAT,
+    id::{MeshId, RoomId},
+    message::Message,
+    run::Verified,
+};
+
+/// What gossip is counted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// A chat message.
+    Chat,
+    /// Something else in the lobby, while there is talk: a number.
+    Number,
+    Other,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Spoken {
+    pub(super) message: Message<Verified>,
+    pub(super) bytes: u64,
+    pub(super) kind: usize,
+    pub(super) about: About,
+    pub(super) topic: usize,
+    seen: RefCell<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen(Vec<u64>);
+
+impl Spoken {
+    /// What a node says, as others get it.
+    pub(super) fn new(message: &Message, mesh: MeshId, topic: usize) -> (Rc<Spoken>, Vec<u8>) {
+        let bytes = message.encode();
+        let decoded = Message::decode(&bytes).expect("what nodes send can be read");
+        let verified = decoded.verify(mesh).expect("what nodes send is sealed");
+        let spoken = Spoken::verified(verified, bytes.len(), mesh);
+        (Rc::new(Spoken { topic, ..spoken }), bytes)
+    }
+
+    /// The same of what was verified before.
+    pub(super) fn verified(message: Message<Verified>, bytes: usize, mesh: MeshId) -> Spoken {
+        let kind = kind(&message);
+        let about = about(&message, RoomId::lobby(mesh));
+        let seen = RefCell::default();
+        Spoken { message, bytes: bytes as u64, kind, about, topic: 0, seen }
+    }
+
+    pub(super) fn is_beacon(&self) -> bool {
+        matches!(self.message, Message::Beacon(_))
+    }
+
+    pub(super) fn was_seen_by(&self, node: usize) -> bool {
+        self.seen.borrow().0.get(node / 64).is_some_and(|it| it >> (node % 64) & 1 == 1)
+    }
+
+    /// `node` has it. Whether that is new.
+    pub(super) fn is_new_to(&self, node: usize) -> bool {
+        let Seen(seen) = &mut *self.seen.borrow_mut();
+        if seen.len() <= node / 64 {
+            seen.resize(node / 64 + 1, 0);
+        }
+        let before = seen[node / 64];
+        seen[node / 64] |= 1 << (node % 64);
+        seen[node / 64] != before
+    }
+}
+
+fn about(message: &Message<Verified>, lobby: RoomId) -> About {
+    let Message::Runs(runs) = message else { return About::Other };
+    let mut here = runs.iter().map(Verified::run).filter(|it| it.room == lobby).peekable();
+    if here.peek().is_none() {
+        return About::Other;
+    }
+    let chat = here.any(|run| run.entries.iter().any(|it| it.facts.kind == CHAT));
+    if chat { About::Chat } else { About::Number }
+}
+
+/// Kinds of messages, as they are counted.
+pub(super) const KINDS: [&str; 21] = [
+    "runs",
+    "spans",
+    "want bodies",
+    "want",
+    "have",
+    "buckets",
+    "digests",
+    "beacon",
+    "roster",
+    "want roster",
+    "ask",
+    "probe",
+    "sighting",
+    "offer",
+    "accept",
+    "taken",
+    "fork",
+    "parted",
+    "secret",
+    "about",
+    "follows",
+];
+
+/// Where in [`KINDS`].
+fn kind<R>(message: &Message<R>) -> usize {
+    match message {
+        Message::Runs(_) => 0,
+        Message::Spans { .. } => 1,
+        Message::WantBodies { .. } => 2,
+        Message::Want { .. } => 3,
+        Message::Have { .. } => 4,
+        Message::Buckets(_) => 5,
+        Message::Digests(_) => 6,
+        Message::Beacon(_) => 7,
+        Message::Roster(_) => 8,
+        Message::WantRoster { .. } => 9,
+        Message::Ask { .. } => 10,
+        Message::Probe { .. } => 11,
+        Message::Sighting { .. } => 12,
+        Message::Offer(_) => 13,
+        Message::Accept(_) => 14,
+        Message::Taken(_) => 15,
+        Message::Fork(..) => 16,
+        Message::Parted(_) => 17,
+        Message::Secret(_) => 18,
+        Message::About(_) => 19,
+        Message::Follows(_) => 20,
+    }
+}

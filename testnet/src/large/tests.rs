@@ -1,0 +1,41 @@
+//! Small large meshes: what is counted adds up.
+
+use std::time::Duration;
+
+use super::{Setting, Size, measure};
+
+fn small(nodes: usize, seed: u64) -> Size {
+    let lasts = Duration::from_secs(2);
+    let setting = Setting { nodes, lasts, settles: Duration::from_secs(10), seed };
+    measure(&setting, &mut |_| {}).expect("it can be played")
+}
+
+#[test]
+fn counts_add_up() {
+    let size = small(12, 1);
+    assert!(size.known.after.is_some() && size.seated.after.is_some(), "{size:?}");
+    assert_eq!((size.talk.said, size.talk.everywhere_once), (40, 40), "once at each node");
+    assert_eq!(size.talk.delivered.len(), 40 * 11);
+    assert_eq!(size.talk.acknowledged.len(), 40);
+    let tally = &size.talk.tally;
+    assert_eq!(tally.hops.first(), Some(&0), "nothing comes over no link");
+    assert_eq!(tally.hops.iter().sum::<u64>(), 40 * 11, "it came first once to each other node");
+    assert!(size.copies() >= 11.0, "{} copies", size.copies());
+    assert!(tally.numbers.times >= 40 * 11);
+    // All are linked with all, so flooding is one hop, but where two or three short links are faster than
+    // a long one; what is passed on is nearly all for nothing, and no more than the gossip mesh.
+    assert_eq!(size.hops(50), 1);
+    assert!(size.hops(100) <= 3, "{} hops", size.hops(100));
+    assert!(size.copies() <= 11.0 + 11.0 * 3.0, "{} copies", size.copies());
+    // Beacons: each to all others, each 300 ms, by gossip and directly.
+    let beacons = size.idle.fresh[super::report::BEACON].times;
+    assert!((12 * 11 * 6..=12 * 11 * 7).contains(&beacons), "{beacons}");
+    assert!(size.idle.frames[super::report::BEACON].times.abs_diff(beacons) <= 12 * 11);
+    assert_eq!((size.alarms.eras, size.alarms.holes, size.alarms.others), (0, 0, 0));
+}
+
+#[test]
+fn the_same_seed_is_the_same_mesh() {
+    assert_eq!(small(6, 7).counts(), small(6, 7).counts());
+    assert_ne!(small(6, 7).counts(), small(6, 8).counts());
+}
