@@ -9,7 +9,7 @@ use std::{
 };
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     extract::{Path, State, WebSocketUpgrade},
     http::{HeaderMap, StatusCode, header},
     middleware,
@@ -48,7 +48,7 @@ mod listener;
 mod metrics;
 
 pub(crate) use keys::Signups;
-pub(crate) use listener::Listener;
+pub(crate) use listener::{Listener, Stranger};
 pub use metrics::Metrics;
 
 /// Above every key there is: who asks over HTTP has none, and sees public rooms only.
@@ -163,13 +163,18 @@ impl<T: Into<Refusal>> std::convert::From<T> for Problem {
 }
 
 /// Web pages come no further than [`guard::check`] unless they are allowed.
-async fn websocket(State(web): State<Web>, ws: WebSocketUpgrade) -> Response {
+async fn websocket(
+    State(web): State<Web>,
+    Extension(stranger): Extension<Stranger>,
+    ws: WebSocketUpgrade,
+) -> Response {
+    stranger.watch();
     ws.max_message_size(LINE_BYTES_MAX)
         .max_frame_size(LINE_BYTES_MAX)
         .read_buffer_size(limits::WEBSOCKET_READ_BYTES)
         .write_buffer_size(limits::WRITE_BYTES)
         .on_upgrade(async move |socket| {
-            let (texts, sink) = Texts::split(socket);
+            let (texts, sink) = Texts::split(socket, stranger);
             connection::serve(web.shared, Transport::WebSocket, (texts, sink)).await;
         })
 }

@@ -114,8 +114,11 @@ pub const SIGNUPS_PER_DAY_MAX: usize = 1_000;
 pub const WEBSOCKET_READ_BYTES: usize = 4 * 1_024;
 
 /// A line of a client that has not registered. Who has shown no key is not to fill the memory: a
-/// `register` with all it may carry fits, and 20,000 connections of strangers hold 1.3 GB at worst.
+/// `register` with all it may carry fits, and 20,000 connections of strangers hold 1.3 GB at worst; twice that if
+/// all are WebSockets, and for no longer than [`REGISTER_WITHIN`].
 pub const STRANGER_LINE_BYTES_MAX: usize = 64 * 1024;
+/// All that a WebSocket says before its client has shown a key: the same and as much for pings and frames.
+pub const STRANGER_WEBSOCKET_BYTES_MAX: usize = 2 * STRANGER_LINE_BYTES_MAX;
 
 /// Numbers are below this (spec §1).
 pub const NUMBERS_END: u64 = 1 << 53;

@@ -493,6 +493,34 @@ async fn a_websocket_speaks_the_same() {
     assert_eq!(close_code(&mut c).await, 1001, "a node that stops says so");
 }
 
+/// A message that is never whole is held until it is: of strangers only so much.
+#[tokio::test]
+async fn a_websocket_that_has_shown_no_key_does_not_make_a_node_hold_much() {
+    let node = Node::start(keyed()).await;
+    let large = "x".repeat(crate::limits::STRANGER_WEBSOCKET_BYTES_MAX);
+    let mut stranger = websocket(&node).await;
+    // It may be cut while it is still sending.
+    drop(stranger.send(Message::text(large.clone())).await);
+    let answered = async {
+        while let Some(Ok(message)) = stranger.next().await {
+            if let Message::Text(text) = message {
+                return Some(text);
+            }
+        }
+        None
+    };
+    assert_eq!(timeout(PATIENCE, answered).await.unwrap(), None);
+    let mut a = websocket(&node).await;
+    let register = r#"{"type":"register","payload":{"key":"key","name":"a"}}"#;
+    a.send(Message::text(register)).await.unwrap();
+    assert_eq!(heard(&mut a).await["type"], "ok");
+    for _ in 0..3 {
+        a.send(Message::text(large.clone())).await.unwrap();
+        assert_eq!(heard(&mut a).await["type"], "error", "it is read, and is no request");
+    }
+    node.stop().await;
+}
+
 #[tokio::test]
 async fn an_agent_that_leaves_while_it_is_attached_does_not_stay() {
     let node = Node::start(keyed()).await;

@@ -5,7 +5,10 @@ use std::{
     io,
     net::IpAddr,
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -44,9 +47,41 @@ pub(crate) struct Listener {
     head_within: Duration,
 }
 
+/// How many bytes a WebSocket may still say before it has shown a key. The WebSocket's own limit of a message
+/// cannot be raised later.
+#[derive(Clone, Debug)]
+pub(crate) struct Stranger(Arc<AtomicUsize>);
+
+impl Stranger {
+    /// No WebSocket yet: HTTP has limits of its own.
+    fn new() -> Stranger {
+        Stranger(Arc::new(AtomicUsize::new(usize::MAX)))
+    }
+
+    /// From now on its bytes are counted.
+    pub(super) fn watch(&self) {
+        self.0.store(limits::STRANGER_WEBSOCKET_BYTES_MAX, Ordering::Relaxed);
+    }
+
+    /// From now on they are not.
+    pub(crate) fn trust(&self) {
+        self.0.store(usize::MAX, Ordering::Relaxed);
+    }
+
+    /// Whether so many more are not too many.
+    fn may_say(&self, bytes: usize) -> bool {
+        let rest = |left: usize| match left {
+            usize::MAX => Some(usize::MAX),
+            _ => left.checked_sub(bytes),
+        };
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).is_ok()
+    }
+}
+
 /// A connection that was taken.
 struct Taken {
     io: Guarded,
+    stranger: Stranger,
     peer: Peer,
     plain: OwnedSemaphorePermit,
 }
@@ -89,8 +124,9 @@ impl Listener {
                     // Without it frames wait for acknowledgements; it works all the same.
                     drop(io.set_nodelay(true));
                     let silence = Box::pin(sleep(limits::HTTP_SILENT_FOR_MAX));
-                    let io = Guarded { io, silence, _permit: permit };
-                    return Taken { io, peer: Peer(from.ip()), plain };
+                    let stranger = Stranger::new();
+                    let io = Guarded { io, stranger: stranger.clone(), silence, _permit: permit };
+                    return Taken { io, stranger, peer: Peer(from.ip()), plain };
                 }
                 (Ok((io, _)), _) => {
                     // A fresh socket has room for it; one that has not is dropped without it.
@@ -113,10 +149,11 @@ impl Taken {
         head_within: Duration,
         mut stopping: watch::Receiver<bool>,
     ) {
-        let Taken { io, peer, plain: _plain } = self;
+        let Taken { io, stranger, peer, plain: _plain } = self;
         let service = TowerToHyperService::new(router);
         let service = service_fn(move |mut request: Request<_>| {
             request.extensions_mut().insert(ConnectInfo(peer));
+            request.extensions_mut().insert(stranger.clone());
             service.call(request)
         });
         // It begins to count at once, and again after each answer.
@@ -142,10 +179,11 @@ impl Taken {
     }
 }
 
-/// A connection that ends when nothing comes for too long.
+/// A connection that ends when nothing comes for too long, or too much of who has shown no key.
 #[derive(Debug)]
 pub(crate) struct Guarded {
     io: TcpStream,
+    stranger: Stranger,
     silence: Pin<Box<Sleep>>,
     _permit: OwnedSemaphorePermit,
 }
@@ -156,7 +194,11 @@ impl AsyncRead for Guarded {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
         match Pin::new(&mut self.io).poll_read(cx, into) {
+            Poll::Ready(Ok(())) if !self.stranger.may_say(into.filled().len() - before) => {
+                Poll::Ready(Err(io::ErrorKind::InvalidData.into()))
+            }
             Poll::Ready(read) => {
                 let due = Instant::now() + limits::HTTP_SILENT_FOR_MAX;
                 self.silence.as_mut().reset(due);

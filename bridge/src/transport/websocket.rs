@@ -11,7 +11,7 @@ use protocol::frame::RequestError;
 use tokio::time::Instant;
 
 use super::{Gone, Received, Sink, Source};
-use crate::{dialect::Dialect, link::Ending, outbox::Frame};
+use crate::{dialect::Dialect, http::Stranger, link::Ending, outbox::Frame};
 
 /// Messages of a client.
 #[derive(Debug)]
@@ -19,6 +19,7 @@ pub(crate) struct Texts {
     io: SplitStream<WebSocket>,
     dialect: Option<Dialect>,
     heard: Instant,
+    stranger: Stranger,
 }
 
 /// Messages to a client.
@@ -26,9 +27,9 @@ pub(crate) struct Texts {
 pub(crate) struct TextSink(SplitSink<WebSocket, Message>);
 
 impl Texts {
-    pub(crate) fn split(socket: WebSocket) -> (Texts, TextSink) {
+    pub(crate) fn split(socket: WebSocket, stranger: Stranger) -> (Texts, TextSink) {
         let (sink, io) = socket.split();
-        (Texts { io, dialect: None, heard: Instant::now() }, TextSink(sink))
+        (Texts { io, dialect: None, heard: Instant::now(), stranger }, TextSink(sink))
     }
 }
 
@@ -58,8 +59,11 @@ impl Source for Texts {
         self.heard
     }
 
-    /// A message's size is limited by its own layer, which cannot be told later.
-    fn trust(&mut self) {}
+    /// A message's size is limited by its own layer, which cannot be told later; what a stranger says in all, by
+    /// the one below.
+    fn trust(&mut self) {
+        self.stranger.trust();
+    }
 }
 
 impl Sink for TextSink {
