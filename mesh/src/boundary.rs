@@ -28,6 +28,13 @@ pub enum Input {
         /// What it said.
         message: Message<Verified>,
     },
+    /// By gossip: not from `from`, who passed it on. Of what is not signed nobody knows who said it.
+    Gossip {
+        /// The peer that passed it on.
+        from: NodeId,
+        /// Of a kind that [may travel so](Message::may_be_gossiped).
+        message: Message<Verified>,
+    },
     /// A peer is connected: messages can be sent to it.
     PeerUp(NodeId),
     /// No longer.
@@ -177,6 +184,14 @@ pub enum Alarm {
         ahead: bool,
         /// How far.
         by: std::time::Duration,
+    },
+    /// The secret of the connections leaves out a member that nobody has expelled. It is given the secret
+    /// all the same. Whoever drew it lied; who passed it on need not have known.
+    SecretWithout {
+        /// Whom. One of them, if there are several.
+        node: NodeId,
+        /// Who gave it to this node.
+        by: NodeId,
     },
     /// A room's numbers are used up: it takes no more messages.
     Exhausted {

@@ -127,6 +127,7 @@ impl Context {
     }
 
     pub(crate) fn broadcast(&mut self, room: Option<RoomId>, message: Message) {
+        debug_assert!(message.may_be_gossiped(), "nobody would take it: {message:?}");
         self.effects.push(Effect::Broadcast { room, message });
     }
 

@@ -164,10 +164,10 @@ pub struct Engine {
     digests: BTreeMap<RoomId, u64>,
     /// What each member said of itself.
     about: BTreeMap<NodeId, crate::message::About>,
-    /// The driver was asked for a secret.
-    drawing: bool,
-    /// When peers are told again what this node is.
-    about_at: Duration,
+    /// How this node stands to the secret that it has.
+    renewal: secret::Renewal,
+    /// When this node last told its whole roster to whoever asked by gossip.
+    roster_asked: Option<Duration>,
     /// When digests were last compared with a peer.
     compared: BTreeMap<NodeId, Duration>,
     /// Rosters known to be newer elsewhere: since when, so that news under way can come first.
@@ -198,6 +198,7 @@ impl Engine {
         match input {
             Input::Command { call, command } => self.on_command(call, command),
             Input::Message { from, message } => self.on_message(from, message),
+            Input::Gossip { from, message } => self.on_gossip(from, message),
             Input::PeerUp(peer) => self.on_peer_up(peer),
             Input::PeerDown(peer) => self.on_peer_down(peer),
             Input::Timeout => {}
@@ -295,6 +296,7 @@ impl Engine {
         self.tell_crowds();
         self.compare_private_rooms();
         self.repeat_about();
+        self.give_to_those_left_out();
         self.cx.active.extend(self.busy.iter().copied());
     }
 

@@ -39,9 +39,10 @@ impl MeshSecret {
         MeshSecret { mesh, founder, link, former: Vec::new() }
     }
 
-    /// Another secret, if it is a later one than this. The last few before it are kept.
+    /// Another secret, if it is a later one than this. The last few before it are kept. Number 0 is that of
+    /// the beginning and never another one: the mesh's name comes from it.
     pub fn renew(&mut self, link: LinkSecret) {
-        if link.epoch() > self.link.epoch() {
+        if link.number > 0 && link.epoch() > self.link.epoch() {
             let before = std::mem::replace(&mut self.link, link);
             self.former.insert(0, before);
             self.former.truncate(FORMER_SECRETS_MAX);
@@ -248,6 +249,17 @@ mod tests {
         }
         assert_eq!(mesh.former().len(), FORMER_SECRETS_MAX);
         assert_eq!(mesh.former()[0].epoch().number, 8);
+    }
+
+    #[test]
+    fn the_first_secret_is_the_founding_one_and_no_other() {
+        let mut mesh = MeshSecret::new([0xa5; 32], FOUNDER);
+        let first = mesh.link().epoch();
+        // Whatever its print.
+        for byte in 0..=255 {
+            mesh.renew(LinkSecret::new(0, [byte; 32]));
+        }
+        assert_eq!((mesh.link().epoch(), mesh.former().len()), (first, 0));
     }
 
     #[test]

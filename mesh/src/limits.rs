@@ -43,11 +43,17 @@ pub const FORMER_SECRETS_MAX: usize = 4;
 /// Nodes that a secret names as left out: 8 KiB with each. Of a mesh that expelled more, the others are left
 /// out by the directory alone.
 pub const EXPELLED_NAMED_MAX: usize = 256;
-/// How much higher the number of a new secret may be. No mesh rotates so often, and a member that lies
-/// cannot use the numbers up.
-pub(crate) const SECRET_STEP_MAX: u64 = 1 << 20;
 /// How often peers are told which secret a node has: what was dropped on the way is made good then.
 pub(crate) const ABOUT_EVERY: Duration = Duration::from_secs(60);
+/// Secrets of others that a node takes within [`SECRETS_TAKEN_WITHIN`]: each is written to the disk before
+/// anything else is done, and passed on to all. At once no more than are kept, so that who was away just now has
+/// one of these. The highest is offered again with [`ABOUT_EVERY`].
+pub(crate) const SECRETS_TAKEN_MAX: usize = FORMER_SECRETS_MAX;
+/// See [`SECRETS_TAKEN_MAX`].
+pub(crate) const SECRETS_TAKEN_WITHIN: Duration = Duration::from_secs(240);
+/// How long those whom a secret leaves out are not given it, though the directory knows nothing of it: the
+/// entry that expels them may be on its way.
+pub(crate) const SECRET_HELD_BACK_FOR: Duration = Duration::from_secs(10);
 /// What a node says of its program, in bytes.
 pub const VERSION_BYTES_MAX: usize = 40;
 /// Logs that one parting names: a body of some 200 KiB. A node that wrote in more rooms has to leave by

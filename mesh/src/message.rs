@@ -438,6 +438,38 @@ impl Message<Run> {
     }
 }
 
+impl<R> Message<R> {
+    /// Whether it travels by gossip, too. Whoever passes gossip on has not said it: so what is to be believed
+    /// carries who did, signed, and a question is one that is answered to all. Everything else counts as the
+    /// word of the peer from whose link it came, and is refused if it comes otherwise.
+    #[must_use]
+    pub fn may_be_gossiped(&self) -> bool {
+        match self {
+            Message::Runs(_)
+            | Message::Beacon(_)
+            | Message::Roster(_)
+            | Message::Fork(..)
+            | Message::WantRoster { .. }
+            | Message::Ask { .. } => true,
+            Message::Spans { .. }
+            | Message::WantBodies { .. }
+            | Message::Want { .. }
+            | Message::Have { .. }
+            | Message::Buckets(_)
+            | Message::Digests(_)
+            | Message::Probe { .. }
+            | Message::Sighting { .. }
+            | Message::Offer(_)
+            | Message::Accept(_)
+            | Message::Taken(_)
+            | Message::Parted(_)
+            | Message::Secret(_)
+            | Message::About(_)
+            | Message::Follows(_) => false,
+        }
+    }
+}
+
 fn signed<T: Encode<()>>(mesh: MeshId, node: NodeId, it: &Signed<T>) -> Result<(), BadMessage> {
     let good = identity::verify(node, &signed_text(mesh, &it.it), &it.signature);
     if good { Ok(()) } else { Err(BadMessage::Signature) }

@@ -151,9 +151,10 @@ impl Driver {
         inputs: usize,
         calls: &mut Calls,
     ) -> anyhow::Result<bool> {
-        if !turn.batch.is_empty() {
+        let rows = turn.batch.len();
+        if rows > 0 || turn.effects.iter().any(is_secret) {
             let begun = self.clock.now();
-            if !self.commit(&turn)? {
+            if !self.write(&mut turn)? {
                 // Nothing is to become due.
                 let still = self.engine.deadline().saturating_sub(Duration::from_nanos(1));
                 let at = Now { mono: begun.mono.min(still), ..begun };
@@ -163,7 +164,9 @@ impl Driver {
                 }
             }
             let took = self.clock.now().mono.saturating_sub(begun.mono);
-            self.meters.committed(took, inputs, turn.batch.len());
+            if rows > 0 {
+                self.meters.committed(took, inputs, rows);
+            }
         }
         let mut stopped = false;
         for effect in turn.effects {
@@ -172,14 +175,25 @@ impl Driver {
         Ok(stopped)
     }
 
-    /// Whether there was room for it.
-    pub(crate) fn commit(&mut self, turn: &Turn) -> anyhow::Result<bool> {
-        self.store.set_wall_ms(self.clock.now().wall_ms);
-        match self.store.commit(&turn.batch) {
-            Ok(()) => Ok(true),
-            Err(CommitError::Full) => Ok(false),
-            Err(error) => Err(anyhow::Error::new(error).context("write the store")),
+    /// Whether there was room for all of it. What is written is not in it any more.
+    pub(crate) fn write(&mut self, turn: &mut Turn) -> anyhow::Result<bool> {
+        if !turn.batch.is_empty() {
+            self.store.set_wall_ms(self.clock.now().wall_ms);
+            match self.store.commit(&turn.batch) {
+                Ok(()) => turn.batch.clear(),
+                Err(CommitError::Full) => return Ok(false),
+                Err(error) => return Err(anyhow::Error::new(error).context("write the store")),
+            }
         }
+        while let Some(at) = turn.effects.iter().position(is_secret) {
+            if let Effect::Secret(link) = &turn.effects[at]
+                && !self.secret.renew(link.clone(), &self.net)?
+            {
+                return Ok(false);
+            }
+            turn.effects.remove(at);
+        }
+        Ok(true)
     }
 
     /// When nothing was written for a while the store is made ready for a quick start.
@@ -219,7 +233,8 @@ impl Driver {
             }
             Effect::Tell(event) => self.hub.tell(event),
             Effect::Known(node) => self.net.know(node.0),
-            Effect::Secret(link) => self.secret.renew(link, &self.net)?,
+            // Durable, and in use, before anything of its turn is said.
+            Effect::Secret(_) => {}
             Effect::DrawSecret => secret::draw_for(&self.queue)?,
             Effect::ShutOut(node) => self.net.shut_out(node.0),
             Effect::Pulse(pulse) => self.pulse.set(pulse),
@@ -241,6 +256,10 @@ impl Driver {
             tracing::debug!(%error, "gossip is left out; peers will ask");
         }
     }
+}
+
+fn is_secret(effect: &Effect) -> bool {
+    matches!(effect, Effect::Secret(_))
 }
 
 fn topic_of(room: RoomId) -> u16 {
@@ -326,6 +345,13 @@ fn warn(alarm: &Alarm) {
              set the clock right, or restart the node if it is right now",
             if *ahead { "ahead" } else { "back" }
         ),
+        Alarm::SecretWithout { node, by } => tracing::warn!(
+            event = "secret_without",
+            "a new secret of the mesh's connections leaves out node {}, which nobody has expelled; it is given \
+             it all the same. The secret came from node {}: its operator knows from whom it had it",
+            node.short(),
+            by.short()
+        ),
         Alarm::Exhausted { room } => {
             tracing::warn!(event = "numbers_used_up", %room, "a room's numbers are used up: it takes no more messages");
         }
@@ -350,9 +376,9 @@ fn warn_of_parting(node: NodeId, it: Parted) {
 fn farewell(it: Parted) {
     let by = it.by.short();
     let how = match it.why {
-        Parting::Expelled => format!("was expelled from the mesh by node {by}"),
+        Parting::Expelled => format!("was expelled from the mesh, says node {by}"),
         Parting::Left => "has left the mesh".to_owned(),
-        Parting::Retired => format!("was retired from the mesh by node {by}"),
+        Parting::Retired => format!("was retired from the mesh, says node {by}"),
     };
     tracing::warn!(
         event = "out",

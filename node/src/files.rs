@@ -245,7 +245,9 @@ fn read_mesh(text: &str) -> Option<MeshSecret> {
 
 fn write_mesh(mesh: &MeshSecret) -> Zeroizing<String> {
     let link = mesh.link();
-    if link.epoch().number == 0 {
+    let founding = || MeshSecret::new(*link.bytes(), mesh.founder()).mesh_id() == mesh.mesh_id();
+    // The name is made of the founding secret: beside any other it has to be written.
+    if link.epoch().number == 0 && founding() {
         return Zeroizing::new(format!("{} {}\n", &*hex(link.bytes()), mesh.founder()));
     }
     let mut text = Zeroizing::new(format!("2 {} {}\n", mesh.mesh_id(), mesh.founder()));
@@ -374,6 +376,13 @@ pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
 
 /// Writes a file so that at any moment the old or the new content is there, whole: after a power
 /// failure, too.
+/// Whether something was not written because there is no room, or there may not be more.
+pub(crate) fn is_full(error: &anyhow::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    let of_io = error.chain().filter_map(|it| it.downcast_ref::<io::Error>());
+    of_io.into_iter().any(|it| matches!(it.kind(), StorageFull | QuotaExceeded | FileTooLarge))
+}
+
 fn replace(file: &Path, content: &[u8]) -> Result<()> {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".new");
@@ -451,6 +460,18 @@ mod tests {
         dir.write_mesh(&MeshSecret::new([2; 32], NodeId([9; 32]))).unwrap();
         assert_eq!(fs::read(dir.file("mesh.key.before")).unwrap(), first);
         assert_eq!(dir.mesh().unwrap().unwrap().link().bytes(), &[2; 32]);
+    }
+
+    #[test]
+    fn a_mesh_keeps_its_name_whatever_its_secret_is() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = DataDir::prepare(temp.path()).unwrap();
+        let mesh = MeshSecret::new([1; 32], NodeId([9; 32]));
+        dir.write_mesh(&mesh).unwrap();
+        // As no node draws it, and one that had it would not start again.
+        let link = LinkSecret::new(0, [2; 32]);
+        dir.write_mesh(&MeshSecret::renewed(mesh.mesh_id(), mesh.founder(), link)).unwrap();
+        assert_eq!(dir.mesh().unwrap().unwrap().mesh_id(), mesh.mesh_id());
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Driver {
             if !meanwhile.stop && tried.elapsed() < DISK_FULL_RETRY {
                 continue;
             }
-            if self.commit(&turn)? {
+            if self.write(&mut turn)? {
                 break;
             }
             if meanwhile.stop {
@@ -169,7 +169,10 @@ impl Meanwhile {
     fn note(&mut self, input: Input) {
         let peer = match &input {
             Input::PeerUp(peer) | Input::PeerDown(peer) => *peer,
-            Input::Message { .. } | Input::Command { .. } | Input::Timeout => return,
+            Input::Message { .. }
+            | Input::Gossip { .. }
+            | Input::Command { .. }
+            | Input::Timeout => return,
         };
         let all = self.peers.entry(peer).or_default();
         // It was gone in between, and that is all there is to know of it.

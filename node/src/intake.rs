@@ -179,23 +179,29 @@ impl Intake {
     fn gossip(&self, from: NodeId, payload: &[u8], (ticket, share): (Ticket, Share)) {
         self.meters.received.gossip.fetch_add(payload.len() as u64, Ordering::Relaxed);
         match self.read(payload) {
+            // No correct node says or relays it so: whoever passes it on would be taken for who said it.
+            Ok(message) if !message.may_be_gossiped() => {
+                self.reject(from, ticket, "it is of a kind that is not gossiped");
+            }
             Ok(message) => {
                 // Relayed at once: whether this node has time for it is not the others' concern.
                 self.net.verdict(ticket, Verdict::Accept);
-                let input = Input::Message { from, message };
+                let input = Input::Gossip { from, message };
                 if !self.queue.offer((from, input), payload.len(), Some(share)) {
                     self.counters.dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }
             // Not relayed, for nobody knows here whether it is well signed.
             Err(error) if self.is_newer(&error) => self.net.verdict(ticket, Verdict::Ignore),
-            Err(error) => {
-                // Counts against the peer, as `penalise` does for a frame.
-                self.net.verdict(ticket, Verdict::Reject);
-                self.counters.refused.fetch_add(1, Ordering::Relaxed);
-                tracing::debug!(peer = %from.short(), %error, "gossip is refused");
-            }
+            Err(error) => self.reject(from, ticket, &error.to_string()),
         }
+    }
+
+    /// Counts against the peer, as `penalise` does for a frame.
+    fn reject(&self, from: NodeId, ticket: Ticket, why: &str) {
+        self.net.verdict(ticket, Verdict::Reject);
+        self.counters.refused.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!(peer = %from.short(), why, "gossip is refused");
     }
 
     fn read(&self, payload: &[u8]) -> Result<Message<Verified>, BadMessage> {

@@ -7,7 +7,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use mesh::id::{NodeId, parse_hex};
+use mesh::{
+    MeshSecret,
+    id::{NodeId, parse_hex},
+};
 use net::{Address, Doorkeeper, InvitationId, Net, limits::INVITATIONS_MAX};
 use protocol::operator::{self, InvitationState};
 use serde::{Deserialize, Serialize};
@@ -108,6 +111,7 @@ impl Invitations {
         random(&mut id)?;
         random(key.as_mut())?;
         let mesh = self.secret.current();
+        let print = print_of(&mesh);
         let made_ms = now_ms();
         let expires_ms = made_ms.saturating_add(u64::try_from(lasts.as_millis())?);
         let new = Kept {
@@ -116,13 +120,12 @@ impl Invitations {
             made_ms,
             expires_ms,
             uses,
-            secret: self.print(),
+            secret: print.clone(),
             admitted: Vec::new(),
             revoked: false,
         };
         self.change(|kept| {
             if kept.len() >= INVITATIONS_MAX {
-                let print = self.print();
                 let over = |it: &Kept| it.state(&print, made_ms) != InvitationState::Open;
                 let oldest = kept.iter().position(over).with_context(|| {
                     format!(
@@ -153,7 +156,7 @@ impl Invitations {
 
     /// For operators, the oldest first.
     pub(crate) fn list(&self) -> Vec<operator::Invitation> {
-        let (print, now) = (self.print(), now_ms());
+        let (print, now) = (print_of(&self.secret.current()), now_ms());
         let shown = |it: &Kept| operator::Invitation {
             id: it.id.clone(),
             made: bridge::timestamp(it.made_ms),
@@ -193,8 +196,11 @@ impl Invitations {
     }
 
     fn admit(&self, invitation: InvitationId, node: NodeId) -> Result<Reply> {
-        let (print, now, node) = (self.print(), now_ms(), node.to_string());
+        let (now, node) = (now_ms(), node.to_string());
         let mut kept = self.locked();
+        // Once: the ticket is to carry the secret that the invitation was judged by.
+        let mesh = self.secret.current();
+        let print = print_of(&mesh);
         let Some(at) = kept.iter().position(|it| it.number() == Some(invitation)) else {
             return Ok(Reply::Revoked);
         };
@@ -214,17 +220,13 @@ impl Invitations {
             *kept = next;
             tracing::info!(invitation = kept[at].id, "node {node} comes in by an invitation");
         }
-        let ticket = Ticket::new(self.secret.current(), self.me, self.addresses());
+        let ticket = Ticket::new(mesh, self.me, self.addresses());
         Ok(Reply::Ticket(ticket.to_text()))
     }
 
     fn addresses(&self) -> Vec<Address> {
         let addresses = self.net.listening().into_iter().filter_map(|it| it.try_into().ok());
         reachable(addresses.collect())
-    }
-
-    fn print(&self) -> String {
-        hex(&self.secret.current().link().epoch().print)
     }
 
     fn locked(&self) -> MutexGuard<'_, Vec<Kept>> {
@@ -244,6 +246,10 @@ impl Doorkeeper for Invitations {
         });
         serde_json::to_vec(&reply).unwrap_or_default()
     }
+}
+
+fn print_of(mesh: &MeshSecret) -> String {
+    hex(&mesh.link().epoch().print)
 }
 
 fn now_ms() -> u64 {

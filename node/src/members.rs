@@ -94,11 +94,11 @@ pub(crate) fn table(members: &[Member]) -> String {
 }
 
 /// What a member is called by other operators: one line, whatever they wrote.
-fn shown(name: &str) -> String {
+pub(crate) fn shown(name: &str) -> String {
     name.escape_debug().to_string()
 }
 
-fn short(id: &str) -> &str {
+pub(crate) fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }
 

@@ -108,6 +108,7 @@ impl Meters {
             | Alarm::LaneClash { .. }
             | Alarm::DroppedThoughOpen { .. }
             | Alarm::ClockJumped { .. }
+            | Alarm::SecretWithout { .. }
             | Alarm::Exhausted { .. } => {}
         }
     }

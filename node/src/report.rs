@@ -161,7 +161,13 @@ pub(crate) fn text(it: &Status) -> String {
             PartedHow::Left => "has left",
             PartedHow::Retired => "was retired from",
         };
-        line(format_args!("this node {how} the mesh {}: it is an archive", parted.at));
+        let says = match parted.how {
+            PartedHow::Left => String::new(),
+            PartedHow::Expelled | PartedHow::Retired => {
+                format!(", says node {}", members::short(&parted.by))
+            }
+        };
+        line(format_args!("this node {how} the mesh {}{says}: it is an archive", parted.at));
     } else if it.peers.is_empty() {
         line(format_args!("none: `clawmeshd invite` prints a ticket"));
     }
@@ -190,7 +196,7 @@ pub(crate) fn text(it: &Status) -> String {
 
 fn peer_line(peer: &Peer) -> String {
     let who = match (&peer.node_id, &peer.name) {
-        (Some(id), Some(name)) => format!("{} ({name})", &id[..8]),
+        (Some(id), Some(name)) => format!("{} ({})", &id[..8], members::shown(name)),
         (Some(id), None) => id[..8].to_owned(),
         (None, _) => "?".to_owned(),
     };
@@ -222,7 +228,12 @@ fn room_line(room: &Room, me: &str) -> String {
     let era = if room.era == 0 { String::new() } else { format!(", era {}", room.era) };
     format!(
         "{:<24} tip {}{era}, sequencer {sequencer}, behind {}, undelivered {}, unsent {}, holes {}",
-        room.name, room.tip, room.behind, room.undelivered, room.unsent, room.holes
+        members::shown(&room.name),
+        room.tip,
+        room.behind,
+        room.undelivered,
+        room.unsent,
+        room.holes
     )
 }
 
@@ -278,5 +289,33 @@ fn size(bytes: u64) -> String {
     match bytes {
         0..1_048_576 => format!("{} KiB", bytes / 1_024),
         _ => format!("{} MiB", bytes / 1_048_576),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_are_called_does_not_reach_the_terminal_as_it_is() {
+        let name = "evil\x1b[2J\nroom".to_owned();
+        let peer =
+            Peer { node_id: Some("ab".repeat(32)), name: Some(name.clone()), ..Peer::default() };
+        let status = RoomStatus {
+            room: mesh::id::RoomId([1; 16]),
+            name,
+            era: mesh::number::Era::HOME,
+            sequencer: mesh::id::NodeId([2; 32]),
+            tip: mesh::number::Number(0),
+            undelivered: 0,
+            behind: 0,
+            sent: 0,
+            unsent: 0,
+            holes: 0,
+        };
+        for line in [peer_line(&peer), room_line(&room(status), "")] {
+            assert!(line.contains("evil\\u{1b}[2J\\nroom"), "{line}");
+            assert!(!line.contains(char::is_control), "{line}");
+        }
     }
 }

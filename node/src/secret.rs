@@ -10,7 +10,7 @@ use mesh::{
 use net::{Net, Secret};
 
 use crate::{
-    files::{DataDir, random},
+    files::{DataDir, is_full, random},
     queue::{Asker, Queue},
 };
 
@@ -31,18 +31,21 @@ impl Keeper {
         self.locked().clone()
     }
 
-    /// Another one: durable before any connection has it.
-    pub(crate) fn renew(&self, link: LinkSecret, net: &Net) -> Result<()> {
+    /// Another one: durable before any connection has it. `false`: the disk is full, and nothing has changed.
+    pub(crate) fn renew(&self, link: LinkSecret, net: &Net) -> Result<bool> {
         let mut mesh = self.locked();
         let mut next = mesh.clone();
         next.renew(link);
-        self.dir.write_mesh(&next).context("write the mesh's new secret")?;
+        match self.dir.write_mesh(&next) {
+            Err(error) if is_full(&error) => return Ok(false),
+            written => written.context("write the mesh's new secret")?,
+        }
         let number = next.link().epoch().number;
         tracing::info!(number, "the mesh's connections have a new secret");
         let (newest, former) = pre_shared_keys(&next);
         *mesh = next;
         net.renew_keys(newest, former);
-        Ok(())
+        Ok(true)
     }
 
     fn locked(&self) -> MutexGuard<'_, MeshSecret> {

@@ -127,6 +127,8 @@ fn read(mut rest: &[u8], renewed: bool) -> Option<Ticket> {
     let inviter = if flags & INVITED_BY_FOUNDER != 0 { founder } else { NodeId(take(&mut rest)?) };
     let addresses = take_addresses(&mut rest)?;
     let mesh = match known {
+        // Number 0 is the founding secret, which is in a ticket of version 1.
+        Some((_, 0)) => return None,
         Some((mesh, number)) => {
             MeshSecret::renewed(mesh, founder, LinkSecret::new(number, *secret))
         }
@@ -302,6 +304,19 @@ mod tests {
                 assert!(text[..at].parse::<Ticket>().is_err(), "cut at {at}");
             }
         }
+    }
+
+    #[test]
+    fn a_ticket_of_a_changed_secret_has_not_the_number_of_the_first() {
+        let mut bytes = Zeroizing::new(vec![RENEWED, INVITED_BY_FOUNDER]);
+        bytes.extend([7; 16]);
+        bytes.extend([0; 8]);
+        bytes.extend([[5; 32], [3; 32]].concat());
+        bytes.push(0);
+        let number = bytes.len() - 1 - 64 - 1;
+        assert_eq!(seal(bytes.clone()).parse::<Ticket>().err(), Some(TicketError::Damaged));
+        bytes[number] = 1;
+        assert!(seal(bytes).parse::<Ticket>().is_ok());
     }
 
     #[test]

@@ -63,7 +63,12 @@ impl Engine {
             None => {}
             Some(Folded::Void) => self.cx.blame(fact.log.author, |it| &mut it.void),
             Some(Folded::Overflow) => self.cx.faults.overflow += 1,
-            Some(Folded::Taken) => self.part_with(it.node, news),
+            Some(Folded::Taken) => {
+                if it.why == Parting::Expelled {
+                    self.on_expelled(it.node, fact.log.author == self.cx.me);
+                }
+                self.part_with(it.node, news);
+            }
         }
     }
 
@@ -121,9 +126,9 @@ impl Engine {
         self.cx.effects.push(Effect::ShutOut(node));
     }
 
-    /// A member says that this node has parted.
-    pub(super) fn on_notice(&mut self, notice: Notice) {
-        let member = self.live.others.contains(&notice.by);
+    /// A member says that this node has parted. That it says so is certain; who has decided it is not.
+    pub(super) fn on_notice(&mut self, from: NodeId, notice: Notice) {
+        let member = self.live.others.contains(&notice.by) && notice.by == from;
         if notice.node != self.cx.me || !member {
             self.cx.faults.stray += 1;
             return;
@@ -132,7 +137,7 @@ impl Engine {
             leaving.heard = true;
             return self.go_on_stopping();
         }
-        self.note_farewell(notice.parted);
+        self.note_farewell(Parted { by: notice.by, ..notice.parted });
     }
 
     /// This node has no part any more: it writes nothing, and nobody waits for what it would write.

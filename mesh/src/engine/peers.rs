@@ -8,7 +8,7 @@ use crate::{
     context::Proof,
     event::RoomEvent,
     id::{NodeId, RoomId},
-    limits::{BEACON_EVERY, DIGEST_ROOMS_MAX, NODES_MAX},
+    limits::{BEACON_EVERY, DIGEST_ROOMS_MAX, GOSSIP_BYTES_MAX, NODES_MAX},
     message::{ApartBody, Beacon, Head, Message, RoomDigest},
     roster::{RosterNews, What},
     rosters::Taken,
@@ -120,12 +120,44 @@ impl Engine {
             Message::Offer(posts) => self.on_offer(from, &posts),
             Message::Accept(posts) => self.on_accept(from, &posts),
             Message::Taken(posts) => self.on_taken(from, &posts),
-            Message::Parted(it) => self.on_notice(it.it),
+            Message::Parted(it) => self.on_notice(from, it.it),
             Message::Secret(it) => self.on_secret(from, it.it),
             Message::About(it) => self.on_about(from, it.it),
             Message::Fork(certificate, run) => {
                 self.on_fork(Proof { certificate, run: *run });
             }
+        }
+    }
+
+    /// What a peer passes on. Nothing here is believed of that peer, and nothing is answered to it alone:
+    /// whoever asked is another one.
+    pub(super) fn on_gossip(&mut self, from: NodeId, message: Message<Verified>) {
+        if self.cx.parted.has(from) {
+            return;
+        }
+        if !message.may_be_gossiped() {
+            self.cx.faults.stray += 1;
+        } else if let Message::WantRoster { node, boot, version } = message {
+            self.on_roster_asked_for(node, (boot, version));
+        } else {
+            self.on_message(from, message);
+        }
+    }
+
+    /// Somebody who is not connected wants a roster: by gossip, and one answer is for all who ask.
+    fn on_roster_asked_for(&mut self, node: NodeId, known: (u64, u64)) {
+        let now = self.cx.now.mono;
+        let answered = self.roster_asked.is_some_and(|at| now < at + BEACON_EVERY);
+        if node != self.cx.me || known >= self.rosters.version(node) || answered {
+            return;
+        }
+        self.roster_asked = Some(now);
+        let news = RosterNews { node, boot: self.cx.boot, what: self.rosters.whole() };
+        let signed = crate::message::Signed::new(self.cx.mesh, &self.identity, news);
+        let message = Message::Roster(Box::new(signed));
+        // A larger one comes with a connection.
+        if message.encode().len() <= GOSSIP_BYTES_MAX {
+            self.cx.broadcast(None, message);
         }
     }
 

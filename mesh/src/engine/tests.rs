@@ -7,6 +7,7 @@
 
 mod disk;
 mod elections;
+mod gossip;
 mod import;
 mod keys;
 mod liars;

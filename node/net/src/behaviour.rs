@@ -23,9 +23,9 @@ use crate::admission;
 use crate::gate::Gate;
 use crate::keys::{Keys, Recognised};
 use crate::limits::{
-    CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX, DIALS_MAX, GOSSIP_QUEUE_MAX, GOSSIP_QUEUE_TIME,
-    GOSSIP_TRANSMIT_MAX, HANDSHAKE_TIMEOUT, IDLE_TIMEOUT, INBOUND_MAX, PING_INTERVAL, PING_TIMEOUT,
-    SUBSTREAMS_MAX,
+    CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX, DIALS_MAX, GOSSIP_HISTORY, GOSSIP_QUEUE_MAX,
+    GOSSIP_QUEUE_TIME, GOSSIP_TRANSMIT_MAX, HANDSHAKE_TIMEOUT, IDLE_TIMEOUT, INBOUND_MAX,
+    MEET_TIMEOUT, PING_INTERVAL, PING_TIMEOUT, SUBSTREAMS_MAX,
 };
 use crate::private::{self, Private};
 use crate::settings::{Settings, StartError};
@@ -105,7 +105,7 @@ where
         let (key, noted) = keys.to_dial(&endpoint);
         return private::dial(socket, &key, Some(noted)).await;
     }
-    let opening = private::meet(&mut socket).await?;
+    let opening = tokio::time::timeout(MEET_TIMEOUT, private::meet(&mut socket)).await??;
     match keys.recognise(&endpoint, &opening.theirs, &opening.first()) {
         Some(Recognised::Mesh(key, noted)) => Ok(opening.with(socket, &key, Some(noted))),
         Some(Recognised::Guest(key, invitation)) => {
@@ -149,7 +149,7 @@ fn gossip(topics: u16) -> Result<gossipsub::Behaviour<IdentityTransform, Filter>
         .mesh_n_low(2)
         .mesh_n_high(3)
         .mesh_outbound_min(1)
-        .history_length(12)
+        .history_length(GOSSIP_HISTORY)
         .build()
         .map_err(setup)?;
     let names: Vec<IdentTopic> = (0..topics).map(topic).collect();

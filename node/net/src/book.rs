@@ -12,9 +12,9 @@ use crate::backoff::Backoff;
 use crate::identity::NodeId;
 use crate::limits::{
     ANNOUNCED_PEERS_MAX, DEAD_AFTER, DIALS_MAX, FULL_MESH_PEERS, GOSSIP_BURST_MAX,
-    GOSSIP_PER_SECOND_MAX, PEER_ADDRESSES_MAX, PEERS_MAX, REDIAL_MAX, REDIAL_MIN, REFUSAL_MAX,
-    REFUSAL_MIN, SEEDS_MAX, SLOW_GAP, STREAMS_PER_WINDOW_MAX, STRIKES_MAX, STRIKES_WINDOW,
-    WATCHDOG,
+    GOSSIP_PER_SECOND_MAX, HEARSAY_PER_PEER_MAX, OUT_TOLD_WITHIN, PEER_ADDRESSES_MAX,
+    PEER_GOSSIP_BYTES, PEERS_MAX, REDIAL_MAX, REDIAL_MIN, REFUSAL_MAX, REFUSAL_MIN, SEEDS_MAX,
+    SLOW_GAP, STREAMS_PER_WINDOW_MAX, STRIKES_MAX, STRIKES_WINDOW, WATCHDOG,
 };
 use crate::settings::Discovery;
 
@@ -92,6 +92,8 @@ pub(crate) struct Peer {
     refusals: u32,
     refused_until: Option<Instant>,
     subscribed: HashSet<u16>,
+    /// Who spoke of it first, while nobody has better.
+    told_by: Option<NodeId>,
     slow: Option<Slow>,
     gossip: Gossip,
     opened: u32,
@@ -102,6 +104,8 @@ pub(crate) struct Peer {
 #[derive(Debug, Default)]
 struct Gossip {
     taken: u32,
+    /// What came beyond what is taken, since the last strike for it.
+    over: u32,
     since: Option<Instant>,
 }
 
@@ -143,6 +147,11 @@ impl Peer {
 
     fn is_configured(&self) -> bool {
         self.addresses.iter().any(|known| known.origin >= Origin::Seeded)
+    }
+
+    /// Nobody but others says that it is there.
+    fn is_hearsay(&self) -> bool {
+        self.addresses.iter().all(|known| known.origin == Origin::Hearsay)
     }
 
     fn may_be_forgotten(&self, now: Instant) -> bool {
@@ -204,8 +213,17 @@ pub(crate) struct Book {
     seeds: Vec<Seed>,
     /// Nodes that are not to be dealt with. As many as the owner names.
     out: HashSet<NodeId>,
-    /// Of these, who is still to be disconnected, and when at the latest.
-    leaving: HashMap<NodeId, Instant>,
+    /// Of these, who is still to be disconnected.
+    leaving: HashMap<NodeId, Leave>,
+}
+
+/// When a node that is out is disconnected.
+#[derive(Clone, Copy, Debug)]
+struct Leave {
+    /// At the latest.
+    by: Instant,
+    /// All that it is to be told is on its way: it need not wait longer than that takes.
+    told: bool,
 }
 
 impl Book {
@@ -225,7 +243,7 @@ impl Book {
     /// Not to be dealt with any more; disconnected by then.
     pub(crate) fn shut_out(&mut self, node: NodeId, by: Instant) {
         self.out.insert(node);
-        self.leaving.insert(node, by);
+        self.leaving.insert(node, Leave { by, told: true });
         if let Some(peer) = self.peers.get_mut(&node) {
             peer.addresses.clear();
         }
@@ -237,7 +255,7 @@ impl Book {
         now: Instant,
         is_drained: impl Fn(&NodeId) -> bool,
     ) -> Vec<NodeId> {
-        let due = self.leaving.extract_if(|node, by| now >= *by || is_drained(node));
+        let due = self.leaving.extract_if(|node, it| now >= it.by || (it.told && is_drained(node)));
         due.map(|(node, _)| node).collect()
     }
 
@@ -268,14 +286,16 @@ impl Book {
         }
     }
 
-    /// The entry of a node, new if there is room; the longest failing forgettable peer makes room. Never for ourselves.
+    /// The entry of a node, new if there is room; the longest failing forgettable peer makes room, first of those
+    /// that are hearsay. Never for ourselves.
     fn admit(&mut self, node: NodeId, now: Instant) -> Option<&mut Peer> {
         if node == self.me {
             return None;
         }
         if !self.peers.contains_key(&node) && self.peers.len() >= PEERS_MAX {
             let forgettable = self.peers.iter().filter(|(_, peer)| peer.may_be_forgotten(now));
-            let victim = forgettable.max_by_key(|(_, peer)| peer.redial.failures).map(|(n, _)| *n);
+            let worth = |(_, peer): &(&NodeId, &Peer)| (peer.is_hearsay(), peer.redial.failures);
+            let victim = forgettable.max_by_key(worth).map(|(node, _)| *node);
             self.peers.remove(&victim?);
         }
         Some(self.peers.entry(node).or_default())
@@ -294,7 +314,10 @@ impl Book {
                 due.push((Target::Seed(seed.address.clone()), vec![seed.address.clone()]));
             }
         }
-        for (node, peer) in &mut self.peers {
+        let mut peers: Vec<(&NodeId, &mut Peer)> = self.peers.iter_mut().collect();
+        // Who was met, or said itself where it is, before whom others speak of.
+        peers.sort_by_key(|(_, peer)| peer.is_hearsay());
+        for (node, peer) in peers {
             let wanted = peer.is_configured()
                 || (self.discovery == Discovery::FullMesh
                     && connected + under_way < FULL_MESH_PEERS);
@@ -369,6 +392,10 @@ impl Book {
         place: Place,
         now: Instant,
     ) -> Admission {
+        if self.out.contains(&node) {
+            let until = Leave { by: now + OUT_TOLD_WITHIN, told: false };
+            self.leaving.entry(node).or_insert(until);
+        }
         let Some(peer) = self.admit(node, now) else { return Admission::NoRoom };
         peer.connections.insert(connection, Connection { place, alive: now });
         peer.redial.under_way = false;
@@ -496,7 +523,13 @@ impl Book {
             if self.out.contains(&node) {
                 continue;
             }
+            if origin == Origin::Hearsay && !self.has_room_for_hearsay(*from, node, now) {
+                continue;
+            }
             let Some(peer) = self.admit(node, now) else { continue };
+            if origin == Origin::Hearsay && peer.addresses.is_empty() {
+                peer.told_by = Some(*from);
+            }
             if origin == Origin::Announced {
                 // It knows best where it is not any more.
                 peer.addresses.retain(|known| {
@@ -510,6 +543,26 @@ impl Book {
             }
         }
         news
+    }
+
+    /// Whether a node that `from` speaks of may be noted: what was met is not forgotten for it, and of what one peer
+    /// speaks only so much is known at once.
+    fn has_room_for_hearsay(&mut self, from: NodeId, node: NodeId, now: Instant) -> bool {
+        if self.peers.contains_key(&node) {
+            return true;
+        }
+        let told = |peer: &Peer| peer.told_by == Some(from) && peer.is_hearsay();
+        let of_it: Vec<NodeId> =
+            self.peers.iter().filter(|(_, peer)| told(peer)).map(|(node, _)| *node).collect();
+        if of_it.len() >= HEARSAY_PER_PEER_MAX {
+            let failures = |it: &NodeId| self.peers.get(it).map_or(0, |it| it.redial.failures);
+            let free =
+                |it: &&NodeId| self.peers.get(*it).is_some_and(|it| it.may_be_forgotten(now));
+            let victim = of_it.iter().filter(free).max_by_key(|it| failures(it)).copied();
+            return victim.is_some_and(|it| self.peers.remove(&it).is_some());
+        }
+        self.peers.len() < PEERS_MAX
+            || self.peers.values().any(|it| it.is_hearsay() && it.may_be_forgotten(now))
     }
 
     /// What may be told to `to`: `own` addresses, and where the peers are that are up now.
@@ -552,8 +605,12 @@ impl Book {
     pub(crate) fn gossiped(
         &mut self,
         node: &NodeId,
+        bytes: usize,
         now: Instant,
     ) -> Result<(), Option<&'static str>> {
+        if self.out.contains(node) {
+            return Err(None);
+        }
         let Some(peer) = self.peers.get_mut(node) else { return Err(None) };
         let gossip = &mut peer.gossip;
         let since = gossip.since.get_or_insert(now);
@@ -564,13 +621,17 @@ impl Book {
             let earned = u32::try_from(earned).unwrap_or(u32::MAX);
             gossip.taken = gossip.taken.saturating_sub(earned);
         }
-        let Some(over) = gossip.taken.checked_sub(GOSSIP_BURST_MAX) else {
-            gossip.taken += 1;
+        let units = bytes.div_ceil(PEER_GOSSIP_BYTES).max(1);
+        let before = gossip.taken;
+        gossip.taken = before.saturating_add(u32::try_from(units).unwrap_or(u32::MAX));
+        if before < GOSSIP_BURST_MAX {
+            gossip.over = 0;
             return Ok(());
-        };
-        gossip.taken = gossip.taken.saturating_add(1);
+        }
         // A strike for each second's worth of it, the first at once.
-        let strike = over.is_multiple_of(GOSSIP_PER_SECOND_MAX);
+        let strike = gossip.over == 0 || gossip.over >= GOSSIP_PER_SECOND_MAX;
+        let so_far = if strike { 0 } else { gossip.over };
+        gossip.over = so_far.saturating_add(gossip.taken - before);
         Err(strike.then_some("it passes on more gossip than nodes say"))
     }
 

@@ -18,7 +18,9 @@ use libp2p::{Multiaddr, PeerId};
 
 use crate::identity::node_of;
 use crate::keys::Keys;
-use crate::limits::{INBOUND_ADDRESSES_MAX, INBOUND_BURST, INBOUND_REFILL, PEERS_MAX};
+use crate::limits::{
+    INBOUND_ADDRESSES_MAX, INBOUND_BURST, INBOUND_REFILL, PEERS_MAX, PENDING_PER_ADDRESS_MAX,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
@@ -37,6 +39,8 @@ pub(crate) struct Gate {
     keys: Arc<Keys>,
     refused: HashMap<PeerId, Instant>,
     arrivals: HashMap<IpAddr, Bucket>,
+    /// Whose handshake is under way.
+    pending: HashMap<ConnectionId, IpAddr>,
 }
 
 /// A token bucket.
@@ -59,7 +63,8 @@ impl Bucket {
 
 impl Gate {
     pub(crate) fn new(keys: Arc<Keys>) -> Gate {
-        Gate { keys, refused: HashMap::new(), arrivals: HashMap::new() }
+        let (refused, arrivals, pending) = Default::default();
+        Gate { keys, refused, arrivals, pending }
     }
 
     /// Refuses a peer until then. The caller disconnects it.
@@ -88,6 +93,20 @@ impl Gate {
         bucket.refill(now);
         bucket.tokens = bucket.tokens.checked_sub(1).ok_or(Refusal::TooOften)?;
         Ok(())
+    }
+
+    /// Its handshake begins, if not too many from there are under way. [`Gate::ends`] when it has ended, or failed.
+    fn may_begin(&mut self, connection: ConnectionId, remote: &Multiaddr) -> Result<(), Refusal> {
+        let Some(ip) = ip_of(remote).filter(|ip| !ip.is_loopback()) else { return Ok(()) };
+        if self.pending.values().filter(|it| **it == ip).count() >= PENDING_PER_ADDRESS_MAX {
+            return Err(Refusal::TooOften);
+        }
+        self.pending.insert(connection, ip);
+        Ok(())
+    }
+
+    fn ends(&mut self, connection: ConnectionId) {
+        self.pending.remove(&connection);
     }
 
     /// `local`: where it ends here, if it came from outside.
@@ -135,20 +154,22 @@ impl NetworkBehaviour for Gate {
 
     fn handle_pending_inbound_connection(
         &mut self,
-        _: ConnectionId,
+        connection: ConnectionId,
         _: &Multiaddr,
         remote: &Multiaddr,
     ) -> Result<(), ConnectionDenied> {
-        self.may_arrive(remote, Instant::now()).map_err(ConnectionDenied::new)
+        self.may_arrive(remote, Instant::now()).map_err(ConnectionDenied::new)?;
+        self.may_begin(connection, remote).map_err(ConnectionDenied::new)
     }
 
     fn handle_established_inbound_connection(
         &mut self,
-        _: ConnectionId,
+        connection: ConnectionId,
         peer: PeerId,
         local: &Multiaddr,
         remote: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
+        self.ends(connection);
         self.may_connect(&peer, (Some(local), remote), Instant::now())
             .map_err(ConnectionDenied::new)?;
         Ok(dummy::ConnectionHandler)
@@ -166,7 +187,11 @@ impl NetworkBehaviour for Gate {
         Ok(dummy::ConnectionHandler)
     }
 
-    fn on_swarm_event(&mut self, _: FromSwarm<'_>) {}
+    fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
+        if let FromSwarm::ListenFailure(failed) = event {
+            self.ends(failed.connection_id);
+        }
+    }
 
     fn on_connection_handler_event(
         &mut self,
@@ -205,6 +230,24 @@ mod tests {
         gate.may_arrive(&remote, now + INBOUND_REFILL).unwrap_err();
         for _ in 0..10 * INBOUND_BURST {
             gate.may_arrive(&local, now).unwrap();
+        }
+    }
+
+    #[test]
+    fn who_says_nothing_at_the_door_keeps_nobody_else_out() {
+        let mut gate = gate();
+        let at = |text: &str| text.parse::<Multiaddr>().unwrap();
+        let (silent, other) = (at("/ip4/10.0.0.1/tcp/7"), at("/ip4/10.0.0.2/tcp/7"));
+        let id = ConnectionId::new_unchecked;
+        for n in 0..PENDING_PER_ADDRESS_MAX {
+            gate.may_begin(id(n), &silent).unwrap();
+        }
+        gate.may_begin(id(100), &silent).unwrap_err();
+        gate.may_begin(id(101), &other).unwrap();
+        gate.ends(id(0));
+        gate.may_begin(id(102), &silent).unwrap();
+        for n in 0..100 {
+            gate.may_begin(id(200 + n), &at("/ip4/127.0.0.1/tcp/7")).unwrap();
         }
     }
 

@@ -36,7 +36,7 @@ pub struct Net {
 /// What is to become of a gossip message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Relay it.
+    /// Relay it, unless much is passed on already.
     Accept,
     /// Do not relay it; nobody is to blame (already known, not for us, too busy).
     Ignore,

@@ -53,6 +53,7 @@ pub struct Ticket {
     pub(crate) message: MessageId,
     pub(crate) source: PeerId,
     pub(crate) node: NodeId,
+    pub(crate) bytes: usize,
 }
 
 /// What a frame or a gossip payload takes of the room that there is for all peers, and of what one peer may take, until
@@ -191,7 +192,7 @@ mod tests {
 
     fn ticket() -> Ticket {
         let (message, source) = (MessageId::new(b"m"), PeerId::random());
-        Ticket { message, source, node: [1; 32] }
+        Ticket { message, source, node: [1; 32], bytes: 1 }
     }
 
     #[tokio::test]

@@ -8,7 +8,8 @@
 //!
 //! In reading order: [`limits`] (every bound), `identity`, `address`, `settings`, `inbox`, `handle` (the API);
 //! `frames` and `announcement` (bytes on the wire), `outbox`, `link` (one peer's streams), `book`, `dial` and `backoff` (who
-//! is known, and whom to dial when), `gate` (who may connect), `keys` (with which pre-shared key), `private` (a connection under one),
+//! is known, and whom to dial when), `relay` (how much gossip is passed on), `gate` (who may connect), `keys` (with which
+//! pre-shared key), `private` (a connection under one),
 //! `admission` (guests with an invitation), `stall` (dead sockets), `behaviour` (the libp2p stack), `task` (the loop);
 //! [`testing`] (a peer without manners, to test others with).
 
@@ -29,6 +30,7 @@ pub mod limits;
 mod link;
 mod outbox;
 mod private;
+mod relay;
 mod settings;
 mod stall;
 mod task;

@@ -2,7 +2,9 @@
 //! is unbounded; what does not fit is refused or dropped, never queued.
 //!
 //! Worst case in memory: [`INBOX_BYTES_MAX`] + [`PUBLISH_BYTES_MAX`] + per connected peer [`OUTBOX_BYTES_MAX`], two frames
-//! in the hands of its link, and 1,024 payloads in its gossip queue (they wait there for at most 5 s).
+//! in the hands of its link, and 1,024 payloads in its gossip queue (they wait there for at most 5 s); and what gossipsub
+//! remembers for `GOSSIP_HISTORY` heartbeats of a second, to give it again: what was passed on, 80 MiB at most
+//! (`RELAY_BURST_MAX`, and what is earned meanwhile), and what this node published itself.
 
 use std::time::Duration;
 
@@ -39,11 +41,21 @@ pub(crate) const PEER_FRAME_BYTES: usize = 32 * 1024;
 pub(crate) const PEER_GOSSIP_MAX: usize = 1024;
 /// See [`PEER_FRAME_BYTES`].
 pub(crate) const PEER_GOSSIP_BYTES: usize = 8 * 1024;
-/// Gossip that one peer may pass on in a second, for long; and at once. In a mesh of fifty nodes some hundred come by
+/// Gossip that one peer may pass on in a second, for long; and at once. One payload counts as one for each
+/// [`PEER_GOSSIP_BYTES`] begun. In a mesh of fifty nodes some hundred come by
 /// each peer; a node writes one message a turn and room.
 pub(crate) const GOSSIP_PER_SECOND_MAX: u32 = 4_000;
 /// See [`GOSSIP_PER_SECOND_MAX`].
 pub(crate) const GOSSIP_BURST_MAX: u32 = 40_000;
+/// Gossip of all others together that this node passes on in a second, for long; and at once. Half of what is taken from
+/// a peer, and less: the rest is for what this node says itself. What is not passed on is still heard here.
+pub(crate) const RELAY_PER_SECOND_MAX: u32 = GOSSIP_PER_SECOND_MAX / 2;
+/// See [`RELAY_PER_SECOND_MAX`].
+pub(crate) const RELAY_BURST_MAX: u32 = GOSSIP_BURST_MAX / 4;
+/// A longer payload counts as several.
+pub(crate) const RELAY_UNIT_BYTES: usize = 4 * 1024;
+/// Heartbeats for which gossipsub remembers what went by: neighbours that have missed it ask within three.
+pub(crate) const GOSSIP_HISTORY: usize = 5;
 /// A frame that has begun has to be there within this: the largest one over a link of 40 KiB a second.
 pub(crate) const FRAME_WITHIN: Duration = Duration::from_secs(30);
 /// Slots of the inbox that gossip may not take: a flood of gossip must not delay frames, Up and Down.
@@ -66,6 +78,9 @@ pub(crate) const LINK_STREAMS_MAX: usize = 4;
 
 /// Peers known at all, connected or not.
 pub const PEERS_MAX: usize = 1024;
+/// Of these, nodes that are known only because one peer speaks of them: twice what it announces at once. With more the
+/// one that could be reached least makes room.
+pub(crate) const HEARSAY_PER_PEER_MAX: usize = 2 * ANNOUNCED_PEERS_MAX;
 /// Addresses kept per peer.
 pub const PEER_ADDRESSES_MAX: usize = 8;
 /// Configured addresses without a node id.
@@ -102,6 +117,11 @@ pub(crate) const INBOUND_BURST: u32 = 32;
 pub(crate) const INBOUND_REFILL: Duration = Duration::from_millis(500);
 /// Addresses whose connection rate is remembered.
 pub(crate) const INBOUND_ADDRESSES_MAX: usize = 4096;
+
+/// Of these, whose handshake is under way from one address: others are not to wait for who says nothing. Not for loopback.
+pub(crate) const PENDING_PER_ADDRESS_MAX: usize = 8;
+/// Showing a key, which comes first: a round trip.
+pub(crate) const MEET_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Invitations whose keys the door knows: each is tried for a connection that has no key of the mesh.
 pub const INVITATIONS_MAX: usize = 64;
@@ -152,6 +172,9 @@ pub(crate) const WATCHDOG: Duration = Duration::from_secs(10);
 pub(crate) const SLOW_GAP: Duration = Duration::from_secs(3);
 /// How long gossip may wait in a peer's queue.
 pub(crate) const GOSSIP_QUEUE_TIME: Duration = Duration::from_secs(5);
+/// How long a node that is out and comes again is connected, to be told so. It may do without: it need not open its
+/// frame stream.
+pub(crate) const OUT_TOLD_WITHIN: Duration = Duration::from_secs(2);
 /// How long a node that is shut out is not let in again, to be told so again.
 pub(crate) const SHUT_OUT_FOR: Duration = Duration::from_secs(30);
 /// How long `shutdown`, and whoever is shut out, waits for queued frames to be written.

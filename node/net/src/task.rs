@@ -33,6 +33,7 @@ use crate::limits::{
     LEARNED_MAX, LINK_EVENTS_MAX, OWN_PAUSE, SHUT_OUT_FOR, STRANGERS_MAX, STREAMS_MAX, TICK,
 };
 use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent, Role};
+use crate::relay::Relay;
 use crate::settings::{Discovery, Settings, StartError};
 
 /// What we say about ourselves, besides where we listen.
@@ -58,6 +59,7 @@ pub(crate) struct Task {
     lookups: JoinSet<Resolved>,
     dials: HashMap<ConnectionId, Target>,
     learned: VecDeque<PeerAddress>,
+    relay: Relay,
     /// Who speaks another version, as it was said: at most [`STRANGERS_MAX`].
     strangers: BTreeSet<NodeId>,
     announce_at: Instant,
@@ -176,6 +178,7 @@ impl Task {
             lookups: JoinSet::new(),
             dials: HashMap::new(),
             learned: VecDeque::new(),
+            relay: Relay::default(),
             strangers: BTreeSet::new(),
             announce_at: Instant::now() + ANNOUNCE_INTERVAL,
             ticked: Instant::now(),
@@ -306,6 +309,9 @@ impl Task {
 
     fn on_verdict(&mut self, ticket: Ticket, verdict: Verdict) {
         let acceptance = match verdict {
+            Verdict::Accept if !self.relay.takes(ticket.node, ticket.bytes, Instant::now()) => {
+                MessageAcceptance::Ignore
+            }
             Verdict::Accept => MessageAcceptance::Accept,
             Verdict::Ignore => MessageAcceptance::Ignore,
             Verdict::Reject => MessageAcceptance::Reject,
@@ -378,6 +384,7 @@ impl Task {
                     message: message_id.clone(),
                     source: propagation_source,
                     node,
+                    bytes: message.data.len(),
                 });
                 let topic = self.topic_numbers.get(&message.topic).copied();
                 let taken = match (ticket, topic) {
@@ -427,7 +434,7 @@ impl Task {
             self.penalise(&node, Reason::Invalid, &text);
             return false;
         }
-        let pace = self.shared.book().gossiped(&node, Instant::now());
+        let pace = self.shared.book().gossiped(&node, payload.len(), Instant::now());
         if let Err(fault) = pace {
             if let Some(fault) = fault {
                 self.penalise(&node, Reason::Invalid, fault);

@@ -117,7 +117,11 @@ impl Node {
             // Tickets cannot be cloned by the owner; the test takes a copy out of the queue.
             let (message, source) = (ticket.message.clone(), ticket.source);
             assert_ne!(ticket.node, node);
-            Some((*topic, payload.clone(), Ticket { message, source, node: ticket.node }))
+            Some((
+                *topic,
+                payload.clone(),
+                Ticket { message, source, node: ticket.node, bytes: ticket.bytes },
+            ))
         })
         .await
     }

@@ -4,7 +4,7 @@ use std::{fs, io::Write as _, process::Command, thread};
 
 use serde_json::json;
 
-use crate::harness::{Agent, Daemon, temp, until, up, up_logging_to};
+use crate::harness::{Agent, Daemon, ask, temp, until, up, up_logging_to};
 
 /// No file may be written past so many bytes.
 fn limit(node: &Daemon, bytes: &str) {
@@ -49,6 +49,30 @@ fn a_node_whose_disk_is_full_can_be_read_and_goes_on_when_there_is_room() {
     node.kill();
     let node = up(dir.path(), &[]);
     assert_eq!(Agent::open(&node).lobby(), all, "lost what was answered");
+}
+
+#[test]
+fn a_secret_that_the_full_disk_has_no_room_for_is_taken_when_there_is_some() {
+    let dir = temp();
+    let node = up(dir.path(), &[]);
+    let key = || fs::read_to_string(dir.path().join("mesh.key")).unwrap();
+    let before = key();
+    limit(&node, "10");
+    let rotating = thread::spawn({
+        let dir = dir.path().to_str().unwrap().to_owned();
+        move || ask(&["rotate-secret", "--data-dir", &dir])
+    });
+    until("the disk is full", || is_full(&node));
+    assert!(!rotating.is_finished(), "answered without room for it");
+    assert_eq!(key(), before);
+    limit(&node, "unlimited");
+    let done = rotating.join().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    assert!(key().contains("\n1 "), "the next one is there, under its number");
+    until("there is room", || !is_full(&node));
+    node.kill();
+    let node = up(dir.path(), &[]);
+    assert_eq!(Agent::open(&node).say("goes on"), 1);
 }
 
 /// The log is often on the disk that is full.

@@ -133,9 +133,6 @@ impl Kind {
             ),
             Kind::Topics => Blame::Nobody("topics that the mesh does not have are not kept"),
             Kind::Calm => Blame::Nobody("nothing was done"),
-            Kind::Promises => {
-                Blame::Nobody("what it does not give is asked for once, and of others")
-            }
             Kind::Streams => {
                 Blame::Nobody("of two nodes only the one with the lower id opens streams")
             }
@@ -155,6 +152,7 @@ impl Kind {
             | Kind::Ballots
             | Kind::Leaders
             | Kind::Lies
+            | Kind::Promises
             | Kind::Garbage
             | Kind::Oversized
             | Kind::GossipFlood

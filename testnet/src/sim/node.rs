@@ -243,7 +243,7 @@ impl Node {
                 }
                 Input::PeerUp(_) | Input::PeerDown(_) => held.later.push(input),
                 // They say it again.
-                Input::Message { .. } | Input::Timeout => {}
+                Input::Message { .. } | Input::Gossip { .. } | Input::Timeout => {}
             }
         }
         match running.store.commit(&held.turn.batch) {

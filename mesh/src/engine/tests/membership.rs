@@ -190,15 +190,19 @@ fn whoever_is_out_writes_nothing_more_and_says_why() {
 fn a_node_is_told_that_it_is_out_by_members_and_nobody_else() {
     let mut world = World::new(2);
     let (me, member, stranger) = (id(&world, 0), id(&world, 1), identity(77).node_id());
-    let parted = Parted { why: Parting::Retired, by: member, wall_ms: 5 };
-    let mut told = |by, node| {
+    let parted = Parted { why: Parting::Retired, by: stranger, wall_ms: 5 };
+    let mut told = |from, by, node| {
         let it = Signed { it: Notice { by, node, parted }, signature: [0; 64] };
-        world.nodes[0].give(Input::Message { from: by, message: Message::Parted(it) });
+        world.nodes[0].give(Input::Message { from, message: Message::Parted(it) });
         world.nodes[0].engine.cx.out
     };
-    assert!(!told(stranger, me));
-    assert!(!told(member, stranger));
-    assert!(told(member, me));
+    assert!(!told(stranger, stranger, me));
+    assert!(!told(member, member, stranger));
+    assert!(!told(stranger, member, me), "it is not said to others");
+    assert!(told(member, member, me));
+    // It may have made up who decided it.
+    let farewell = world.nodes[0].engine.farewell().map(|it| it.by);
+    assert_eq!(farewell, Some(member));
     assert_eq!(member_alarms(&world, 0), [me]);
 }
 

@@ -2,10 +2,14 @@
 
 use super::{world::World, *};
 use crate::{
+    boundary::Alarm,
     command::Drawn,
     entry::Parting,
     identity::{Epoch, LinkSecret},
-    limits::ABOUT_EVERY,
+    limits::{
+        ABOUT_EVERY, EXPELLED_NAMED_MAX, SECRET_HELD_BACK_FOR, SECRETS_TAKEN_MAX,
+        SECRETS_TAKEN_WITHIN,
+    },
     message::{About, Handed, Signed},
 };
 
@@ -166,4 +170,163 @@ fn a_secret_that_was_lost_on_the_way_comes_with_the_next_word() {
     world.pass(ABOUT_EVERY);
     assert_eq!(epoch(&world, 1), epoch(&world, 0));
     assert_eq!(epoch(&world, 1).number, 1);
+}
+
+/// A member that lies gives another one a secret.
+fn hand(world: &mut World, (by, to): (usize, usize), secret: LinkSecret) {
+    let (me, mesh) = (id(world, by), world.nodes[by].secret.mesh_id());
+    let signer = identity(u8::try_from(by + 1).expect("few"));
+    let handed = Message::Secret(Signed::new(mesh, &signer, Handed { by: me, secret }));
+    let message = handed.verify(mesh).expect("it is well signed");
+    world.nodes[to].give(Input::Message { from: me, message });
+}
+
+#[test]
+fn no_other_secret_is_the_first_whatever_its_print() {
+    let mut world = World::new(2);
+    world.link();
+    let (first, before) = (epoch(&world, 0), world.nodes[0].engine.cx.faults.stray);
+    for byte in 0..=255 {
+        hand(&mut world, (1, 0), LinkSecret::new(0, [byte; 32]));
+    }
+    assert_eq!(epoch(&world, 0), first);
+    assert_eq!(told(&world, 0), None);
+    assert_eq!(world.nodes[0].engine.cx.faults.stray, before + 256);
+}
+
+#[test]
+fn a_secret_that_names_as_many_as_it_may_does_not_keep_an_expelled_node_in() {
+    let mut world = World::new(3);
+    world.link();
+    let made_up = (0..EXPELLED_NAMED_MAX).map(|n| {
+        let mut id = [0xee; 32];
+        id[..8].copy_from_slice(&(n as u64).to_be_bytes());
+        NodeId(id)
+    });
+    hand(&mut world, (2, 0), LinkSecret::new(1, [9; 32]).leaving_out(made_up));
+    assert_eq!(epoch(&world, 0).number, 1, "it is taken");
+    world.carry();
+    expel(&mut world, 0, 2);
+    let out = id(&world, 2);
+    for n in 0..2 {
+        assert_eq!(epoch(&world, n).number, 2, "{n}");
+        assert!(world.nodes[n].engine.config.secret.without().contains(&out));
+    }
+    assert_eq!(epoch(&world, 2).number, 1);
+}
+
+#[test]
+fn who_is_left_out_without_being_expelled_gets_the_secret_a_little_later() {
+    let mut world = World::new(4);
+    world.link();
+    let victim = id(&world, 2);
+    hand(&mut world, (3, 0), LinkSecret::new(1, [9; 32]).leaving_out([victim]));
+    world.carry();
+    assert_eq!([0, 1, 2].map(|n| epoch(&world, n).number), [1, 1, 0]);
+    let alarmed = |world: &World| {
+        let alarm = |it: &Effect| {
+            matches!(it, Effect::Alarm(Alarm::SecretWithout { node, by })
+                if *node == victim && *by == id(world, 3))
+        };
+        world.nodes[0].effects.iter().any(alarm)
+    };
+    world.nodes[0].now.mono += SECRET_HELD_BACK_FOR;
+    world.nodes[0].give(Input::Timeout);
+    assert!(alarmed(&world), "the operator hears of it");
+    world.carry();
+    assert_eq!(epoch(&world, 2), epoch(&world, 0));
+}
+
+#[test]
+fn who_was_left_out_and_is_expelled_later_than_that_gets_no_more() {
+    let mut world = World::new(4);
+    world.link();
+    let out = id(&world, 2);
+    // Node 1 has the secret without 2, and does not hear that 3 has expelled it.
+    world.groups = vec![0, 0, 0, 1];
+    expel(&mut world, 3, 2);
+    let secret = world.nodes[3].engine.config.secret.clone();
+    assert_eq!(secret.without(), [out]);
+    hand(&mut world, (3, 1), secret);
+    world.carry();
+    world.pass(SECRET_HELD_BACK_FOR);
+    assert_eq!(epoch(&world, 2).number, 1, "nobody it can ask has expelled it");
+    world.groups = vec![0; 4];
+    world.carry();
+    world.pass(ABOUT_EVERY);
+    let ends = [0, 1, 3].map(|n| epoch(&world, n));
+    assert_eq!(ends, [ends[0]; 3]);
+    assert!(ends[0].number > 1, "{ends:?}");
+    assert_eq!(epoch(&world, 2).number, 1);
+}
+
+#[test]
+fn secrets_do_not_change_faster_than_a_disk_and_absent_members_can_bear() {
+    let mut world = World::new(3);
+    world.link();
+    world.groups = vec![0, 0, 1];
+    for number in 1..=50 {
+        let byte = u8::try_from(number).expect("few");
+        hand(&mut world, (1, 0), LinkSecret::new(number, [byte; 32]));
+    }
+    world.carry();
+    assert_eq!(world.secrets[0].len(), SECRETS_TAKEN_MAX);
+    // One of its own is none of the others'.
+    rotate(&mut world, 0, 200, true).expect("forced");
+    assert_eq!(world.secrets[0].len(), SECRETS_TAKEN_MAX + 1);
+    // What was not taken comes again.
+    for byte in 1..=10 {
+        rotate(&mut world, 2, byte, true).expect("forced");
+    }
+    world.groups = vec![0; 3];
+    world.carry();
+    world.pass(SECRETS_TAKEN_WITHIN + ABOUT_EVERY * 2);
+    let ends = [0, 1, 2].map(|n| epoch(&world, n));
+    assert_eq!(ends, [ends[0]; 3]);
+}
+
+/// One node is led to a number as high as may be, while others take nothing more: they can follow it.
+#[test]
+fn nobody_is_left_behind_by_high_numbers() {
+    let mut world = World::new(3);
+    world.link();
+    world.groups = vec![0, 1, 0];
+    for number in 1..=5 {
+        hand(&mut world, (2, 1), LinkSecret::new(number, [9; 32]));
+    }
+    let highest = world.nodes[0].now.wall_ms;
+    for number in [highest / 4, highest / 2, highest - 1, highest] {
+        hand(&mut world, (2, 0), LinkSecret::new(number, [9; 32]));
+    }
+    rotate(&mut world, 0, 77, true).expect("forced");
+    assert_eq!(epoch(&world, 0).number, highest + 1);
+    world.groups = vec![0; 3];
+    world.carry();
+    world.pass(SECRETS_TAKEN_WITHIN + ABOUT_EVERY * 2);
+    let ends = [0, 1, 2].map(|n| epoch(&world, n));
+    assert_eq!(ends, [ends[0]; 3]);
+    assert!(ends[0].number > highest);
+}
+
+#[test]
+fn a_secret_without_an_expelled_node_is_taken_however_many_came_before() {
+    // Whether who expels it has heard before of the highest that it gave to others.
+    for heard in [true, false] {
+        let mut world = World::new(3);
+        world.link();
+        world.groups = vec![0, usize::from(!heard), 0];
+        for number in 1..=5 {
+            hand(&mut world, (2, 0), LinkSecret::new(number, [9; 32]));
+            hand(&mut world, (2, 1), LinkSecret::new(number + 10, [9; 32]));
+        }
+        world.carry();
+        expel(&mut world, 0, 2);
+        world.groups = vec![0; 3];
+        world.carry();
+        let (ends, out) = ([0, 1].map(|n| epoch(&world, n)), id(&world, 2));
+        assert_eq!(ends, [ends[0]; 2], "{heard}");
+        for n in 0..2 {
+            assert_eq!(world.nodes[n].engine.config.secret.without(), [out], "{heard}");
+        }
+    }
 }

@@ -94,11 +94,15 @@ fn hearsay_is_dialled_but_not_passed_on_and_never_pushes_out_better() {
 #[test]
 fn the_book_is_bounded_and_forgets_only_the_forgettable() {
     let (mut book, now) = book();
-    connect(&mut book, A, Place::Elsewhere, now);
+    // Of one alone not so much is believed.
+    let talkers: Vec<NodeId> = (1..=8).map(|n| [n; 32]).collect();
+    for node in &talkers {
+        connect(&mut book, *node, Place::Elsewhere, now);
+    }
     for i in 0..PEERS_MAX + 10 {
         let mut node = [9; 32];
         node[..8].copy_from_slice(&(i as u64).to_be_bytes());
-        book.learn(&A, vec![record(node, &["10.1.1.1:1"])], now);
+        book.learn(&talkers[i % talkers.len()], vec![record(node, &["10.1.1.1:1"])], now);
     }
     assert_eq!(book.peers().count(), PEERS_MAX);
     assert!(book.peer(&A).is_some());
@@ -187,22 +191,47 @@ fn who_is_shut_out_is_neither_dialled_nor_spoken_of_nor_learned_again() {
 }
 
 #[test]
+fn who_is_out_and_comes_again_is_not_heard_and_soon_gone_whatever_it_opens() {
+    let (mut book, now) = book();
+    book.shut_out(A, now);
+    assert_eq!(book.take_leaving(now, |_| true), [A]);
+    connect(&mut book, A, Place::Elsewhere, now);
+    assert_eq!(book.gossiped(&A, 1, now), Err(None));
+    // It has opened no stream, so that nothing waits for it: that is no reason not to tell it.
+    assert!(book.take_leaving(now, |_| true).is_empty());
+    assert_eq!(book.take_leaving(now + OUT_TOLD_WITHIN, |_| false), [A]);
+    // Once it is told it need not stay.
+    connect(&mut book, A, Place::Elsewhere, now);
+    book.shut_out(A, now + OUT_TOLD_WITHIN);
+    assert_eq!(book.take_leaving(now, |_| true), [A]);
+}
+
+#[test]
+fn gossip_counts_by_its_bytes() {
+    let (mut book, now) = book();
+    connect(&mut book, A, Place::Elsewhere, now);
+    let large = 6 * PEER_GOSSIP_BYTES;
+    let taken = (0..GOSSIP_BURST_MAX).filter(|_| book.gossiped(&A, large, now).is_ok()).count();
+    assert_eq!(taken, (GOSSIP_BURST_MAX as usize).div_ceil(6));
+}
+
+#[test]
 fn gossip_beyond_all_reason_is_dropped_and_counted_against_its_peer() {
     let (mut book, now) = book();
     connect(&mut book, A, Place::Elsewhere, now);
     for _ in 0..GOSSIP_BURST_MAX {
-        assert_eq!(book.gossiped(&A, now), Ok(()));
+        assert_eq!(book.gossiped(&A, 1, now), Ok(()));
     }
-    assert!(matches!(book.gossiped(&A, now), Err(Some(_))));
+    assert!(matches!(book.gossiped(&A, 1, now), Err(Some(_))));
     for _ in 1..GOSSIP_PER_SECOND_MAX {
-        assert_eq!(book.gossiped(&A, now), Err(None));
+        assert_eq!(book.gossiped(&A, 1, now), Err(None));
     }
-    assert!(matches!(book.gossiped(&A, now), Err(Some(_))));
+    assert!(matches!(book.gossiped(&A, 1, now), Err(Some(_))));
     // Whoever rests may speak again, as much as has been earned.
     let later = now + Duration::from_secs(3);
-    let taken = (0..4 * GOSSIP_PER_SECOND_MAX).filter(|_| book.gossiped(&A, later).is_ok());
+    let taken = (0..4 * GOSSIP_PER_SECOND_MAX).filter(|_| book.gossiped(&A, 1, later).is_ok());
     assert_eq!(taken.count(), (2 * GOSSIP_PER_SECOND_MAX) as usize - 1);
-    assert_eq!(book.gossiped(&B, now), Err(None), "nobody knows it");
+    assert_eq!(book.gossiped(&B, 1, now), Err(None), "nobody knows it");
 }
 
 #[test]
@@ -212,4 +241,28 @@ fn who_opens_its_stream_again_and_again_is_blamed_and_who_does_so_now_and_then_i
     let over = (0..STREAMS_PER_WINDOW_MAX + 3).filter(|_| book.opened(&A, now)).count();
     assert_eq!(over, 3);
     assert!(!book.opened(&A, now + 2 * STRIKES_WINDOW));
+}
+
+#[test]
+fn made_up_nodes_neither_push_out_nor_delay_those_that_were_met() {
+    let (mut book, now) = book();
+    connect(&mut book, A, Place::Elsewhere, now);
+    connect(&mut book, B, Place::Elsewhere, now);
+    let made_up = |n: u16| {
+        let mut node = [0xee; 32];
+        node[..2].copy_from_slice(&n.to_be_bytes());
+        node
+    };
+    // B said where it is, was met there, and is away; it could not be reached since.
+    book.learn(&B, vec![record(B, &["10.0.0.2:1"])], now);
+    assert!(book.disconnected(&B, ConnectionId::new_unchecked(usize::from(B[0])), None, now));
+    book.dial_failed(&Target::Peer(B), None, now);
+    for n in 0..4_000 {
+        book.learn(&A, vec![record(made_up(n), &["10.9.9.9:1"])], now);
+    }
+    assert_eq!(book.peers().count(), HEARSAY_PER_PEER_MAX + 2);
+    assert!(book.peer(&B).is_some());
+    let due = book.due(now + REDIAL_MAX);
+    assert_eq!(due.len(), DIALS_MAX);
+    assert_eq!(due[0].0, Target::Peer(B));
 }

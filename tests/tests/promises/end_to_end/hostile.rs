@@ -12,11 +12,12 @@ use testnet::{
 use super::on;
 
 /// One of each way to be noticed, and the agents' doors.
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     Kind::Forged,
     Kind::Clocks,
     Kind::Ballots,
     Kind::Leaders,
+    Kind::Promises,
     Kind::Garbage,
     Kind::Oversized,
     Kind::GossipFlood,
