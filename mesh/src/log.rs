@@ -162,6 +162,10 @@ impl Logs {
         self.shut_out.insert(author);
     }
 
+    pub(crate) fn has_shut_out(&self, author: NodeId) -> bool {
+        self.shut_out.contains(&author)
+    }
+
     /// One log's part in the digest. Nothing for an empty log, so that knowing of it makes no difference.
     fn mix(&self, id: LogId, head: u64) -> u64 {
         if head == 0 || self.shut_out.contains(&id.author) {

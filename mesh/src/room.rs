@@ -598,7 +598,14 @@ impl Room {
 
     /// Nothing more is accepted from this author here, because it forked a log.
     pub(crate) fn is_forked(&self, cx: &Context, author: NodeId) -> bool {
-        cx.forked_in(self.record.seal.as_ref()).any(|it| it == author)
+        self.has_forked_in_memory(author)
+            || cx.forked_in(self.record.seal.as_ref()).any(|it| it == author)
+    }
+
+    /// It forked a log of this room, which is memory only: who does not have the room cannot know of it,
+    /// and who does forgets it with the room.
+    pub(crate) fn has_forked_in_memory(&self, author: NodeId) -> bool {
+        self.record.ephemeral && self.logs.has_shut_out(author)
     }
 
     /// Who could give its numbers, and close its votes.

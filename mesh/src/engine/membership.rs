@@ -148,7 +148,7 @@ impl Engine {
         self.change_node().parted = Some(it);
         self.cx.out = true;
         self.cx.alarm(Alarm::Parted { node: self.cx.me, it });
-        self.refuse_all_waiters(None);
+        self.refuse_waiters(|_, _| true);
         self.cx.active.extend(self.busy.iter().copied());
     }
 

@@ -195,7 +195,12 @@ impl Engine {
         if theirs.is_empty() {
             return;
         }
-        let proofs = self.proofs_of(self.sealed_for(room)).into_iter();
+        let sealed = self.sealed_for(room);
+        let counts_here = |other: RoomId| {
+            let key = self.sealed_for(other);
+            other == room || !self.is_memory(other) && (key.is_none() || key == sealed)
+        };
+        let proofs = self.proofs_in(counts_here).into_iter();
         let needed = proofs.filter(
             |proof| matches!(proof, Message::Fork(it, _) if theirs.contains(&it.log.author)),
         );

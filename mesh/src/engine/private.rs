@@ -184,14 +184,16 @@ impl Engine {
         }
     }
 
-    /// Proofs of forks in the rooms that everybody has, or in those of a key.
+    /// Proofs of forks in the rooms that everybody has, or in those of a key. What is memory only is left
+    /// out: a fork there counts in that room alone.
     pub(super) fn proofs_of(&self, key: Option<KeyPrint>) -> Vec<Message> {
-        let in_room = |it: &&Message| {
-            let Message::Fork(certificate, _) = it else { return false };
-            let room = self.rooms.get(&certificate.room);
-            room.and_then(|room| room.record.seal.as_ref()).map(|seal| seal.owner) == key
-        };
-        self.proofs.iter().filter(in_room).cloned().collect()
+        self.proofs_in(|room| !self.is_memory(room) && self.sealed_for(room) == key)
+    }
+
+    /// Proofs of forks in these rooms.
+    pub(super) fn proofs_in(&self, which: impl Fn(RoomId) -> bool) -> Vec<Message> {
+        let there = |it: &&Message| matches!(it, Message::Fork(it, _) if which(it.room));
+        self.proofs.iter().filter(there).cloned().collect()
     }
 
     // First presentations.

@@ -195,6 +195,7 @@ impl Engine {
         self.busy.remove(&id);
         self.turns.remove(&id);
         self.crowds.remove(&id);
+        self.proofs.retain(|it| !matches!(it, Message::Fork(it, _) if it.room == id));
         self.cx.change(crate::batch::Change::Drop { room: id });
         if let Some(view) = self.told.remove(&id) {
             let access = view.access();

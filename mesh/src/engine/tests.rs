@@ -217,10 +217,8 @@ fn said_in(
     run.seal(node.secret.mesh_id(), &author)
 }
 
-#[test]
-fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
-    let mut node = Node::new(1);
-    let caller = node.attach("me", false, KEY).expect("free");
+/// In memory only.
+fn room_for_now(node: &mut Node, caller: &Caller) -> RoomId {
     let room = NewRoom {
         name: "for now".to_owned(),
         description: None,
@@ -229,8 +227,16 @@ fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
         public: true,
         encrypted: false,
     };
-    let made = node.ask(Command::CreateRoom { caller, room });
+    let made = node.ask(Command::CreateRoom { caller: caller.clone(), room });
     let Ok(Outcome::Room(ephemeral)) = made else { panic!("{made:?}") };
+    ephemeral.room
+}
+
+#[test]
+fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let ephemeral = room_for_now(&mut node, &caller);
     let author = identity(5).node_id();
     let heads = |node: &Node, room| {
         [0, 7].map(|incarnation| {
@@ -238,7 +244,7 @@ fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
             node.engine.rooms[&room].logs.head_of(log)
         })
     };
-    for (room, heads_after) in [(node.lobby(), [1, 0]), (ephemeral.room, [1, 1])] {
+    for (room, heads_after) in [(node.lobby(), [1, 0]), (ephemeral, [1, 1])] {
         for incarnation in [7, 0] {
             let run = said_in(&node, (room, incarnation), (5, 1, "x")).run().clone();
             node.hear(&run);
@@ -253,6 +259,57 @@ fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
     assert!(node.engine.cx.forked.is_empty());
     let mut logs = node.engine.rooms[&node.lobby()].logs.iter();
     assert!(logs.all(|(_, log)| log.id.incarnation == 0), "none was made for it");
+}
+
+/// Who does not have the room cannot check the proof, and who restarts has forgotten it: if it counted
+/// elsewhere, nodes would differ for ever in whom they hear.
+#[test]
+fn a_fork_in_memory_counts_in_that_room_alone_and_is_forgotten_with_it() {
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let room = room_for_now(&mut node, &caller);
+    let lobby = node.lobby();
+    for room in [room, lobby] {
+        node.ask(Command::Join { caller: caller.clone(), room }).expect("public");
+    }
+    for (author, content) in [(5, "one"), (5, "another")] {
+        let run = said_in(&node, (room, 7), (author, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    let forked = |node: &mut Node| {
+        let Ok(Outcome::Status(status)) = node.ask(Command::Status) else { panic!("it says") };
+        status.forked
+    };
+    let author = identity(5).node_id();
+    assert_eq!(forked(&mut node), [author], "the operator is told");
+    // A peer that still follows it is given the proof, where it has the room.
+    let log = LogId { author, incarnation: 7 };
+    let proven = |node: &mut Node, room| {
+        node.effects.clear();
+        let heads = vec![crate::message::Head { log, seq: 1 }];
+        let message = Message::Have { room, heads, answer: false };
+        node.give(Input::Message { from: identity(9).node_id(), message });
+        node.effects.iter().any(|it| matches!(it, Effect::Send { message: Message::Fork(..), .. }))
+    };
+    assert!(proven(&mut node, room));
+    assert!(!proven(&mut node, lobby));
+    node.give(Input::PeerUp(identity(8).node_id()));
+    let said = |it: &Effect| matches!(it, Effect::Send { message: Message::Fork(..), .. });
+    assert!(!node.effects.iter().any(said), "who comes may not have the room");
+    // Nothing more of it there, and everything in other rooms.
+    let more = said_in(&node, (room, 8), (5, 5, "more")).run().clone();
+    node.hear(&more);
+    let log = LogId { author, incarnation: 8 };
+    assert_eq!(node.engine.rooms[&room].logs.head_of(log), 0);
+    let elsewhere = said_in(&node, (lobby, 0), (5, 1, "hello")).run().clone();
+    node.hear(&elsewhere);
+    let log = LogId { author, incarnation: 0 };
+    assert_eq!(node.engine.rooms[&lobby].logs.head_of(log), 1);
+    // The room ends.
+    node.ask(Command::Leave { caller, room }).expect("a member");
+    assert!(!node.engine.rooms.contains_key(&room));
+    assert!(node.engine.proofs.is_empty());
+    assert!(forked(&mut node).is_empty());
 }
 
 /// The list of members goes to each of them: in a large room not after every message, but after the last.

@@ -11,7 +11,7 @@ use crate::{
     directory::{Learned, Named},
     entry::{Body, CHAT},
     event::{RoomEvent, TurnReason},
-    id::{At, KeyPrint, LogId, MessageId, RoomId, sha256},
+    id::{At, LogId, MessageId, RoomId, sha256},
     limits::{BUCKETS, CROWD_TOLD_EVERY, GOSSIP_BYTES_MAX, PROOFS_MAX, TURNS_TOLD_UP_TO},
     log::first_8,
     message::{Message, Signed},
@@ -190,24 +190,36 @@ impl Engine {
             self.cx.send(peer, told.clone());
         }
         self.cx.broadcast(Some(room), told);
-        self.distrust(key, log.author);
+        let memory = self.is_memory(room);
+        if !memory {
+            self.distrust(key, log.author);
+        }
         if let Some(it) = self.rooms.get_mut(&room) {
+            if memory {
+                it.shut_out(&mut self.cx, log.author);
+            }
             it.quarantine(&mut self.cx, log, seq);
             if it.is_directory {
                 self.directory.forget(self.cx.mesh, room, (log, seq));
             }
         }
         if log.author == self.cx.me {
-            self.refuse_all_waiters(key);
+            self.refuse_waiters(|engine, other| {
+                let same_key = key.is_none() || key == engine.sealed_for(other);
+                if memory { other == room } else { same_key }
+            });
         }
     }
 
-    /// This node's own log was found forked: nobody takes its entries any more (in private rooms of
-    /// `key`, if the log is of one), so nobody is to wait for them.
-    pub(super) fn refuse_all_waiters(&mut self, key: Option<KeyPrint>) {
+    pub(super) fn is_memory(&self, room: RoomId) -> bool {
+        self.rooms.get(&room).is_some_and(|it| it.record.ephemeral)
+    }
+
+    /// Nobody takes what this node wrote in these rooms, so nobody is to wait for it.
+    pub(super) fn refuse_waiters(&mut self, which: impl Fn(&Engine, RoomId) -> bool) {
         let waiters = std::mem::take(&mut self.waiters);
         let claiming = std::mem::take(&mut self.claiming);
-        let here = |(room, _): &(RoomId, At)| key.is_none() || key == self.sealed_for(*room);
+        let here = |(room, _): &(RoomId, At)| which(self, *room);
         let (refused, wait): (BTreeMap<_, _>, BTreeMap<_, _>) =
             waiters.into_iter().partition(|(place, _)| here(place));
         let (held, claims): (BTreeMap<_, _>, BTreeMap<_, _>) =

@@ -246,7 +246,12 @@ impl Engine {
     /// Whoever forked a log, in whichever room.
     fn forked(&self) -> Vec<NodeId> {
         let all = self.cx.forked.iter().chain(self.cx.forked_for.values().flatten());
-        let all: BTreeSet<NodeId> = all.copied().collect();
+        let mut all: BTreeSet<NodeId> = all.copied().collect();
+        for room in self.rooms.values() {
+            let forked = room.logs.iter().filter(|(_, log)| log.fork.is_some());
+            let authors = forked.map(|(_, log)| log.id.author);
+            all.extend(authors.filter(|it| room.has_forked_in_memory(*it)));
+        }
         all.into_iter().collect()
     }
 

@@ -327,9 +327,13 @@ impl World {
                 if let Effect::Notify { room, event } = it { Some((*room, event)) } else { None }
             })
             .collect();
+        // What was written of a room that ended in the same turn never was.
+        let ended = |room: &RoomId| {
+            batch.iter().any(|it| matches!(it, Change::Drop { room: dropped } if dropped == room))
+        };
         for change in batch {
             let Change::Entry { room, at, entry } = change else { continue };
-            if entry.facts.kind != entry::DECISION || self.is_exempt(node) {
+            if entry.facts.kind != entry::DECISION || self.is_exempt(node) || ended(room) {
                 continue;
             }
             let written = self.entry(node, *room, *at)?;

@@ -159,12 +159,11 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
         let nodes = world.nodes_with(*room);
         let is_gone = |node, entry| world.is_gone(node, *room, entry);
         world.promises.complete(&nodes, *room, is_gone)?;
-        if world.plan.calm {
+        // The home era of a sealed directory is nobody's: two nodes that write there first, at the same
+        // time, each open an era, and go on as after a heal.
+        if world.plan.calm && !world.holders.directories.contains(room) {
             world.promises.agree(&nodes, *room, |_| true)?;
-            // The home era of a sealed directory is nobody's.
-            if !world.holders.directories.contains(room) {
-                world.promises.calm(&nodes, *room)?;
-            }
+            world.promises.calm(&nodes, *room)?;
         }
     }
     world.numbers_resolve_everywhere(&rooms)?;
@@ -182,6 +181,7 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
     world.nobody_waits()?;
     world.elected_leads(&electing)?;
     world.keyed_converge()?;
+    world.secrets_converge()?;
     world.old_bodies_are_dropped(&rooms)?;
     world.it_is_still()?;
     world.nobody_waits()?;
@@ -216,6 +216,7 @@ fn judge_among_honest(world: &mut World) -> Result<Report, Broken> {
         world.promises.complete(&nodes, room, may_lack)?;
     }
     world.nobody_waits()?;
+    world.secrets_converge()?;
     numbers_agree_again(world, &honest)?;
     world.it_is_still()?;
     Ok(world.report())
@@ -280,6 +281,15 @@ impl World {
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// *secret*: all nodes have the same one for their connections.
+    fn secrets_converge(&self) -> Result<(), Broken> {
+        let has: Vec<_> = self.nodes.iter().map(|it| it.secret()).collect();
+        if has.windows(2).any(|pair| pair[0] != pair[1]) {
+            return promises::broken("secret", format!("nodes have {has:?}"));
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use mesh::{
     batch::Change,
     command::Refused,
     id::{LogId, LogIx, NodeId, RoomId},
+    identity::{Epoch, LinkSecret},
     number::Number,
     time::Now,
 };
@@ -265,6 +266,16 @@ impl Node {
     /// There is no room on its disk from now on, or there is again.
     pub(super) fn fill(&mut self, full: bool) {
         self.disk.fill_after(full.then_some(0));
+    }
+
+    /// What its connections have from now on, as the daemon writes it into a file of its own.
+    pub(super) fn keep_secret(&mut self, secret: LinkSecret) {
+        self.config.secret = secret;
+    }
+
+    /// Which secret its connections have.
+    pub(super) fn secret(&self) -> Epoch {
+        self.config.secret.epoch()
     }
 
     /// When it has something to do by itself.

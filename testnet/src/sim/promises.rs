@@ -192,7 +192,9 @@ impl Promises {
                 let (other, known) = *numbers.entry(*entry).or_insert((*node, *number));
                 if known != *number {
                     let (a, b) = (other.short(), node.short());
-                    let what = format!("{entry:?} is {known:?} at {a} and {number:?} at {b}");
+                    let what = format!(
+                        "{entry:?} of room {room} is {known:?} at {a} and {number:?} at {b}"
+                    );
                     return broken("agreement", what);
                 }
             }

@@ -12,7 +12,7 @@ use mesh::{
     Config, Effect, Input, MeshSecret,
     acts::{Place, VoteAct},
     batch::{Change, Fate},
-    command::{CallId, Outcome, Refused},
+    command::{CallId, Command, Drawn, Outcome, Refused},
     entry::{self, Body, Stored},
     event::RoomEvent,
     id::{At, NodeId, RoomId},
@@ -90,6 +90,8 @@ pub struct World {
     pub(super) holders: Holders,
     pub(super) script: Script,
     pub(super) promises: Promises,
+    /// Calls of operators, whatever is answered.
+    operators: BTreeSet<CallId>,
     restarting: BTreeSet<usize>,
     /// When each node next looks at its inbox by itself.
     wakes: Vec<Option<Duration>>,
@@ -160,6 +162,7 @@ impl World {
             holders,
             script: Script::default(),
             promises: Promises::default(),
+            operators: BTreeSet::new(),
             restarting: BTreeSet::new(),
             quiet: false,
             next_call: 0,
@@ -441,8 +444,6 @@ impl World {
                         self.send(node, (&peers, false), &message);
                     }
                 }
-                // Who has which secret decides who can connect; here all can.
-                Effect::Send { message: Message::About(_) | Message::Secret(_), .. } => {}
                 Effect::Send { to, message } => self.send_to(node, to, &message),
                 Effect::SendSpans { to, room, spans } => {
                     let running = self.nodes[node].running.as_ref();
@@ -470,8 +471,10 @@ impl World {
                 }
                 Effect::Pulse(_) => self.begin_beating(node),
                 // Engines take nothing from whom they shut out, whatever the network does; and all can
-                // connect here.
-                Effect::ShutOut(_) | Effect::Known(_) | Effect::Secret(_) | Effect::DrawSecret => {}
+                // connect here, whichever secret they have.
+                Effect::ShutOut(_) | Effect::Known(_) => {}
+                Effect::Secret(it) => self.nodes[node].keep_secret(it),
+                Effect::DrawSecret => self.draw_secret(node),
                 Effect::Alarm(alarm) => self.say(|| format!("node{node}: {alarm:?}")),
                 Effect::Stopped => {
                     // The process ends here, whatever else was to be done.
@@ -680,6 +683,15 @@ impl World {
         }
     }
 
+    /// Another secret of the mesh's connections, drawn at a node.
+    pub(super) fn draw_secret(&mut self, node: usize) {
+        let drawn = Drawn::new(key_seed(&mut self.dice));
+        let call = self.call();
+        self.operators.insert(call);
+        let command = Command::RotateSecret { drawn, force: true };
+        self.give(node, Input::Command { call, command });
+    }
+
     pub(super) fn call(&mut self) -> CallId {
         self.next_call += 1;
         CallId(self.next_call)
@@ -741,6 +753,9 @@ impl World {
     ) -> Result<(), Broken> {
         #[cfg(test)]
         if self.is_probe(call, &result) {
+            return Ok(());
+        }
+        if self.operators.remove(&call) {
             return Ok(());
         }
         if let Ok(Outcome::Said(said)) = &result
