@@ -162,6 +162,8 @@ pub struct Engine {
     /// Digests of all shared rooms, folded by bucket; and what each room contributes.
     buckets: [u64; BUCKETS],
     digests: BTreeMap<RoomId, u64>,
+    /// Over all buckets: every beacon is compared with it.
+    digest: u64,
     /// What each member said of itself.
     about: BTreeMap<NodeId, crate::message::About>,
     /// How this node stands to the secret that it has.

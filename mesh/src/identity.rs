@@ -1,6 +1,6 @@
 //! Secrets: the mesh's, and a node's own key.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use minicbor::{Decode, Encode};
@@ -8,7 +8,7 @@ use sha2::Sha256;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::{
-    id::{MeshId, NodeId},
+    id::{MeshId, NodeId, sha256},
     limits::{EXPELLED_NAMED_MAX, FORMER_SECRETS_MAX},
 };
 
@@ -180,13 +180,22 @@ impl fmt::Debug for LinkSecret {
 #[derive(Clone)]
 pub struct Identity {
     key: SigningKey,
+    /// What it signs with in a simulated world: see [`Simulated`].
+    simulated: Option<[u8; 32]>,
 }
 
 impl Identity {
     /// The identity whose ed25519 seed this is.
     #[must_use]
     pub fn from_seed(seed: &[u8; 32]) -> Identity {
-        Identity { key: SigningKey::from_bytes(seed) }
+        Identity { key: SigningKey::from_bytes(seed), simulated: None }
+    }
+
+    /// The same node in a simulated world. No node believes what it signs: only [`Simulated`] does, which
+    /// has to have been given its seed.
+    #[must_use]
+    pub fn simulated(seed: &[u8; 32]) -> Identity {
+        Identity { simulated: Some(*seed), ..Identity::from_seed(seed) }
     }
 
     /// The public key.
@@ -211,7 +220,10 @@ impl Identity {
     /// Signs `message`.
     #[must_use]
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
-        self.key.sign(message).to_bytes()
+        match &self.simulated {
+            None => self.key.sign(message).to_bytes(),
+            Some(seed) => tag(seed, message),
+        }
     }
 }
 
@@ -221,11 +233,52 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Whether `signature` is `node`'s over `message`, judged strictly (no malleable forms).
-#[must_use]
-pub fn verify(node: NodeId, message: &[u8], signature: &[u8; 64]) -> bool {
-    VerifyingKey::from_bytes(&node.0)
-        .is_ok_and(|key| key.verify_strict(message, &Signature::from_bytes(signature)).is_ok())
+/// Who judges signatures.
+pub trait Judge: fmt::Debug {
+    /// Whether `signature` is `node`'s over `message`.
+    fn holds(&self, node: NodeId, message: &[u8], signature: &[u8; 64]) -> bool;
+}
+
+/// As every node judges: ed25519, strictly (no malleable forms).
+#[derive(Clone, Copy, Debug)]
+pub struct Strict;
+
+impl Judge for Strict {
+    fn holds(&self, node: NodeId, message: &[u8], signature: &[u8; 64]) -> bool {
+        VerifyingKey::from_bytes(&node.0)
+            .is_ok_and(|key| key.verify_strict(message, &Signature::from_bytes(signature)).is_ok())
+    }
+}
+
+/// As a simulated world judges what [`Identity::simulated`] signs: half of its time would go into
+/// ed25519. Who has no seed of a node can sign nothing as that node, here as there.
+#[derive(Clone, Debug, Default)]
+pub struct Simulated {
+    seeds: BTreeMap<NodeId, [u8; 32]>,
+}
+
+impl Simulated {
+    /// Of the nodes with these seeds; what others sign never holds.
+    #[must_use]
+    pub fn new(seeds: impl IntoIterator<Item = [u8; 32]>) -> Simulated {
+        let by_node = |seed| (Identity::from_seed(&seed).node_id(), seed);
+        Simulated { seeds: seeds.into_iter().map(by_node).collect() }
+    }
+}
+
+impl Judge for Simulated {
+    fn holds(&self, node: NodeId, message: &[u8], signature: &[u8; 64]) -> bool {
+        self.seeds.get(&node).is_some_and(|seed| tag(seed, message) == *signature)
+    }
+}
+
+/// What stands in for a signature in a simulated world.
+fn tag(seed: &[u8; 32], message: &[u8]) -> [u8; 64] {
+    let half = sha256(&[b"clawmesh simulated", seed, message]);
+    let mut tag = [0; 64];
+    tag[..32].copy_from_slice(&half);
+    tag[32..].copy_from_slice(&half);
+    tag
 }
 
 #[cfg(test)]
@@ -260,6 +313,32 @@ mod tests {
             mesh.renew(LinkSecret::new(0, [byte; 32]));
         }
         assert_eq!((mesh.link().epoch(), mesh.former().len()), (first, 0));
+    }
+
+    #[test]
+    fn what_is_signed_in_a_simulated_world_holds_there_alone() {
+        let (seed, other) = ([5; 32], [6; 32]);
+        let (real, simulated) = (Identity::from_seed(&seed), Identity::simulated(&seed));
+        assert_eq!(real.node_id(), simulated.node_id());
+        let world = Simulated::new([seed]);
+        let holds = |judge: &dyn Judge, by: &Identity, signature: &[u8; 64]| {
+            judge.holds(by.node_id(), b"text", signature)
+        };
+        let signature = simulated.sign(b"text");
+        assert!(holds(&world, &simulated, &signature));
+        assert!(!holds(&Strict, &simulated, &signature), "no node believes it");
+        assert!(holds(&Strict, &real, &real.sign(b"text")));
+        assert!(!holds(&world, &real, &real.sign(b"text")));
+        // Forged: over another text, in any bit, by who has another seed, or none that is known here.
+        assert!(!world.holds(simulated.node_id(), b"test", &signature));
+        for byte in 0..64 {
+            let mut forged = signature;
+            forged[byte] ^= 1;
+            assert!(!holds(&world, &simulated, &forged));
+        }
+        let stranger = Identity::simulated(&other);
+        assert!(!holds(&world, &simulated, &stranger.sign(b"text")));
+        assert!(!holds(&world, &stranger, &stranger.sign(b"text")));
     }
 
     #[test]

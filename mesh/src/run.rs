@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::{
     entry::{Facts, Gone, Header, VERSION, encode, takes_number},
     id::{Hash, LogId, MeshId, RoomId, sha256},
-    identity::{self, Identity},
+    identity::{Identity, Judge, Strict},
     limits::{BODY_BYTES_MAX, BODY_INLINE_BYTES_MAX, RUN_BYTES_MAX, RUN_ENTRIES_MAX},
 };
 
@@ -107,6 +107,15 @@ impl Run {
     ///
     /// See [`BadRun`]: the sender is at fault, or speaks for another mesh.
     pub fn verify(self, mesh: MeshId) -> Result<Verified, BadRun> {
+        self.verify_by(&Strict, mesh)
+    }
+
+    /// The same, with somebody else to judge signatures.
+    ///
+    /// # Errors
+    ///
+    /// See [`BadRun`].
+    pub fn verify_by(self, judge: &dyn Judge, mesh: MeshId) -> Result<Verified, BadRun> {
         if self.entries.is_empty() || self.entries.len() > RUN_ENTRIES_MAX {
             return Err(BadRun::Entries(self.entries.len()));
         }
@@ -146,7 +155,7 @@ impl Run {
         let hashes = self.hashes(mesh);
         let last = hashes.last().expect("there is at least one entry");
         let certificate = self.certificate(*last);
-        if !certificate.verify() {
+        if !certificate.verify_by(judge) {
             return Err(BadRun::Seal);
         }
         Ok(Verified { run: self, hashes })
@@ -254,7 +263,13 @@ impl Certificate {
     /// Whether the author did sign this.
     #[must_use]
     pub fn verify(&self) -> bool {
-        identity::verify(self.log.author, &self.text(), &self.seal)
+        self.verify_by(&Strict)
+    }
+
+    /// The same, with somebody else to judge signatures.
+    #[must_use]
+    pub fn verify_by(&self, judge: &dyn Judge) -> bool {
+        judge.holds(self.log.author, &self.text(), &self.seal)
     }
 }
 

@@ -60,27 +60,7 @@ impl Summary {
     fn add(&mut self, result: Result<Report, Failure>) {
         self.worlds += 1;
         match result {
-            Ok(report) => {
-                let total = &mut self.total;
-                total.entries += report.entries;
-                total.eras += report.eras;
-                total.holes += report.holes;
-                total.answered += report.answered;
-                total.refused += report.refused;
-                total.moves += report.moves;
-                total.repeats += report.repeats;
-                total.votes += report.votes;
-                total.ballots += report.ballots;
-                total.elections += report.elections;
-                total.leaders += report.leaders;
-                total.decisions += report.decisions;
-                total.tasks += report.tasks;
-                total.claims += report.claims;
-                total.granted += report.granted;
-                total.contested += report.contested;
-                total.lies.0 += report.lies.0;
-                total.lies.1 += report.lies.1;
-            }
+            Ok(report) => self.total.add(&report),
             Err(failure) => self.failures.push(failure),
         }
     }

@@ -29,9 +29,8 @@ impl Engine {
     #[must_use]
     pub fn open(identity: Identity, config: Config, stored: Summary, now: Now) -> Engine {
         let me = identity.node_id();
-        let first_start = stored.node.is_none();
         let mut node = stored.node.clone().unwrap_or_else(|| new_node(&config));
-        let clean = node.clean || first_start;
+        let clean = node.clean;
         // Counts upwards whatever the wall clock does, and is above that of a lost past if it can.
         node.boot = (node.boot + 1).max(now.wall_ms / 1_000);
         node.clean = false;
@@ -63,6 +62,7 @@ impl Engine {
             voting: Default::default(),
             buckets: [0; BUCKETS],
             digests: Default::default(),
+            digest: super::turn::fold(&[0; BUCKETS]),
             about: Default::default(),
             renewal: super::secret::Renewal::new(now.mono),
             roster_asked: None,

@@ -356,7 +356,14 @@ impl Engine {
         let now = first_8(sha256(&[&id.0, &room.logs.digest().to_be_bytes()]));
         let before = self.digests.insert(id, room.logs.digest());
         let before = before.map_or(0, |it| first_8(sha256(&[&id.0, &it.to_be_bytes()])));
-        self.buckets[bucket(id)] ^= now ^ before;
+        self.change_bucket(id, now ^ before);
+    }
+
+    fn change_bucket(&mut self, id: RoomId, by: u64) {
+        if by != 0 {
+            self.buckets[bucket(id)] ^= by;
+            self.digest = fold(&self.buckets);
+        }
     }
 
     pub(super) fn forget_digest(&mut self, id: RoomId, seal: Option<&Seal>) {
@@ -364,7 +371,7 @@ impl Engine {
             return self.mix_private_digest(seal.owner, id, None);
         }
         if let Some(before) = self.digests.remove(&id) {
-            self.buckets[bucket(id)] ^= first_8(sha256(&[&id.0, &before.to_be_bytes()]));
+            self.change_bucket(id, first_8(sha256(&[&id.0, &before.to_be_bytes()])));
         }
     }
 
@@ -403,8 +410,7 @@ impl Engine {
 
     /// Over all shared rooms.
     pub(super) fn digest(&self) -> u64 {
-        let parts: Vec<u8> = self.buckets.iter().flat_map(|it| it.to_be_bytes()).collect();
-        first_8(sha256(&[&parts]))
+        self.digest
     }
 
     /// Tells members whose turn it is, if that changed or (`always`) in any case.
@@ -461,6 +467,12 @@ pub(super) struct Crowd {
     told: Duration,
     /// There was a message since.
     owed: bool,
+}
+
+/// One digest of all.
+pub(super) fn fold(buckets: &[u64; BUCKETS]) -> u64 {
+    let parts: Vec<u8> = buckets.iter().flat_map(|it| it.to_be_bytes()).collect();
+    first_8(sha256(&[&parts]))
 }
 
 /// The bucket of a room: for digests, and for gossip topics.

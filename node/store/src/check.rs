@@ -19,6 +19,7 @@ use std::{
 
 use mesh::{
     id::{LogId, RoomId},
+    identity::{Judge, Strict},
     number::{Era, Number},
     run::BadRun,
 };
@@ -275,7 +276,7 @@ pub fn check(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, O
     if !matches!(whole, Ok(Ok(true))) {
         report.add(Place::Store, Problem::Pages);
     }
-    let rows = AssertUnwindSafe(|| look(&database.begin_read()?, progress, &mut report));
+    let rows = AssertUnwindSafe(|| look((&database.begin_read()?, &Strict), progress, &mut report));
     let why = match catch_unwind(rows) {
         Ok(Ok(())) => return Ok(report),
         Ok(Err(error)) => chain(&error),
@@ -293,8 +294,17 @@ impl Reader {
     ///
     /// See [`ReadError`].
     pub fn check(&self) -> Result<Report, ReadError> {
+        self.check_by(&Strict)
+    }
+
+    /// The same, with somebody else to judge signatures.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn check_by(&self, judge: &dyn Judge) -> Result<Report, ReadError> {
         let mut report = Report::default();
-        look(&*self.databases().disk.read()?, &mut |_| (), &mut report)?;
+        look((&*self.databases().disk.read()?, judge), &mut |_| (), &mut report)?;
         Ok(report)
     }
 }
@@ -311,18 +321,18 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 /// All rooms, then what is of no room.
 fn look(
-    read: &redb::ReadTransaction,
+    (read, judge): (&redb::ReadTransaction, &dyn Judge),
     progress: &mut dyn FnMut(Progress),
     report: &mut Report,
 ) -> Result<(), ReadError> {
-    let mut steps = Steps { progress, at: Progress { rows: 0, of: rooms::rows(read)? } };
+    let mut steps = Steps { judge, progress, at: Progress { rows: 0, of: rooms::rows(read)? } };
     let rooms = rooms::list(read, report)?;
     for (row, (id, record)) in &rooms {
         report.rows_of_room(read, (*row, *id, record), &mut steps)?;
     }
     let known: BTreeMap<u32, RoomId> = rooms.iter().map(|(row, (id, _))| (*row, *id)).collect();
     rooms::strays(read, &known, report)?;
-    indexes::of_no_room(read, &known, report)?;
+    indexes::of_no_room((read, judge), &known, report)?;
     steps.tell();
     Ok(())
 }
@@ -341,8 +351,9 @@ impl Report {
     }
 }
 
-/// Says how far the check is.
+/// Says how far the check is, and judges signatures.
 struct Steps<'a> {
+    judge: &'a dyn Judge,
     progress: &'a mut dyn FnMut(Progress),
     at: Progress,
 }

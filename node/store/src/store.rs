@@ -57,6 +57,10 @@ pub struct Store {
     /// Openings before this one, of which something may still be read: what is written now may be written
     /// where they read.
     former: Vec<Weak<Database>>,
+    /// Commits are made durable later: see [`crate::testing::put_off_syncs`].
+    pub(crate) syncs_later: bool,
+    /// Something is committed that is not durable yet.
+    pub(crate) unsynced: bool,
 }
 
 impl Store {
@@ -109,6 +113,8 @@ impl Store {
             backend,
             place: (dir.to_owned(), file),
             former: Vec::new(),
+            syncs_later: false,
+            unsynced: false,
         })
     }
 
@@ -150,7 +156,9 @@ impl Store {
         let thin_out = dedups >= DEDUP_PRUNE_EVERY;
         if !disk.is_empty() || !drops.is_empty() {
             self.have_room()?;
-            let written = write(&database, &disk, &drops, thin_out.then_some(self.wall_ms));
+            let durability = self.durability();
+            let thin_out_at = thin_out.then_some(self.wall_ms);
+            let written = write((&database, durability), &disk, &drops, thin_out_at);
             if self.backend.is_full() {
                 drop(database);
                 self.open_again()?;
@@ -201,6 +209,21 @@ impl Store {
         }
         settled?;
         self.unsettled = false;
+        Ok(())
+    }
+
+    fn durability(&mut self) -> Durability {
+        self.unsynced = self.syncs_later;
+        if self.syncs_later { Durability::None } else { Durability::Immediate }
+    }
+
+    /// What was committed and is not durable is, when this returns.
+    pub(crate) fn sync(&mut self) -> Result<(), CommitError> {
+        if std::mem::take(&mut self.unsynced) {
+            let nothing = Rows::default();
+            let database = self.databases.disk.database();
+            write((&database, Durability::Immediate), &nothing, &Drops::default(), None)?;
+        }
         Ok(())
     }
 
@@ -309,15 +332,15 @@ impl Databases {
     }
 }
 
-/// One transaction, durable when it returns. `thin_out`: what the time is, if old dedup rows are to go.
+/// One transaction, durable when it returns, or when a later one is. `thin_out`: what the time is, if old dedup rows are to go.
 fn write(
-    database: &Database,
+    (database, durability): (&Database, Durability),
     rows: &Rows<'_>,
     drops: &Drops,
     thin_out: Option<Option<u64>>,
 ) -> Result<(), CommitError> {
     let mut write = database.begin_write()?;
-    write.set_durability(Durability::Immediate).map_err(|it| storage(it.into()))?;
+    write.set_durability(durability).map_err(|it| storage(it.into()))?;
     apply(&write, rows)?;
     if !drops.is_empty() {
         prune::apply(&write, drops)?;

@@ -8,8 +8,31 @@ use std::{
 
 use redb::StorageBackend;
 
+use crate::{error::CommitError, store::Store};
+
 /// What a disk writes in one piece or not at all.
 const SECTOR_BYTES: u64 = 512;
+
+/// From now on (`later`) commits are durable when [`sync`] says so, or each by itself again, and those before
+/// it are now. A simulated world syncs before anything happens to a disk, so that it finds there what it
+/// would find if each had been: most of what a commit costs is the sync.
+///
+/// # Errors
+///
+/// See [`CommitError`].
+pub fn put_off_syncs(store: &mut Store, later: bool) -> Result<(), CommitError> {
+    store.syncs_later = later;
+    store.sync()
+}
+
+/// What was committed is durable when this returns.
+///
+/// # Errors
+///
+/// See [`CommitError`].
+pub fn sync(store: &mut Store) -> Result<(), CommitError> {
+    store.sync()
+}
 
 /// What becomes of writes that were not synced when the machine goes down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

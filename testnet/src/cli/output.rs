@@ -1,6 +1,12 @@
 //! The one place that writes: results to stdout, everything else to stderr.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    time::{Duration, Instant},
+};
+
+/// Elsewhere than at a terminal, progress is told so often at least.
+const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// Standard output and error.
 #[derive(Debug)]
@@ -9,11 +15,13 @@ pub(super) struct Output {
     terminal: bool,
     /// A line of progress stands at the terminal.
     open: bool,
+    /// When progress was last told.
+    told: Instant,
 }
 
 impl Output {
     pub(super) fn new() -> Output {
-        Output { terminal: io::stderr().is_terminal(), open: false }
+        Output { terminal: io::stderr().is_terminal(), open: false, told: Instant::now() }
     }
 
     /// What was asked for.
@@ -31,13 +39,17 @@ impl Output {
         let _ = writeln!(io::stderr(), "{text}");
     }
 
-    /// How far it is: at a terminal each time, elsewhere when it is a tenth further.
+    /// How far it is: at a terminal each time, elsewhere when it is a tenth further, or a minute later.
     pub(super) fn progress(&mut self, done: u64, of: u64, text: &str) {
         // Nobody may be there, both times.
         if self.terminal {
             self.open = true;
             let _ = write!(io::stderr(), "\r\x1b[K{done} of {of} {text}");
-        } else if of >= 10 && (done * 10 / of) != (done.saturating_sub(1) * 10 / of) {
+            return;
+        }
+        let tenth = of >= 10 && (done * 10 / of) != (done.saturating_sub(1) * 10 / of);
+        if tenth || self.told.elapsed() >= TOLD_EVERY {
+            self.told = Instant::now();
             let _ = writeln!(io::stderr(), "{done} of {of} {text}");
         }
     }

@@ -10,12 +10,15 @@ use crate::{
     worlds::{self, Summary},
 };
 
-/// Failures shown in full; the others would scroll them away.
+/// Failures shown in full as they come; of the others a line each, at the end.
 const FAILURES_SHOWN: usize = 5;
+/// From so many worlds on each kind of fault must have happened in some of them.
+const COVERED_FROM: u64 = 512;
 
 /// Play simulated worlds: real nodes and stores, virtual time, faults; one seed is one world.
 ///
-/// Exits 1 when a world breaks a promise, and prints the command that replays it.
+/// Exits 1 when a world breaks a promise, and prints the command that replays it; or when a kind of fault
+/// happened in none of at least 512 worlds.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("which").required(true))]
 pub(super) struct Simulate {
@@ -62,8 +65,10 @@ impl Simulate {
             let text = format!("worlds, {} broke a promise", so_far.failures.len());
             output.progress(so_far.worlds, count, &text);
         });
-        output.say(&text(&summary, began.elapsed().as_secs_f64()))?;
-        Ok(code(summary.failures.is_empty()))
+        output.say(&text(kind(self.liar), &summary, began.elapsed().as_secs_f64()))?;
+        let covered =
+            count < COVERED_FROM || summary.total.coverage.never(kind(self.liar)).is_empty();
+        Ok(code(summary.failures.is_empty() && covered))
     }
 }
 
@@ -88,15 +93,21 @@ fn code(good: bool) -> ExitCode {
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn text(summary: &Summary, seconds: f64) -> String {
+fn text(kind: sim::Kind, summary: &Summary, seconds: f64) -> String {
     let Summary { worlds, total, failures } = summary;
     let kept = worlds - failures.len() as u64;
     let mut text = format!("{kept} of {worlds} worlds kept all promises, in {seconds:.1} s\n");
     // Writing to a String cannot fail.
     let _ = writeln!(text, "in these: {}", counts(total));
-    if !failures.is_empty() {
-        let seeds: Vec<String> = failures.iter().map(|it| it.seed.to_string()).collect();
-        let _ = writeln!(text, "broken: seeds {}", seeds.join(" "));
+    let happened: Vec<String> =
+        total.coverage.of(kind).map(|(name, count)| format!("{name} {count}")).collect();
+    let _ = writeln!(text, "what happened in them, and how often: {}", happened.join(", "));
+    let never = total.coverage.never(kind);
+    if !never.is_empty() {
+        let _ = writeln!(text, "warning: in none of them: {}", never.join(", "));
+    }
+    for failure in failures {
+        let _ = writeln!(text, "{failure}");
     }
     text
 }

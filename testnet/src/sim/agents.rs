@@ -119,8 +119,19 @@ impl World {
     }
 
     pub(super) fn attach_agents(&mut self, node: usize) {
+        for agent in &mut self.agents.agents {
+            if agent.home == node {
+                agent.caller = None;
+            }
+        }
+        self.attach_missing_agents(node);
+    }
+
+    /// Those that are not attached.
+    pub(super) fn attach_missing_agents(&mut self, node: usize) {
         for i in 0..self.agents.agents.len() {
-            if self.agents.agents[i].home == node {
+            let agent = &self.agents.agents[i];
+            if agent.home == node && agent.caller.is_none() {
                 let attach = Attach {
                     agent: self.agents.agents[i].id.clone(),
                     stable: true,
@@ -333,7 +344,11 @@ impl World {
                     .iter()
                     .map(|it| format!("{} at {}", it.agent, it.node.short()))
                     .collect();
-                let said = format!("{} turn {:?}", order.join(", "), info.turn);
+                // Whose turn it is after a message is in its body: who got the last one when everybody had
+                // dropped that does not know, and nobody spoke since.
+                let turn =
+                    info.turn.filter(|_| !self.plan.retention || self.plan.silent_from.is_none());
+                let said = format!("{} turn {turn:?}", order.join(", "));
                 self.agents.views.entry(format!("room {room}")).or_default().insert(node, said);
             }
             (Asked::Rooms | Asked::Room(_), _) => {

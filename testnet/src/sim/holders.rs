@@ -403,6 +403,7 @@ impl World {
             }
             (Asked::Revoke { key, .. }, Ok(_)) => {
                 self.say(|| format!("node{node}: the key is revoked"));
+                self.coverage.count(super::coverage::Happening::KeyRevoked);
                 self.holders.keys[key].revoked.insert(node);
             }
             (Asked::Create(key, asked), Ok(Outcome::Room(view))) => {

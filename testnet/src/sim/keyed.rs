@@ -49,7 +49,7 @@ impl World {
         let owners = self.owners_of_ids();
         self.others_are_refused(&owners)?;
         self.owners_move(&owners)?;
-        match self.nodes.iter().position(|node| has_mark(&node.image())) {
+        match self.nodes.iter_mut().position(|node| has_mark(&node.image())) {
             None => Ok(()),
             Some(node) => broken("sealed", format!("node{node} has written in the clear")),
         }

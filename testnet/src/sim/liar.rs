@@ -22,7 +22,8 @@ use mesh::{
         Reached, RoomCreated, Said,
     },
     id::{AgentId, KeyPrint, LogId, MeshId, NodeId, RoomId},
-    message::{Beacon, Followed, Head, Message, Post, RoomDigest, Signed, Span},
+    identity::LinkSecret,
+    message::{About, Beacon, Followed, Handed, Head, Message, Post, RoomDigest, Signed, Span},
     number::{Era, Number},
     roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
     run::{Carried, Run, RunEntry, Verified},
@@ -30,7 +31,11 @@ use mesh::{
 };
 
 pub(crate) use self::themes::Theme;
-use super::dice::Dice;
+use super::{
+    coverage::{Coverage, Happening},
+    dice::Dice,
+    signing::{AnyJudge, Signing},
+};
 
 /// Keys it writes under, besides its node's own.
 const AUTHORS: usize = 6;
@@ -53,6 +58,10 @@ pub(crate) struct Liar {
     mesh: MeshId,
     dice: Dice,
     authors: Vec<Identity>,
+    /// Of its authors' keys.
+    seeds: Vec<[u8; 32]>,
+    judge: AnyJudge,
+    pub(crate) coverage: Coverage,
     tails: BTreeMap<(RoomId, LogId), Tail>,
     heard: Vec<Vec<u8>>,
     logs: Vec<LogId>,
@@ -68,18 +77,21 @@ pub(crate) struct Liar {
 }
 
 impl Liar {
-    pub(crate) fn new(mesh: MeshId, mut dice: Dice) -> Liar {
-        let authors = (0..AUTHORS)
+    pub(crate) fn new(mesh: MeshId, mut dice: Dice, signing: Signing) -> Liar {
+        let seeds: Vec<[u8; 32]> = (0..AUTHORS)
             .map(|_| {
                 let mut seed = [0; 32];
                 seed[..8].copy_from_slice(&dice.draw().to_be_bytes());
-                Identity::from_seed(&seed)
+                seed
             })
             .collect();
         Liar {
             mesh,
             dice,
-            authors,
+            authors: seeds.iter().map(|seed| signing.identity(seed)).collect(),
+            judge: signing.judge(&seeds),
+            seeds,
+            coverage: Coverage::default(),
             tails: BTreeMap::new(),
             heard: Vec::new(),
             logs: Vec::new(),
@@ -97,6 +109,11 @@ impl Liar {
     /// Whose entries are lies.
     pub(crate) fn authors(&self) -> impl Iterator<Item = NodeId> {
         self.authors.iter().map(Identity::node_id)
+    }
+
+    /// Of the keys that it writes under.
+    pub(crate) fn seeds(&self) -> impl Iterator<Item = [u8; 32]> {
+        self.seeds.iter().copied()
     }
 
     /// Whether an era is in a lane that it entered for itself.
@@ -178,10 +195,20 @@ impl Liar {
     /// The next lie, as bytes.
     pub(crate) fn lie(&mut self) -> Vec<u8> {
         match self.dice.within(0, 9) {
-            0 if !self.heard.is_empty() => self.dice.pick(&self.heard).clone(),
-            1 | 2 if !self.heard.is_empty() => self.mangled(),
+            0 if !self.heard.is_empty() => {
+                self.coverage.count(Happening::SaidAgain);
+                self.dice.pick(&self.heard).clone()
+            }
+            1 | 2 if !self.heard.is_empty() => {
+                self.coverage.count(Happening::Mangled);
+                self.mangled()
+            }
             3..=6 => Message::Runs(self.runs()).encode(),
-            _ => self.talk().encode(),
+            _ => {
+                let message = self.talk();
+                self.coverage.count(said(&message));
+                message.encode()
+            }
         }
     }
 
@@ -215,6 +242,7 @@ impl Liar {
         let forks = self.dice.chance(3);
         let mut runs = vec![run];
         if forks {
+            self.coverage.count(Happening::Forked);
             runs.push(self.run((room, author, log), &before));
         }
         runs
@@ -239,7 +267,7 @@ impl Liar {
         let run = Run { room, log, first, backlink: before.hash, entries, seal: [0; 64] };
         let sealed = run.seal(self.mesh, &self.authors[author]);
         let (last, run) = (sealed.certificate(), sealed.run().clone());
-        if let Ok(good) = run.clone().verify(self.mesh) {
+        if let Ok(good) = run.clone().verify_by(&*self.judge, self.mesh) {
             drop(good);
             let tail = Tail { seq: last.seq, hash: last.hash, clock };
             self.tails.insert((room, log), tail);
@@ -251,6 +279,7 @@ impl Liar {
         let wall_ms = if self.dice.chance(80) { 1_800_000_000_000 } else { self.some_u64() };
         if self.dice.chance(10) {
             // Of no kind that there is, or nothing that can be read.
+            self.coverage.count(Happening::Junk);
             let kind = low_byte(&mut self.dice);
             let visible = self.dice.chance(50);
             let body = self.junk();
@@ -258,6 +287,7 @@ impl Liar {
             return RunEntry { facts, body: Carried::Here(body.into()) };
         }
         let body = self.body(room);
+        self.coverage.count(written(&body));
         let visible = matches!(
             body,
             Body::Chat(_)
@@ -452,7 +482,7 @@ impl Liar {
         } else {
             RoomId(self.sixteen())
         };
-        match self.dice.within(0, 13) {
+        match self.dice.within(0, 14) {
             0 => {
                 let heads = (0..self.dice.within(0, 200))
                     .map(|_| Head { log: self.log(), seq: self.some_u64() })
@@ -498,6 +528,7 @@ impl Liar {
                 version: self.some_u64(),
             },
             12 => self.beacon(),
+            13 => self.secret(),
             _ => self.roster(room),
         }
     }
@@ -512,6 +543,19 @@ impl Liar {
             digest: self.dice.draw(),
         };
         Message::Beacon(Signed::new(self.mesh, &self.authors[author], beacon))
+    }
+
+    /// What somebody has for a secret, or the secret that everybody is to have.
+    fn secret(&mut self) -> Message {
+        let author = self.dice.index(self.authors.len());
+        let node = self.authors[author].node_id();
+        let secret = LinkSecret::new(self.some_u64(), [low_byte(&mut self.dice); 32]);
+        if self.dice.chance(50) {
+            let handed = Handed { by: node, secret };
+            return Message::Secret(Signed::new(self.mesh, &self.authors[author], handed));
+        }
+        let about = About { node, epoch: secret.epoch(), version: "x".to_owned() };
+        Message::About(Signed::new(self.mesh, &self.authors[author], about))
     }
 
     fn roster(&mut self, room: RoomId) -> Message {
@@ -629,6 +673,46 @@ impl Liar {
             3 => 1 << self.dice.within(0, 63),
             4 => 1_800_000_000_000 + self.dice.within(0, 100_000),
             _ => self.dice.within(0, 60),
+        }
+    }
+}
+
+/// What a body is a lie about.
+fn written(body: &Body) -> Happening {
+    match body {
+        Body::Chat(_) | Body::Thinking(_) => Happening::Words,
+        Body::Decision(_) | Body::Election(_) => Happening::Elections,
+        Body::Ordered(_) => Happening::Numbers,
+        Body::EraClaimed(_) => Happening::Eras,
+        Body::HandedOver(_) => Happening::Handovers,
+        Body::NodeAdmitted(_) | Body::Parted(_) => Happening::Lanes,
+        Body::RoomCreated(_) => Happening::Rooms,
+        Body::AgentClaimed(_) => Happening::AgentIds,
+        Body::Key(_) => Happening::Keys,
+        Body::Vote(_) => Happening::Votes,
+        Body::Task(_) => Happening::Tasks,
+        Body::Unknown => Happening::Junk,
+    }
+}
+
+/// What a message is a lie about.
+fn said(message: &Message) -> Happening {
+    match message {
+        Message::Have { .. } | Message::Buckets(_) | Message::Digests(_) | Message::Follows(_) => {
+            Happening::Heads
+        }
+        Message::Want { .. }
+        | Message::WantBodies { .. }
+        | Message::WantRoster { .. }
+        | Message::Ask { .. }
+        | Message::Probe { .. } => Happening::Questions,
+        Message::Offer(_) | Message::Accept(_) | Message::Taken(_) => Happening::Posts,
+        Message::Beacon(_) | Message::Sighting { .. } => Happening::Signs,
+        Message::Roster(_) => Happening::Rosters,
+        Message::Secret(_) | Message::About(_) => Happening::Secrets,
+        // What it writes is counted as it is written.
+        Message::Runs(_) | Message::Spans { .. } | Message::Fork(..) | Message::Parted(_) => {
+            Happening::Words
         }
     }
 }

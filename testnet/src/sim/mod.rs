@@ -2,10 +2,11 @@
 //!
 //! [`run`] plays the world of a seed and judges it. In reading order: [`plan`] (what will happen),
 //! [`world`] (how it happens), `node`, [`network`], `agents`, `roamer`, `votes`, `elections`,
-//! `tasks`, `holders`, `keyed`, `kept`, `sound`, [`promises`] (what must hold). `script` and `scripted` are the
+//! `tasks`, `holders`, `keyed`, `kept`, `sound`, [`promises`] (what must hold), [`coverage`] (what happened). `script` and `scripted` are the
 //! agents and the steps of a [scenario](crate::scenario), which replace chance.
 
 mod agents;
+pub mod coverage;
 pub mod dice;
 mod elections;
 #[cfg(test)]
@@ -27,6 +28,7 @@ pub mod promises;
 mod roamer;
 mod script;
 pub(crate) mod scripted;
+pub mod signing;
 mod sound;
 mod tasks;
 mod votes;
@@ -34,6 +36,8 @@ pub mod world;
 
 use std::{collections::BTreeSet, fmt, time::Duration};
 
+pub use coverage::Coverage;
+use coverage::Happening;
 use mesh::id::{NodeId, RoomId};
 pub use plan::Plan;
 use promises::Broken;
@@ -76,6 +80,33 @@ pub struct Report {
     pub contested: u64,
     /// Lies that were told, and of those that could not even be read or verified.
     pub lies: (u64, u64),
+    /// What happened, by kind.
+    pub coverage: Coverage,
+}
+
+impl Report {
+    /// Adds what another world came to.
+    pub fn add(&mut self, other: &Report) {
+        self.entries += other.entries;
+        self.eras += other.eras;
+        self.holes += other.holes;
+        self.answered += other.answered;
+        self.refused += other.refused;
+        self.moves += other.moves;
+        self.repeats += other.repeats;
+        self.votes += other.votes;
+        self.ballots += other.ballots;
+        self.elections += other.elections;
+        self.leaders += other.leaders;
+        self.decisions += other.decisions;
+        self.tasks += other.tasks;
+        self.claims += other.claims;
+        self.granted += other.granted;
+        self.contested += other.contested;
+        self.lies.0 += other.lies.0;
+        self.lies.1 += other.lies.1;
+        self.coverage.add(&other.coverage);
+    }
 }
 
 /// Who is in a world.
@@ -302,6 +333,17 @@ impl World {
         }
     }
 
+    fn covered(&self) -> Coverage {
+        let mut coverage = self.coverage;
+        if !self.plan.gossip {
+            coverage.count(Happening::WithoutGossip);
+        }
+        if let Some(liar) = &self.liar {
+            coverage.add(&liar.coverage);
+        }
+        coverage
+    }
+
     fn report(&self) -> Report {
         let (entries, eras, holes) = self.promises.counts();
         Report {
@@ -322,6 +364,7 @@ impl World {
             granted: self.tasks.granted,
             contested: self.tasks.contested,
             lies: self.liar.as_ref().map_or((0, 0), |it| (it.taken, it.refused)),
+            coverage: self.covered(),
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::dice::Dice;
+use super::{
+    coverage::{Coverage, Happening},
+    dice::Dice,
+};
 
 /// How messages fare.
 #[derive(Clone, Copy, Debug)]
@@ -81,15 +84,25 @@ impl Network {
     }
 
     /// When copies of a message that is sent now arrive, from now; none if it is lost.
-    pub fn fate(&self, dice: &mut Dice, direct: bool) -> Vec<Duration> {
+    pub(super) fn fate(
+        &self,
+        dice: &mut Dice,
+        coverage: &mut Coverage,
+        direct: bool,
+    ) -> Vec<Duration> {
         let weather = self.weather;
         if dice.chance(if direct { weather.lost_direct } else { weather.lost }) {
+            coverage.count(if direct { Happening::DirectLost } else { Happening::GossipLost });
             return Vec::new();
         }
         let copies = if dice.chance(weather.doubled) { 2 } else { 1 };
+        if copies > 1 {
+            coverage.count(Happening::Doubled);
+        }
         (0..copies)
             .map(|_| {
                 let late = if dice.chance(weather.late) {
+                    coverage.count(Happening::Late);
                     dice.within(0, weather.late_ms_max.max(1)) * 1_000
                 } else {
                     0

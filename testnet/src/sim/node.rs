@@ -18,7 +18,7 @@ use mesh::{
 };
 use store::{
     CommitError, Reader, Store,
-    testing::{CrashingBackend, Unsynced},
+    testing::{self, CrashingBackend, Unsynced},
 };
 
 /// Inputs that wait for a node that is paused; what comes on top is lost, as a full queue loses it.
@@ -54,6 +54,8 @@ pub(super) struct Node {
     pub(super) paused_until: Duration,
     /// A commit takes until then: nothing is handled meanwhile, so that effects keep their order.
     pub(super) busy_until: Duration,
+    /// Commits are made durable before something happens to the disk, and not each by itself.
+    syncs_later: bool,
     /// The disk is going to fail.
     doomed: bool,
     /// The disk stands still until then, but beacons go on.
@@ -79,8 +81,12 @@ const RETRY: Duration = Duration::from_secs(1);
 const EPOCH_MS: u64 = 1_800_000_000_000;
 
 impl Node {
-    pub(super) fn new(seed: [u8; 32], config: Config, disk_seed: u64) -> Node {
-        let identity = Identity::from_seed(&seed);
+    /// `as_real`: each of its commits is durable by itself.
+    pub(super) fn new(
+        (identity, as_real): (Identity, bool),
+        config: Config,
+        disk_seed: u64,
+    ) -> Node {
         Node {
             id: identity.node_id(),
             identity,
@@ -90,6 +96,7 @@ impl Node {
             running: None,
             wall_offset_ms: 0,
             busy_until: Duration::ZERO,
+            syncs_later: !as_real,
             doomed: false,
             paused_until: Duration::ZERO,
             stalled_until: Duration::ZERO,
@@ -110,6 +117,7 @@ impl Node {
     pub(super) fn start(&mut self, now: Duration) {
         self.life += 1;
         let mut store = Store::on(self.disk.clone()).expect("what was synced opens");
+        testing::put_off_syncs(&mut store, self.syncs_later).expect("nothing is to be synced");
         let at = self.now(now);
         store.set_wall_ms(at.wall_ms);
         let summary = store.summary(self.id, Some(self.config.mesh)).expect("a sound store reads");
@@ -152,6 +160,9 @@ impl Node {
 
     /// The power fails.
     pub(super) fn crash(&mut self, unsynced: Unsynced) {
+        if !self.doomed {
+            self.sync();
+        }
         self.doomed = false;
         self.held = None;
         self.running = None;
@@ -167,9 +178,17 @@ impl Node {
 
     /// The power will fail after so many more operations of its disk.
     pub(super) fn doom(&mut self, operations: u64) {
-        if self.running.is_some() {
+        if let Some(running) = &mut self.running {
             self.doomed = true;
+            testing::put_off_syncs(&mut running.store, false).expect("there is room");
             self.disk.fail_after(operations);
+        }
+    }
+
+    /// Everything that it has committed is on its disk.
+    fn sync(&mut self) {
+        if let Some(running) = &mut self.running {
+            testing::sync(&mut running.store).expect("there was room when it was committed");
         }
     }
 
@@ -259,12 +278,27 @@ impl Node {
                 self.held = Some(held);
                 Ok(Turn { batch: Vec::new(), effects: said })
             }
-            Err(error) => Err(Some(error)),
+            Err(error) => {
+                let expected = self.doomed;
+                self.crash(Unsynced::Torn);
+                Err(Some(error).filter(|_| !expected))
+            }
         }
+    }
+
+    /// Something waits for room on its disk.
+    pub(super) fn is_full(&self) -> bool {
+        self.held.is_some()
     }
 
     /// There is no room on its disk from now on, or there is again.
     pub(super) fn fill(&mut self, full: bool) {
+        if let Some(running) = &mut self.running
+            && !self.doomed
+        {
+            let later = self.syncs_later && !full;
+            testing::put_off_syncs(&mut running.store, later).expect("there is room");
+        }
         self.disk.fill_after(full.then_some(0));
     }
 
@@ -313,7 +347,8 @@ impl Node {
     }
 
     /// What its disk holds now.
-    pub(super) fn image(&self) -> Vec<u8> {
+    pub(super) fn image(&mut self) -> Vec<u8> {
+        self.sync();
         self.disk.image()
     }
 

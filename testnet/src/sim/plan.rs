@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{dice::Dice, network::Weather};
+use super::{dice::Dice, network::Weather, signing::Signing};
 
 /// Something that goes wrong, or is done to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,10 @@ pub enum Fault {
     Pause(usize, u64),
     /// The disk stands still for so many milliseconds; beacons go on.
     Stall(usize, u64),
+    /// The disk is full for so many milliseconds.
+    Full(usize, u64),
+    /// An operator draws another secret of the mesh's connections.
+    Rekey(usize),
     /// The wall clock jumps to so many milliseconds off.
     Clock(usize, i64),
     /// Messages fare like this from now on.
@@ -35,6 +39,9 @@ pub enum Fault {
 
 /// As long as this node's silence makes others close its votes for good.
 const LASTING: Duration = Duration::from_secs(145);
+
+/// In worlds of these seeds (modulo 16) nodes sign as real ones do.
+const REAL: u64 = 6;
 
 /// A world before it begins.
 #[derive(Clone, Debug)]
@@ -65,6 +72,10 @@ pub struct Plan {
     pub scripted: Option<usize>,
     /// The last node lies.
     pub liar: bool,
+    /// How nodes sign.
+    pub signing: Signing,
+    /// From then on agents do nothing until the last fault is over.
+    pub silent_from: Option<Duration>,
 }
 
 /// Which kinds of faults a world has.
@@ -99,6 +110,8 @@ impl Plan {
             keys: false,
             scripted: None,
             liar: false,
+            signing: Signing::Simulated,
+            silent_from: None,
         }
     }
 
@@ -132,6 +145,7 @@ impl Plan {
         let faults_end = if lasting && dice.chance(50) { LASTING } else { faults_end };
         let calm = matches!(kind, Kind::Calm | Kind::PlannedRestarts);
         let faults = faults(&mut dice, kind, (nodes, faults_end));
+        let silent_from = faults.last().map(|(at, _)| *at);
         let weather =
             if calm && dice.chance(50) { Weather::CALM } else { some_weather(&mut dice, calm) };
         Plan {
@@ -148,6 +162,8 @@ impl Plan {
             keys: dice.chance(60),
             scripted: None,
             liar: false,
+            signing: if seed % 16 == REAL { Signing::Real } else { Signing::Simulated },
+            silent_from: (kind == Kind::Lonely).then_some(silent_from).flatten(),
         }
     }
 }
@@ -179,7 +195,7 @@ fn faults(dice: &mut Dice, kind: Kind, (nodes, end): (usize, Duration)) -> Vec<(
             Kind::PlannedRestarts => Fault::Restart(node),
             Kind::Splits => split(dice, nodes),
             Kind::Crashes => crash(dice, node),
-            Kind::Everything => match dice.within(0, 11) {
+            Kind::Everything => match dice.within(0, 13) {
                 0..=3 => split(dice, nodes),
                 4..=6 => crash(dice, node),
                 7 => Fault::Pause(node, dice.within(200, 6_000)),
@@ -189,6 +205,8 @@ fn faults(dice: &mut Dice, kind: Kind, (nodes, end): (usize, Duration)) -> Vec<(
                     i64::try_from(dice.within(0, 20_000)).expect("small") - 10_000,
                 ),
                 10 => Fault::Weather(dice.draw()),
+                11 => Fault::Full(node, dice.within(200, 8_000)),
+                12 => Fault::Rekey(node),
                 _ => Fault::RestartCut(node, dice.within(0, 60)),
             },
         };
@@ -200,12 +218,14 @@ fn faults(dice: &mut Dice, kind: Kind, (nodes, end): (usize, Duration)) -> Vec<(
 }
 
 /// Somebody is left with numbers whose content nobody has who could be asked: it hears the home
-/// sequencer, but neither an author nor the answer to its own questions, and then all others go down.
+/// sequencer, but neither the authors nor the answer to its own questions, and then all others go down. What
+/// its agents said would open another era, and the numbers before would be late instead: they are silent.
 fn lonely(dice: &mut Dice, nodes: usize) -> Vec<(Duration, Fault)> {
     let left = 1 + dice.index(nodes - 1);
     let at = Duration::from_millis(dice.within(2_000, 4_000));
-    let author = if left == 1 { 2 } else { 1 };
-    let mut out = vec![(at, Fault::OneWay(author, left)), (at, Fault::OneWay(left, 0))];
+    let authors = (1..nodes).filter(|node| *node != left);
+    let mut out: Vec<_> = authors.map(|author| (at, Fault::OneWay(author, left))).collect();
+    out.push((at, Fault::OneWay(left, 0)));
     let all = (0..nodes).filter(|node| *node != left);
     let crash = at + Duration::from_millis(800);
     out.extend(all.map(|node| (crash, Fault::Crash(node))));

@@ -55,7 +55,7 @@ impl Nodes {
             let mut config = Config::new(secret.mesh_id(), founder);
             config.name = format!("node{i}");
             config.seed = i as u64;
-            Node::new(*seed, config, i as u64)
+            Node::new((mesh::Identity::from_seed(seed), true), config, i as u64)
         };
         let nodes: Vec<Node> = seeds.iter().enumerate().map(node).collect();
         let mut it = Nodes {
@@ -356,7 +356,7 @@ impl Nodes {
     }
 
     /// Whether a node was sent this text, or has it on its disk.
-    fn came_to_know(&self, node: usize, text: &str) -> [bool; 2] {
+    fn came_to_know(&mut self, node: usize, text: &str) -> [bool; 2] {
         let within = |bytes: &[u8]| bytes.windows(text.len()).any(|it| it == text.as_bytes());
         [within(&self.heard[node]), within(&self.nodes[node].image())]
     }

@@ -10,7 +10,7 @@ impl World {
     pub(super) fn stores_are_sound(&self) -> Result<(), Broken> {
         for (i, node) in self.nodes.iter().enumerate() {
             let Some(running) = &node.running else { continue };
-            let report = running.reader.check().expect("a sound store reads");
+            let report = running.reader.check_by(&*self.judge).expect("a sound store reads");
             if let Some(first) = report.findings.first() {
                 return broken(
                     "sound",

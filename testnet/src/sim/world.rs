@@ -22,6 +22,7 @@ use mesh::{
 
 use super::{
     agents::Agents,
+    coverage::{Coverage, Happening},
     dice::Dice,
     elections::Elections,
     holders::Holders,
@@ -33,6 +34,7 @@ use super::{
     promises::{Broken, Entry, Promises, broken},
     roamer::Roamer,
     script::Script,
+    signing::{AnyJudge, Signing},
     tasks::Tasks,
     votes::Votes,
 };
@@ -65,6 +67,15 @@ enum Event {
     Act,
     /// The liar says something.
     Lie,
+    /// There is room on a node's disk again.
+    Room { node: usize },
+}
+
+/// What an operator wants.
+#[derive(Clone, Copy, Debug)]
+enum Operator {
+    Stop,
+    Rekey,
 }
 
 /// See the module.
@@ -90,8 +101,14 @@ pub struct World {
     pub(super) holders: Holders,
     pub(super) script: Script,
     pub(super) promises: Promises,
-    /// Calls of operators, whatever is answered.
-    operators: BTreeSet<CallId>,
+    /// Calls of operators.
+    operators: BTreeMap<CallId, Operator>,
+    /// Of the nodes' keys.
+    seeds: Vec<[u8; 32]>,
+    pub(super) judge: AnyJudge,
+    /// Nodes whose disks were full at some time.
+    full: BTreeSet<usize>,
+    pub(super) coverage: Coverage,
     restarting: BTreeSet<usize>,
     /// When each node next looks at its inbox by itself.
     wakes: Vec<Option<Duration>>,
@@ -121,6 +138,7 @@ impl World {
         let seeds: Vec<[u8; 32]> = (0..plan.nodes).map(|_| key_seed(&mut dice)).collect();
         let founder = mesh::Identity::from_seed(&seeds[0]).node_id();
         let secret = MeshSecret::new([7; 32], founder);
+        let (signing, judge) = (plan.signing, plan.signing.judge(&seeds));
         let nodes = seeds
             .iter()
             .enumerate()
@@ -133,7 +151,7 @@ impl World {
                     config.retention = some_retention(&mut dice);
                     config.retention_min = kept::MIN;
                 }
-                Node::new(*key, config, dice.draw())
+                Node::new((signing.identity(key), signing == Signing::Real), config, dice.draw())
             })
             .collect::<Vec<Node>>();
         let network = Network::new(plan.nodes, plan.gossip);
@@ -162,7 +180,11 @@ impl World {
             holders,
             script: Script::default(),
             promises: Promises::default(),
-            operators: BTreeSet::new(),
+            operators: BTreeMap::new(),
+            seeds,
+            judge,
+            full: BTreeSet::new(),
+            coverage: Coverage::default(),
             restarting: BTreeSet::new(),
             quiet: false,
             next_call: 0,
@@ -190,7 +212,10 @@ impl World {
             self.at(Duration::from_millis(500), Event::Act);
         }
         if self.plan.liar {
-            let liar = Liar::new(self.secret.mesh_id(), Dice::new(self.dice.draw()));
+            let dice = Dice::new(self.dice.draw());
+            let liar = Liar::new(self.secret.mesh_id(), dice, self.plan.signing);
+            self.seeds.extend(liar.seeds());
+            self.judge = self.plan.signing.judge(&self.seeds);
             self.exempt.extend(liar.authors());
             self.exempt.extend(self.nodes.last().map(|it| it.id));
             self.liar = Some(liar);
@@ -273,9 +298,12 @@ impl World {
                 self.notice_all();
             }
             Event::Lie => self.tell_a_lie(),
+            Event::Room { node } => self.make_room(node),
             Event::Act => {
                 if !self.quiet {
-                    self.act()?;
+                    if self.plan.silent_from.is_none_or(|from| self.now < from) {
+                        self.act()?;
+                    }
                     let mean = u64::try_from(self.plan.act_every.as_millis()).expect("short");
                     let wait = self.dice.within(1, 2 * mean);
                     self.after(Duration::from_millis(wait), Event::Act);
@@ -314,15 +342,20 @@ impl World {
             self.wake(node, idle);
             return Ok(());
         }
+        let was_full = self.nodes[node].is_full();
         let turn = match self.nodes[node].turn(self.now) {
             Ok(turn) => turn,
             Err(None) => {
                 self.say(|| format!("node{node}: the disk fails, the node is down"));
+                self.coverage.count(Happening::WithinCommit);
                 self.went_down(node);
                 return Ok(());
             }
             Err(Some(error)) => return broken("store", format!("node{node}: {error}")),
         };
+        if self.nodes[node].is_full() && !was_full {
+            self.coverage.count(Happening::DiskFull);
+        }
         self.judge(node, &turn.batch)?;
         self.judge_decisions(node, (&turn.batch, &turn.effects))?;
         let life = self.nodes[node].life;
@@ -382,10 +415,10 @@ impl World {
                 Change::Room { room, record } if record.ephemeral => {
                     self.promises.ephemeral.insert(*room);
                 }
+                Change::Prune { .. } => self.coverage.count(Happening::Pruned),
                 Change::Room { .. }
                 | Change::Note { .. }
                 | Change::Keep { .. }
-                | Change::Prune { .. }
                 | Change::Entry { .. }
                 | Change::Log { .. }
                 | Change::Era { .. }
@@ -473,9 +506,15 @@ impl World {
                 // Engines take nothing from whom they shut out, whatever the network does; and all can
                 // connect here, whichever secret they have.
                 Effect::ShutOut(_) | Effect::Known(_) => {}
-                Effect::Secret(it) => self.nodes[node].keep_secret(it),
+                Effect::Secret(it) => {
+                    self.coverage.count(Happening::SecretGiven);
+                    self.nodes[node].keep_secret(it);
+                }
                 Effect::DrawSecret => self.draw_secret(node),
-                Effect::Alarm(alarm) => self.say(|| format!("node{node}: {alarm:?}")),
+                Effect::Alarm(alarm) => {
+                    self.say(|| format!("node{node}: {alarm:?}"));
+                    self.alarmed(node, &alarm);
+                }
                 Effect::Stopped => {
                     // The process ends here, whatever else was to be done.
                     self.stopped(node);
@@ -518,9 +557,10 @@ impl World {
         }
         self.count_sent(from, to, message);
         let decoded = Message::decode(&bytes).expect("what nodes send can be read");
-        let verified = decoded.verify(self.secret.mesh_id()).expect("what nodes send is sealed");
+        let verified = decoded.verify_by(&*self.judge, self.secret.mesh_id());
+        let verified = verified.expect("what nodes send is sealed");
         for to in to {
-            for wait in self.network.fate(&mut self.dice, direct) {
+            for wait in self.network.fate(&mut self.dice, &mut self.coverage, direct) {
                 let message = Box::new(verified.clone());
                 self.after(wait, Event::Arrive { to: *to, from, message });
             }
@@ -536,7 +576,8 @@ impl World {
         let peers = self.peers(node);
         let Some(liar) = &mut self.liar else { return };
         let bytes = liar.lie();
-        let verified = Message::decode(&bytes).and_then(|it| it.verify(self.secret.mesh_id()));
+        let verified = Message::decode(&bytes)
+            .and_then(|it| it.verify_by(&*self.judge, self.secret.mesh_id()));
         match verified {
             Ok(verified) => {
                 liar.taken += 1;
@@ -687,7 +728,7 @@ impl World {
     pub(super) fn draw_secret(&mut self, node: usize) {
         let drawn = Drawn::new(key_seed(&mut self.dice));
         let call = self.call();
-        self.operators.insert(call);
+        self.operators.insert(call, Operator::Rekey);
         let command = Command::RotateSecret { drawn, force: true };
         self.give(node, Input::Command { call, command });
     }
@@ -755,8 +796,8 @@ impl World {
         if self.is_probe(call, &result) {
             return Ok(());
         }
-        if self.operators.remove(&call) {
-            return Ok(());
+        if let Some(wanted) = self.operators.remove(&call) {
+            return self.operator_replied(node, wanted, &result);
         }
         if let Ok(Outcome::Said(said)) = &result
             && let Some(room) = self.said_in(call)
@@ -782,6 +823,11 @@ impl World {
         if self.script_replied(call, &result)? {
             return Ok(());
         }
+        let result = match result {
+            // To an agent it is the same: later, or elsewhere.
+            Err(Refused::DiskFull) if self.full.contains(&node) => Err(Refused::Stopping),
+            result => result,
+        };
         self.agent_replied(node, call, result)
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use mesh::{
     batch::{NodeRecord, VoteNote},
     id::RoomId,
+    identity::Judge,
     run::{Certificate, Run},
 };
 use redb::{ReadTransaction, ReadableTable};
@@ -17,7 +18,7 @@ use crate::{
 };
 
 pub(super) fn of_no_room(
-    read: &ReadTransaction,
+    (read, judge): (&ReadTransaction, &dyn Judge),
     known: &BTreeMap<u32, RoomId>,
     report: &mut Report,
 ) -> Result<(), ReadError> {
@@ -48,7 +49,7 @@ pub(super) fn of_no_room(
         let evidence: Result<(Certificate, Run), _> = decode(row.value(), "evidence");
         match evidence {
             Ok((certificate, run)) => {
-                if !proves(read, key.value(), &certificate, run)? {
+                if !proves((read, judge), key.value(), &certificate, run)? {
                     report.add(Place::Room { room: RoomId(room) }, Problem::Evidence);
                 }
             }
@@ -68,7 +69,7 @@ pub(super) fn of_no_room(
 /// Whether seal and run are both of the author, and say two things of one place. Of a room that is not
 /// here any more nobody knows which mesh its runs are of: the seal alone is checked.
 fn proves(
-    read: &ReadTransaction,
+    (read, judge): (&ReadTransaction, &dyn Judge),
     key: &[u8; 56],
     certificate: &Certificate,
     run: Run,
@@ -77,14 +78,14 @@ fn proves(
     let named = key[..32] == log.author.0
         && key[32..48] == certificate.room.0
         && key[48..] == log.incarnation.to_be_bytes();
-    if !named || !certificate.verify() || (run.room, run.log) != (certificate.room, log) {
+    if !named || !certificate.verify_by(judge) || (run.room, run.log) != (certificate.room, log) {
         return Ok(false);
     }
     let room = table(read, ROOM_IDS)?.get(&certificate.room.0)?.map(|it| it.value());
     let Some(room) = room else { return Ok(true) };
     let Some(row) = table(read, ROOMS)?.get(room)? else { return Ok(true) };
     let Ok((_, record)) = room_row(row.value()) else { return Ok(true) };
-    let verified = run.verify(record.mesh);
+    let verified = run.verify_by(judge, record.mesh);
     Ok(verified
         .is_ok_and(|run| run.hash_at(certificate.seq).is_some_and(|hash| hash != certificate.hash)))
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use mesh::{
     entry::{Body, Ordered, Stored, is_act},
     id::{Hash, LogId, LogIx},
+    identity::Judge,
     limits::{BODY_INLINE_BYTES_MAX, ORDERED_ITEMS_MAX, RUN_ENTRIES_MAX},
     number::{Era, Number},
     run::{Carried, Run, RunEntry},
@@ -46,6 +47,7 @@ struct Cursor<'a, 'b> {
     before: Option<(Hash, u64)>,
     seal: [u8; 64],
     given: &'a mut Vec<Given>,
+    judge: &'a dyn Judge,
 }
 
 /// All logs. Returns what they give numbers to, ascending.
@@ -68,6 +70,7 @@ pub(super) fn check(
             before: start,
             seal: [0; 64],
             given: &mut given,
+            judge: steps.judge,
         };
         let mut next = 1;
         for entry in room.view.entries.range((row, *ix, 0)..=(row, *ix, u64::MAX))? {
@@ -178,7 +181,7 @@ impl Cursor<'_, '_> {
             report.add(here, Problem::Chain);
         }
         self.seal = run.seal;
-        self.before = match run.verify(self.room.record.mesh) {
+        self.before = match run.verify_by(self.judge, self.room.record.mesh) {
             Ok(verified) => Some((verified.certificate().hash, last)),
             Err(bad) => {
                 report.add(here, Problem::Run(bad));

@@ -11,7 +11,7 @@ use mesh::{
     run::{Carried, Run, RunEntry},
 };
 
-use super::{Dice, Liar, Tail, low_byte};
+use super::{Dice, Liar, Signing, Tail, low_byte};
 
 /// What a lie is about, when somebody wants one of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(crate) enum Theme {
 impl Liar {
     /// A liar who signs as `node` as well, and knows these names from the start.
     pub(crate) fn as_node(mesh: MeshId, node: Identity, dice: Dice) -> Liar {
-        let mut liar = Liar::new(mesh, dice);
+        let mut liar = Liar::new(mesh, dice, Signing::Real);
         liar.authors[0] = node;
         // Its node has written in the directory: what it said there from the start would be a fork, whatever else.
         liar.rooms.truncate(1);

@@ -2,15 +2,20 @@
 
 use std::time::Duration;
 
-use mesh::Input;
+use mesh::{
+    Input,
+    boundary::Alarm,
+    command::{Outcome, Refused},
+};
 use store::testing::Unsynced;
 
-use super::{Event, World};
+use super::{Event, Operator, World};
 use crate::sim::{
+    coverage::Happening,
     dice::Dice,
     network::Weather,
     plan::{Fault, some_weather},
-    promises::Broken,
+    promises::{Broken, broken},
 };
 
 impl World {
@@ -18,20 +23,27 @@ impl World {
         self.say(|| format!("{fault:?}"));
         match fault {
             Fault::Split(groups) => {
+                if groups.windows(2).any(|pair| pair[0] != pair[1]) {
+                    self.coverage.count(Happening::Split);
+                }
                 self.network.split(&groups);
                 self.notice_all();
             }
             Fault::OneWay(from, to) => {
+                self.coverage.count(Happening::HalfOpen);
                 self.network.cut_one_way(from, to);
                 // Nobody notices: the connection looks alive from one side.
             }
             Fault::Heal => {
+                self.coverage.count(Happening::Heal);
                 self.network.heal();
                 self.notice_all();
             }
             Fault::Crash(node) => {
                 if self.nodes[node].running.is_some() {
                     let torn = self.dice.chance(50);
+                    let what = if torn { Happening::Torn } else { Happening::PowerFailure };
+                    self.coverage.count(what);
                     self.nodes[node].crash(if torn { Unsynced::Torn } else { Unsynced::Dropped });
                     self.went_down(node);
                 }
@@ -40,17 +52,33 @@ impl World {
             Fault::Start(node) => return self.start(node),
             Fault::Restart(node) => self.restart(node),
             Fault::RestartCut(node, ms) => {
+                self.coverage.count(Happening::RestartCut);
                 self.restart(node);
                 self.after(Duration::from_millis(ms), Event::Isolate { node });
             }
             Fault::Pause(node, ms) => {
+                self.coverage.count(Happening::Pause);
                 self.nodes[node].paused_until = self.now + Duration::from_millis(ms);
             }
             Fault::Stall(node, ms) => {
+                self.coverage.count(Happening::Stall);
                 self.nodes[node].stalled_until = self.now + Duration::from_millis(ms);
             }
-            Fault::Clock(node, ms) => self.nodes[node].wall_offset_ms = ms,
+            Fault::Full(node, ms) => {
+                self.full.insert(node);
+                self.nodes[node].fill(true);
+                self.after(Duration::from_millis(ms), Event::Room { node });
+            }
+            Fault::Rekey(node) => {
+                self.coverage.count(Happening::Rekey);
+                self.draw_secret(node);
+            }
+            Fault::Clock(node, ms) => {
+                self.coverage.count(Happening::Clock);
+                self.nodes[node].wall_offset_ms = ms;
+            }
             Fault::Weather(seed) => {
+                self.coverage.count(Happening::Weather);
                 self.network.weather = some_weather(&mut Dice::new(seed), false);
             }
         }
@@ -59,8 +87,57 @@ impl World {
 
     fn restart(&mut self, node: usize) {
         if self.nodes[node].running.is_some() && self.restarting.insert(node) {
+            self.coverage.count(Happening::Restart);
             let call = self.call();
+            self.operators.insert(call, Operator::Stop);
             self.give(node, Input::Command { call, command: mesh::command::Command::Stop });
+        }
+    }
+
+    /// There is room again: it writes what it has held, and its agents come back whom it had refused.
+    pub(super) fn make_room(&mut self, node: usize) {
+        self.nodes[node].fill(false);
+        if self.nodes[node].running.is_some() {
+            self.wake(node, self.now);
+            self.attach_missing_agents(node);
+        }
+    }
+
+    /// An operator's command was answered.
+    pub(super) fn operator_replied(
+        &mut self,
+        node: usize,
+        wanted: Operator,
+        result: &Result<Outcome, Refused>,
+    ) -> Result<(), Broken> {
+        match (wanted, result) {
+            (_, Ok(_)) | (Operator::Rekey, Err(Refused::Stopping)) => Ok(()),
+            (Operator::Stop, Err(Refused::DiskFull)) if self.full.contains(&node) => {
+                self.restarting.remove(&node);
+                Ok(())
+            }
+            (Operator::Rekey, Err(Refused::DiskFull)) if self.full.contains(&node) => Ok(()),
+            (_, Err(refused)) => {
+                broken("replies", format!("node{node}: {wanted:?} refused: {refused}"))
+            }
+        }
+    }
+
+    /// What a node tells its operator.
+    pub(super) fn alarmed(&mut self, node: usize, alarm: &Alarm) {
+        match alarm {
+            Alarm::EraOpened { before, .. } => {
+                let own = *before == self.nodes[node].id;
+                let what = if own { Happening::EraFull } else { Happening::EraOpened };
+                self.coverage.count(what);
+            }
+            Alarm::Hole { .. } => self.coverage.count(Happening::Hole),
+            Alarm::Forked { .. } => self.coverage.count(Happening::ForkFound),
+            Alarm::Parted { .. }
+            | Alarm::LaneClash { .. }
+            | Alarm::DroppedThoughOpen { .. }
+            | Alarm::ClockJumped { .. }
+            | Alarm::Exhausted { .. } => {}
         }
     }
 

@@ -1,0 +1,129 @@
+//! What has happened to worlds, by kind: faults that were injected, what they led to, and lies. A kind that
+//! never happens is tested by nothing.
+
+use super::Kind;
+
+/// In which worlds something can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Where {
+    Any,
+    Liars,
+}
+
+macro_rules! happenings {
+    ($($name:ident, $place:ident, $text:literal;)*) => {
+        /// Something that happens to a world.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Happening { $($name,)* }
+
+        /// All of them, in order.
+        const ALL: &[(Happening, Where, &str)] =
+            &[$((Happening::$name, Where::$place, $text),)*];
+
+        const COUNT: usize = [$($text,)*].len();
+    };
+}
+
+happenings! {
+    Split, Any, "split";
+    HalfOpen, Any, "half-open link";
+    Heal, Any, "heal";
+    GossipLost, Any, "gossip lost";
+    DirectLost, Any, "direct message lost";
+    Doubled, Any, "message doubled";
+    Late, Any, "message late";
+    Weather, Any, "weather changed";
+    WithoutGossip, Any, "world without gossip";
+    PowerFailure, Any, "power failure";
+    Torn, Any, "power failure, torn write";
+    WithinCommit, Any, "power failure within a commit";
+    Restart, Any, "planned restart";
+    RestartCut, Any, "cut off while handing over";
+    Pause, Any, "process paused";
+    Stall, Any, "disk stalled";
+    DiskFull, Any, "disk full";
+    Clock, Any, "clock jumped";
+    Rekey, Any, "re-keyed";
+    SecretGiven, Any, "secret came from a peer";
+    KeyRevoked, Any, "key revoked";
+    Pruned, Any, "bodies dropped";
+    EraOpened, Any, "era opened";
+    EraFull, Any, "era full";
+    Hole, Any, "number left as a hole";
+    SaidAgain, Liars, "lie: said again";
+    Mangled, Liars, "lie: mangled";
+    Junk, Liars, "lie: junk";
+    Forked, Liars, "lie: forked log";
+    Words, Liars, "lie: words";
+    Numbers, Liars, "lie: numbers";
+    Eras, Liars, "lie: eras";
+    Handovers, Liars, "lie: handovers";
+    Lanes, Liars, "lie: lanes";
+    Rooms, Liars, "lie: rooms";
+    AgentIds, Liars, "lie: agent ids";
+    Keys, Liars, "lie: keys";
+    Votes, Liars, "lie: votes";
+    Elections, Liars, "lie: elections";
+    Tasks, Liars, "lie: tasks";
+    Heads, Liars, "lie: heads and digests";
+    Questions, Liars, "lie: questions";
+    Posts, Liars, "lie: posts";
+    Signs, Liars, "lie: beacons and sightings";
+    Rosters, Liars, "lie: rosters";
+    Secrets, Liars, "lie: secrets";
+    ForkFound, Liars, "fork found";
+}
+
+/// How often each kind has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Coverage([u64; COUNT]);
+
+impl Default for Coverage {
+    fn default() -> Coverage {
+        Coverage([0; COUNT])
+    }
+}
+
+impl Coverage {
+    pub(crate) fn count(&mut self, what: Happening) {
+        self.0[what as usize] += 1;
+    }
+
+    /// Adds what happened elsewhere.
+    pub fn add(&mut self, other: &Coverage) {
+        for (count, more) in self.0.iter_mut().zip(other.0) {
+            *count += more;
+        }
+    }
+
+    /// Everything that can happen in worlds of a kind, by name, and how often it did.
+    pub fn of(&self, kind: Kind) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        ALL.iter()
+            .filter(move |(_, place, _)| *place == Where::Any || kind == Kind::WithLiar)
+            .map(|(what, _, name)| (*name, self.0[*what as usize]))
+    }
+
+    /// What never did.
+    #[must_use]
+    pub fn never(&self, kind: Kind) -> Vec<&'static str> {
+        self.of(kind).filter(|(_, count)| *count == 0).map(|(name, _)| name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_never_happened_is_named_where_it_can() {
+        let mut coverage = Coverage::default();
+        assert_eq!(coverage.never(Kind::WithLiar).len(), COUNT);
+        assert!(!coverage.never(Kind::Honest).contains(&"lie: votes"));
+        for (what, ..) in ALL {
+            coverage.count(*what);
+        }
+        coverage.add(&coverage.clone());
+        assert!(coverage.never(Kind::WithLiar).is_empty());
+        assert!(coverage.of(Kind::Honest).all(|(_, count)| count == 2));
+    }
+}
