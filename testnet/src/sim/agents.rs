@@ -7,7 +7,9 @@ use std::{
 
 use mesh::{
     Input,
-    command::{Attach, Attached, CallId, Caller, Command, NewRoom, Outcome, Refused, Say, Speech},
+    command::{
+        Attach, Attached, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomInfo, Say, Speech,
+    },
     entry::DedupId,
     id::{AgentId, KeyPrint, MessageId, RoomId},
 };
@@ -339,16 +341,7 @@ impl World {
                 views.insert(node, said.join(", "));
             }
             (Asked::Room(room), Ok(Outcome::RoomInfo(info))) => {
-                let order: Vec<String> = info
-                    .agents
-                    .iter()
-                    .map(|it| format!("{} at {}", it.agent, it.node.short()))
-                    .collect();
-                // Whose turn it is after a message is in its body: who got the last one when everybody had
-                // dropped that does not know, and nobody spoke since.
-                let turn =
-                    info.turn.filter(|_| !self.plan.retention || self.plan.silent_from.is_none());
-                let said = format!("{} turn {turn:?}", order.join(", "));
+                let said = self.who_is_there(&info);
                 self.agents.views.entry(format!("room {room}")).or_default().insert(node, said);
             }
             (Asked::Rooms | Asked::Room(_), _) => {
@@ -359,6 +352,17 @@ impl World {
             | (Asked::Attach(_), Ok(_)) => {}
         }
         Ok(())
+    }
+
+    /// Members, and whose turn it is.
+    fn who_is_there(&self, info: &RoomInfo) -> String {
+        let order: Vec<String> =
+            info.agents.iter().map(|it| format!("{} at {}", it.agent, it.node.short())).collect();
+        // Whose turn it is after a message is in its body: who got the last one when everybody had
+        // dropped that does not know, and nobody spoke since.
+        let turn = info.turn.as_ref();
+        let turn = turn.filter(|_| !self.plan.retention);
+        format!("{} turn {turn:?}", order.join(", "))
     }
 
     fn attached(&mut self, node: usize, i: usize, attached: Attached) {

@@ -174,7 +174,9 @@ impl World {
             let (node, room) = (self.roamers[i].node, self.roamers[i].room);
             let all = self.promises.seen(self.nodes[node].id, room);
             let missed = all.difference(&self.roamers[i].seen);
-            let missed = missed.filter(|it| !self.is_dropped(node, room, **it));
+            // It may have read where the body was dropped already, and this node keeps it for longer.
+            let dropped = |it| (0..self.nodes.len()).any(|at| self.is_dropped(at, room, it));
+            let missed = missed.filter(|it| !dropped(**it));
             let missed: Vec<&Entry> = missed.collect();
             if !missed.is_empty() {
                 let (what, cursor) = (missed.first(), self.roamers[i].cursor);

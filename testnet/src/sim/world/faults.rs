@@ -64,11 +64,13 @@ impl World {
                 self.coverage.count(Happening::Stall);
                 self.nodes[node].stalled_until = self.now + Duration::from_millis(ms);
             }
-            Fault::Full(node, ms) => {
+            // A node does not start on a full disk.
+            Fault::Full(node, ms) if self.nodes[node].running.is_some() => {
                 self.full.insert(node);
                 self.nodes[node].fill(true);
                 self.after(Duration::from_millis(ms), Event::Room { node });
             }
+            Fault::Full(..) => {}
             Fault::Rekey(node) => {
                 self.coverage.count(Happening::Rekey);
                 self.draw_secret(node);
