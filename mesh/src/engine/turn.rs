@@ -16,6 +16,7 @@ use crate::{
     log::first_8,
     message::{Message, Signed},
     number::Number,
+    room::Room,
     roster::RosterNews,
     run::Run,
     sealed::Seal,
@@ -349,6 +350,10 @@ impl Engine {
         if room.record.local {
             return;
         }
+        if !self.is_listed(room) {
+            let seal = room.record.seal.clone();
+            return self.forget_digest(id, seal.as_ref());
+        }
         if let Some(seal) = &room.record.seal {
             let (key, digest) = (seal.owner, room.logs.digest());
             return self.mix_private_digest(key, id, Some(digest));
@@ -357,6 +362,15 @@ impl Engine {
         let before = self.digests.insert(id, room.logs.digest());
         let before = before.map_or(0, |it| first_8(sha256(&[&id.0, &it.to_be_bytes()])));
         self.change_bucket(id, now ^ before);
+    }
+
+    /// Who made a room may have lost its part since, and what says that there is the room with it: whoever
+    /// had not heard of it by then never will, and would differ for ever from those who had.
+    fn is_listed(&self, room: &Room) -> bool {
+        room.record.ephemeral
+            || room.is_directory
+            || room.id == RoomId::lobby(self.cx.mesh)
+            || self.directory.room(room.id).is_some()
     }
 
     fn change_bucket(&mut self, id: RoomId, by: u64) {

@@ -137,6 +137,7 @@ impl World {
             Alarm::Forked { .. } => self.coverage.count(Happening::ForkFound),
             Alarm::Parted { .. }
             | Alarm::LaneClash { .. }
+            | Alarm::SecretWithout { .. }
             | Alarm::DroppedThoughOpen { .. }
             | Alarm::ClockJumped { .. }
             | Alarm::Exhausted { .. } => {}
