@@ -245,6 +245,10 @@ pub enum Message<R = Run> {
         /// Known version.
         #[n(2)]
         version: u64,
+        /// By gossip: makes it another question than one that was asked before, by whomever. Gossip carries
+        /// nothing twice within a minute.
+        #[n(3)]
+        nonce: Option<u64>,
     },
     /// To a sequencer: these cannot be delivered here any more, or have no number.
     #[n(10)]
@@ -432,8 +436,8 @@ impl Message<Run> {
             Message::Buckets(buckets) => Message::Buckets(buckets),
             Message::Digests(rooms) => Message::Digests(rooms),
             Message::Follows(keys) => Message::Follows(keys),
-            Message::WantRoster { node, boot, version } => {
-                Message::WantRoster { node, boot, version }
+            Message::WantRoster { node, boot, version, nonce } => {
+                Message::WantRoster { node, boot, version, nonce }
             }
             Message::Ask { room, era, tip, spans } => Message::Ask { room, era, tip, spans },
             Message::Probe { node } => Message::Probe { node },

@@ -283,6 +283,12 @@ impl Rosters {
         What::Whole { version: mine.version, changes }
     }
 
+    /// The same as a version of its own: by gossip, which carries nothing twice within a minute.
+    pub(crate) fn whole_anew(&mut self) -> What {
+        self.mine().version += 1;
+        self.whole()
+    }
+
     /// This node's agents with their seats in rooms that outlive it.
     pub(crate) fn own_permanent_seats(&self) -> Vec<RosterChange> {
         let mine = self.nodes.get(&self.me).into_iter().flat_map(|it| &it.agents);

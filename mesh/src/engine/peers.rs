@@ -9,6 +9,7 @@ use crate::{
     event::RoomEvent,
     id::{NodeId, RoomId},
     limits::{BEACON_EVERY, DIGEST_ROOMS_MAX, GOSSIP_BYTES_MAX, NODES_MAX},
+    log::first_8,
     message::{ApartBody, Beacon, Head, Message, RoomDigest},
     roster::{RosterNews, What},
     rosters::Taken,
@@ -38,7 +39,7 @@ impl Engine {
         let signed = crate::message::Signed::new(self.cx.mesh, &self.identity, news);
         self.cx.send(peer, Message::Roster(Box::new(signed)));
         let (boot, version) = self.rosters.version(peer);
-        self.cx.send(peer, Message::WantRoster { node: peer, boot, version });
+        self.cx.send(peer, Message::WantRoster { node: peer, boot, version, nonce: None });
         for proof in self.proofs_of(None) {
             self.cx.send(peer, proof);
         }
@@ -99,7 +100,7 @@ impl Engine {
             Message::Digests(theirs) => self.on_digests(from, theirs),
             Message::Beacon(it) => self.on_beacon(from, it.it),
             Message::Roster(it) => self.on_roster(it.it),
-            Message::WantRoster { node, boot, version } => {
+            Message::WantRoster { node, boot, version, nonce: _ } => {
                 self.on_want_roster(from, node, (boot, version));
             }
             Message::Ask { room, era, tip, spans } => self.in_room(from, room, |engine, room| {
@@ -137,7 +138,7 @@ impl Engine {
         }
         if !message.may_be_gossiped() {
             self.cx.faults.stray += 1;
-        } else if let Message::WantRoster { node, boot, version } = message {
+        } else if let Message::WantRoster { node, boot, version, nonce: _ } = message {
             self.on_roster_asked_for(node, (boot, version));
         } else {
             self.on_message(from, message);
@@ -152,7 +153,7 @@ impl Engine {
             return;
         }
         self.roster_asked = Some(now);
-        let news = RosterNews { node, boot: self.cx.boot, what: self.rosters.whole() };
+        let news = RosterNews { node, boot: self.cx.boot, what: self.rosters.whole_anew() };
         let signed = crate::message::Signed::new(self.cx.mesh, &self.identity, news);
         let message = Message::Roster(Box::new(signed));
         // A larger one comes with a connection.
@@ -183,7 +184,7 @@ impl Engine {
         }
         // What shows it may have been lost: it is asked for, and the peer asks again.
         let (boot, version) = self.rosters.version(from);
-        self.cx.send(from, Message::WantRoster { node: from, boot, version });
+        self.cx.send(from, Message::WantRoster { node: from, boot, version, nonce: None });
     }
 
     /// A peer still follows authors whose logs forked: it has not seen why not to.
@@ -389,8 +390,11 @@ impl Engine {
             if promised.is_none_or(|it| it <= (boot, version)) {
                 continue;
             }
-            let want = Message::WantRoster { node, boot, version };
-            if self.live.up.contains(&node) {
+            let direct = self.live.up.contains(&node);
+            let me = first_8(self.cx.me.0);
+            let nonce = (!direct).then_some(me ^ self.cx.now.wall_us);
+            let want = Message::WantRoster { node, boot, version, nonce };
+            if direct {
                 self.cx.send(node, want);
             } else {
                 self.cx.broadcast(None, want);

@@ -215,7 +215,7 @@ fn question(room: RoomId, insider: &Insider, dice: &mut Dice) -> Message {
         0 => Message::Want { room, spans: vec![span; 8] },
         1 => Message::Have { room, heads: Vec::new(), answer: true },
         2 => Message::Buckets((0..64).map(|_| dice.draw()).collect()),
-        3 => Message::WantRoster { node: insider.node(), boot: 0, version: 0 },
+        3 => Message::WantRoster { node: insider.node(), boot: 0, version: 0, nonce: None },
         4 => Message::WantBodies { room, at: vec![Head { log, seq: 1 }; 64] },
         _ => Message::Ask { room, era: Era::HOME, tip: Number(1), spans: vec![span; 64] },
     }

@@ -24,6 +24,8 @@ const EPOCH_MS: u64 = 1_800_000_000_000;
 pub(super) enum Waiting {
     /// By a peer.
     Said { from: usize, it: Rc<Spoken> },
+    /// By gossip, passed on by a peer.
+    Heard { from: usize, it: Rc<Spoken> },
     /// By a client, or by the network.
     Input(Box<Input>),
 }
@@ -93,6 +95,9 @@ impl Node {
             let input = match waiting {
                 Waiting::Said { from, it } => {
                     Input::Message { from: ids[from], message: it.message.clone() }
+                }
+                Waiting::Heard { from, it } => {
+                    Input::Gossip { from: ids[from], message: it.message.clone() }
                 }
                 Waiting::Input(input) => *input,
             };

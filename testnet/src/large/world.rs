@@ -233,8 +233,8 @@ impl World {
 
     fn give(&mut self, node: usize, waiting: Waiting) {
         let wait = match &waiting {
-            Waiting::Said { it, .. } if it.is_beacon() => BEACON_QUEUED,
-            Waiting::Said { .. } | Waiting::Input(_) => QUEUED,
+            Waiting::Said { it, .. } | Waiting::Heard { it, .. } if it.is_beacon() => BEACON_QUEUED,
+            Waiting::Said { .. } | Waiting::Heard { .. } | Waiting::Input(_) => QUEUED,
         };
         self.nodes[node].inbox.push_back(waiting);
         self.wake(node, self.now + wait);
@@ -385,7 +385,7 @@ impl World {
             mesh[node] = next;
         }
         let from = self.links[node][via].to;
-        self.give(node, Waiting::Said { from, it });
+        self.give(node, Waiting::Heard { from, it });
     }
 
     /// A frame to a node, if it is linked.

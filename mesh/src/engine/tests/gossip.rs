@@ -65,7 +65,10 @@ fn a_roster_that_is_wanted_by_gossip_is_told_to_all_and_not_for_each_who_asks() 
     for _ in 0..2 {
         node.now.mono += BEACON_EVERY;
         for _ in 0..100 {
-            gossip(&mut node, Message::WantRoster { node: me, boot: 0, version: 0 });
+            gossip(
+                &mut node,
+                Message::WantRoster { node: me, boot: 0, version: 0, nonce: Some(1) },
+            );
         }
         assert_eq!(told(&mut node), 1);
     }
