@@ -211,7 +211,13 @@ mod tests {
             values: vec![("memory", value, Unit::MiB), ("start", 1.0, Unit::Seconds)],
         };
         let growth = Growth { nodes: vec![step(1, 9.5), step(10, 120.0)], rooms: Vec::new() };
-        let table = "NODES          1         10\nmemory   9.5 MiB  120.0 MiB\nstart     1.00 s     1.00 s\n";
+        let table = [
+            "NODES         1         10",
+            "memory  9.5 MiB  120.0 MiB",
+            "start    1.00 s     1.00 s",
+        ]
+        .join("\n")
+            + "\n";
         assert_eq!(growth.table(), table);
     }
 }

@@ -34,6 +34,14 @@ fn counts_add_up() {
     assert_eq!((size.alarms.eras, size.alarms.holes, size.alarms.others), (0, 0, 0));
 }
 
+/// More nodes than one is linked with: rosters come by gossip from those that are not.
+#[test]
+fn agents_are_seen_at_nodes_that_are_not_linked_with_theirs() {
+    let size = small(64, 1);
+    assert!(size.seated.after.is_some(), "{:?}", size.seated);
+    assert_eq!(size.talk.everywhere_once, size.talk.said);
+}
+
 #[test]
 fn the_same_seed_is_the_same_mesh() {
     assert_eq!(small(6, 7).counts(), small(6, 7).counts());
