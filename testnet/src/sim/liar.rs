@@ -526,7 +526,7 @@ impl Liar {
                 node: self.log().author,
                 boot: self.some_u64(),
                 version: self.some_u64(),
-                nonce: self.dice.chance(50).then(|| self.dice.draw()),
+                nonce: None,
             },
             12 => self.beacon(),
             13 => self.secret(),
