@@ -100,7 +100,7 @@ pub(super) async fn heal(run: &Run) -> Result<Vec<Figure>> {
     let took = began.elapsed().as_secs_f64();
     mesh.stop().await?;
     let names = ("heal", "heal after 10,000 messages on each side of a split");
-    Ok(vec![Figure::new(names, (took, Unit::Seconds), Target::AtMost(4.0))])
+    Ok(vec![Figure::new(names, (took, Unit::Seconds), Target::AtMost(2.0))])
 }
 
 /// A new node fetches a long room.
@@ -115,7 +115,7 @@ pub(super) async fn catch_up(run: &Run) -> Result<Vec<Figure>> {
     holds(&there, &room, count).await?;
     let took = began.elapsed().as_secs_f64();
     let names = ("catch_up", "a new node starts and catches up on 100,000 messages");
-    Ok(vec![Figure::new(names, (took, Unit::Seconds), Target::AtMost(8.0))])
+    Ok(vec![Figure::new(names, (took, Unit::Seconds), Target::AtMost(3.0))])
 }
 
 /// Bytes on a link.

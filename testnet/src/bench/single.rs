@@ -69,7 +69,7 @@ pub(super) async fn room(run: &Run, server: &Server) -> Result<Vec<Figure>> {
         pumps.push(Pump::new(connection, &room, sender, run.clock));
     }
     let what = "8 senders × 16 in flight, one room of 8: each to 7 others";
-    throughput(run, &mut pumps, ("room", what), 10_000.0).await
+    throughput(run, &mut pumps, ("room", what), 20_000.0).await
 }
 
 async fn throughput(
