@@ -17,5 +17,6 @@ mod proc;
 pub mod process;
 pub mod scenario;
 pub mod sim;
+mod table;
 pub mod wire;
 pub mod worlds;

@@ -10,6 +10,8 @@ pub const SCAN_ROWS: usize = 4_096;
 /// Rows of a page that is read without asking whether there is time for it: a tenth of a millisecond. The
 /// default page of clients is half of it.
 pub const AT_ONCE_ROWS_MAX: usize = 100;
+/// Eras of a room of which that can be said: each is looked at.
+pub const AT_ONCE_ERAS_MAX: usize = 64;
 /// Rows given in one page, however many were asked for.
 pub const PAGE_ROWS_MAX: usize = 1_000;
 /// Numbers of one message that a row tells. Each split adds one or two; a page of rows with many more

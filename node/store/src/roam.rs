@@ -11,7 +11,7 @@ use mesh::{
 
 use crate::{
     error::ReadError,
-    limits::{AT_ONCE_ROWS_MAX, PAGE_ROWS_MAX, UNPROVEN_NUMBERS_MAX},
+    limits::{AT_ONCE_ERAS_MAX, AT_ONCE_ROWS_MAX, PAGE_ROWS_MAX, UNPROVEN_NUMBERS_MAX},
     reader::{Reader, Row},
     schema::Numbers,
     view::View,
@@ -135,7 +135,8 @@ impl Reader {
         if !matches!(view.number(cursor)?, Some((_, Fate::Delivered))) {
             return Ok(false);
         }
-        let eras: BTreeMap<Era, EraRecord> = view.eras()?.into_iter().collect();
+        // A member can open as many as it likes.
+        let Some(eras) = view.few_eras(AT_ONCE_ERAS_MAX)? else { return Ok(false) };
         let lower = eras.range(..cursor.era()).next().is_some();
         let proven = !lower || self.is_proven(view.id, &Proven::of(&eras, cursor));
         let ahead: u64 = eras.values().map(|it| it.known.saturating_sub(it.done)).sum();

@@ -130,6 +130,23 @@ impl View {
             .collect()
     }
 
+    /// All eras, if there are no more than so many.
+    pub(crate) fn few_eras(
+        &self,
+        most: usize,
+    ) -> Result<Option<BTreeMap<Era, EraRecord>>, ReadError> {
+        let rows = self.eras.range((self.room, 0)..=(self.room, u64::MAX))?;
+        let mut eras = BTreeMap::new();
+        for row in rows {
+            if eras.len() == most {
+                return Ok(None);
+            }
+            let (key, row) = row?;
+            eras.insert(Era(key.value().1), decode(row.value(), "era")?);
+        }
+        Ok(Some(eras))
+    }
+
     pub(crate) fn stored(&self, at: At) -> Result<Option<Stored>, ReadError> {
         let row = self.entries.get((self.room, at.log, at.seq))?;
         row.map(|row| decode(row.value(), "entry")).transpose()

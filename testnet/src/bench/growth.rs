@@ -1,7 +1,7 @@
 //! How cost grows: the same figures in meshes of several sizes, and at nodes with several numbers of rooms.
 //! No figure here has a target of its own: what counts is the slope.
 
-use std::{fmt::Write, time::Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use super::{
     nodes::{pid, reach, server},
     single, start,
 };
-use crate::{distribution::Distribution, proc, process::Mesh};
+use crate::{distribution::Distribution, proc, process::Mesh, table};
 
 /// Nodes of the mesh in which rooms grow: what one node alone does not do, it does with a second.
 const NODES_WITH_ROOMS: usize = 2;
@@ -181,23 +181,7 @@ fn columns(head: &str, steps: &[Step]) -> String {
         row.extend(steps.iter().filter_map(|it| Some(unit.show(it.values.get(nth)?.1))));
         rows.push(row);
     }
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|it| it.chars().count()).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..=steps.len()).map(width).collect();
-    let mut text = String::new();
-    for row in &rows {
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            // Writing to a String cannot fail.
-            let _ = match column {
-                0 => write!(text, "{cell:width$}"),
-                _ => write!(text, "  {cell:>width$}"),
-            };
-        }
-        text.push('\n');
-    }
-    text
+    table::columns(&rows)
 }
 
 #[cfg(test)]

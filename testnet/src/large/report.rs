@@ -1,6 +1,6 @@
 //! What a run came to: a table with a column for each size, a document for programs.
 
-use std::{fmt::Write, time::Duration};
+use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use super::{
     tally::{ByKind, Count, Tally, of_histogram, sum},
     world::Alarms,
 };
-use crate::distribution::Distribution;
+use crate::{distribution::Distribution, table};
 
 const MIB: f64 = (1 << 20) as f64;
 const KIB: f64 = 1024.0;
@@ -234,22 +234,7 @@ impl Report {
                 rows[nth + 1].push(shown.text());
             }
         }
-        let width = |column: usize| {
-            rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
-        };
-        let widths: Vec<usize> = (0..=self.0.len()).map(width).collect();
-        let mut text = String::new();
-        for row in &rows {
-            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                // Writing to a String cannot fail.
-                let _ = match column {
-                    0 => write!(text, "{cell:width$}"),
-                    _ => write!(text, "  {cell:>width$}"),
-                };
-            }
-            text.push('\n');
-        }
-        text
+        table::columns(&rows)
     }
 
     /// As one line of JSON, with counts by kind of message.

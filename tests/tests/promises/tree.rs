@@ -360,6 +360,23 @@ fn every_library_says_what_it_is() {
     }
 }
 
+/// Signatures that are made up and commits that are synced later are for simulated worlds.
+#[test]
+fn nodes_know_nothing_of_what_only_simulated_worlds_may_do() {
+    let of_worlds = ["put_off_syncs", "identity::Simulated", "Simulated::new", "Identity::simulated"];
+    let mut looked = 0;
+    for folder in ["node/src", "node/net/src", "bridge", "cli", "examples"] {
+        for file in files(&root().join(folder), "rs") {
+            let text = read(&file);
+            for name in of_worlds {
+                assert!(!text.contains(name), "{} names {name}", shown(&file));
+            }
+            looked += 1;
+        }
+    }
+    assert!(looked > 100, "the sources were found");
+}
+
 /// A function of its inputs: what would make it something else does not pass clippy.
 #[test]
 fn the_core_bans_clocks_threads_and_hash_collections() {
