@@ -363,7 +363,8 @@ fn every_library_says_what_it_is() {
 /// Signatures that are made up and commits that are synced later are for simulated worlds.
 #[test]
 fn nodes_know_nothing_of_what_only_simulated_worlds_may_do() {
-    let of_worlds = ["put_off_syncs", "identity::Simulated", "Simulated::new", "Identity::simulated"];
+    let of_worlds =
+        ["put_off_syncs", "identity::Simulated", "Simulated::new", "Identity::simulated"];
     let mut looked = 0;
     for folder in ["node/src", "node/net/src", "bridge", "cli", "examples"] {
         for file in files(&root().join(folder), "rs") {

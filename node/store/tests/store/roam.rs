@@ -235,7 +235,8 @@ fn nobody_who_roams_misses_anything() {
     let seeds = std::env::var("ROAM_SEEDS").map_or(150, |it| it.parse().unwrap());
     let (mut checked, mut here_at_once, mut unheard, mut dropped) = (0, 0, 0, 0);
     let mut read_at_once = 0;
-    for seed in 0..seeds {
+    // In that one a cursor is in the delivery log, and what was delivered before it has a number still to come.
+    for seed in (0..seeds).chain([1886]) {
         let mut random = Random(seed);
         let nodes = world(&mut random, seed % 2 == 0);
         for here in &nodes {
