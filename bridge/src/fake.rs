@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, LazyLock, Mutex, MutexGuard, OnceLock, RwLock,
+        Arc, LazyLock, Mutex, MutexGuard, RwLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -49,7 +49,7 @@ pub(crate) struct Fake {
     /// When the clocks of clients begin.
     pub(crate) started: Instant,
     pub(crate) meter: Arc<Meter>,
-    hub: OnceLock<Arc<Hub>>,
+    hub: Mutex<Option<Arc<Hub>>>,
     core: Mutex<Core>,
     rows: RwLock<BTreeMap<RoomId, Vec<Row>>>,
     /// What is kept of the node's own.
@@ -127,7 +127,7 @@ impl Fake {
         let fake = Arc::new(Fake {
             started,
             meter: Arc::new(Meter::new(started)),
-            hub: OnceLock::new(),
+            hub: Mutex::default(),
             core: Mutex::new(Core {
                 engine,
                 now,
@@ -141,7 +141,7 @@ impl Fake {
             knobs: Knobs::default(),
         });
         let hub = Arc::new(Hub::new(lobby(), fake.clone()));
-        assert!(fake.hub.set(hub.clone()).is_ok());
+        *fake.hub.lock().unwrap() = Some(hub.clone());
         fake.turn(&mut fake.core());
         (fake, hub)
     }
@@ -224,8 +224,13 @@ impl Fake {
         self.core().callers[agent].clone()
     }
 
-    pub(crate) fn hub(&self) -> &Arc<Hub> {
-        self.hub.get().unwrap()
+    pub(crate) fn hub(&self) -> Arc<Hub> {
+        self.hub.lock().unwrap().clone().unwrap()
+    }
+
+    /// The hub reads from this and this tells the hub: until they are parted neither ever ends.
+    pub(crate) fn part(&self) {
+        self.hub.lock().unwrap().take();
     }
 
     fn agents(&self, key: KeyPrint, room: Option<RoomId>) -> Vec<String> {

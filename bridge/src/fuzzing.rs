@@ -1,6 +1,6 @@
 //! What fuzzing drives: sessions over a real engine, without sockets. Not built but with the feature `fuzzing`.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 
@@ -53,4 +53,7 @@ pub fn play(lines: &str) {
     assert!(said["seq"].as_u64().is_some_and(|seq| seq > 0), "{said}");
     let history = witness.call("get_history", json!({"room_id": "lobby", "limit": 1}));
     assert_eq!(history["messages"][0]["content"], "still here", "{history}");
+    drop((clients, witness));
+    fake.part();
+    assert_eq!(Arc::strong_count(&fake), 1, "what was played holds on to its node");
 }

@@ -25,6 +25,18 @@ fn pair() -> (Arc<Fake>, Local, Local, Value) {
 }
 
 #[test]
+fn what_has_hung_up_holds_on_to_nothing() {
+    let (fake, mut a, b, room) = pair();
+    a.call("send_message", json!({"room_id": room, "content": "bye"}));
+    let hub = Arc::downgrade(&fake.hub());
+    a.hang_up();
+    b.hang_up();
+    fake.part();
+    assert!(hub.upgrade().is_none(), "a connection that is over holds on to the hub");
+    assert_eq!(Arc::strong_count(&fake), 1, "and on to its node");
+}
+
+#[test]
 fn before_it_registers_a_client_may_only_ping() {
     let (fake, _) = Fake::new();
     let mut it = Local::fresh(&fake, keyed());

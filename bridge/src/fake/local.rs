@@ -42,7 +42,7 @@ pub(crate) fn keyed() -> Config {
 impl Local {
     /// A connection that has not registered.
     pub(crate) fn fresh(fake: &Arc<Fake>, config: Config) -> Local {
-        let hub = fake.hub().clone();
+        let hub = fake.hub();
         Local {
             fake: fake.clone(),
             link: hub.connect(),
