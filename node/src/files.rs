@@ -374,15 +374,18 @@ pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
     replace(file, text.as_bytes())
 }
 
-/// Writes a file so that at any moment the old or the new content is there, whole: after a power
-/// failure, too.
 /// Whether something was not written because there is no room, or there may not be more.
 pub(crate) fn is_full(error: &anyhow::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    let of_io = error.chain().filter_map(|it| it.downcast_ref::<io::Error>());
-    of_io.into_iter().any(|it| matches!(it.kind(), StorageFull | QuotaExceeded | FileTooLarge))
+    error.chain().filter_map(|it| it.downcast_ref::<io::Error>()).any(no_room)
 }
 
+fn no_room(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// Writes a file so that at any moment the old or the new content is there, whole: after a power
+/// failure, too.
 fn replace(file: &Path, content: &[u8]) -> Result<()> {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(".new");
@@ -399,7 +402,16 @@ fn replace(file: &Path, content: &[u8]) -> Result<()> {
         fs::rename(&new, file)?;
         sync_dir(file.parent().unwrap_or(Path::new(".")))
     };
-    write().with_context(|| format!("write {}", file.display()))
+    write().map_err(|error| {
+        // Half a file is of no use to anybody, and takes room. If it stays, the next one replaces it.
+        drop(fs::remove_file(&new));
+        let file = file.display();
+        let what = match no_room(&error) {
+            true => format!("write {file}: make room on its disk, then try again; it is as it was"),
+            false => format!("write {file}"),
+        };
+        anyhow::Error::new(error).context(what)
+    })
 }
 
 #[cfg(test)]

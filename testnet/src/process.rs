@@ -26,6 +26,7 @@ use tokio::{
 use crate::{
     binary::BinaryError,
     proc,
+    scenario::clocks::Clock,
     wire::{Agent, WireError},
 };
 
@@ -110,6 +111,8 @@ pub struct Options {
     pub flags: Vec<String>,
     /// Who gets a Ctrl-C at this terminal.
     pub terminal: Terminal,
+    /// A wall clock of its own; `None`: the machine's.
+    pub clock: Option<Clock>,
 }
 
 /// Who gets a Ctrl-C at the terminal.
@@ -197,7 +200,12 @@ impl Daemon {
     /// The system refuses.
     pub async fn kill9(&mut self) -> Result<()> {
         let Some(mut child) = self.child.take() else { return Ok(()) };
-        child.kill().await.map_err(system(format!("kill {}", self.options.name)))
+        let pid = child.id();
+        child.kill().await.map_err(system(format!("kill {}", self.options.name)))?;
+        if self.options.clock.is_some() {
+            pid.into_iter().for_each(Clock::forget);
+        }
+        Ok(())
     }
 
     /// Ends it with SIGTERM, and waits until it is gone.
@@ -398,6 +406,9 @@ impl Options {
         for (name, _) in std::env::vars_os().filter(|(name, _)| foreign(name)) {
             command.env_remove(name);
         }
+        if let Some(clock) = &self.clock {
+            command.env_remove("FAKETIME").envs(clock.variables());
+        }
         if self.terminal == Terminal::Mine {
             command.process_group(0);
         }
@@ -542,6 +553,7 @@ impl Mesh {
             join: join.into_iter().collect(),
             flags: self.plan.flags.clone(),
             terminal: self.plan.terminal,
+            clock: None,
         })
         .await?;
         if let (None, Some(file)) = (&self.key, key_file) {

@@ -47,6 +47,18 @@ pub enum OpenError {
         /// The file.
         file: PathBuf,
     },
+    /// Opening it writes, and there is no room. What was there is as it was.
+    #[error(
+        "{} cannot be opened, because there is no room on its disk: make room, then start again; nothing of it is lost",
+        file.display()
+    )]
+    Full {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
     /// The file system said no.
     #[error("{} cannot be opened", file.display())]
     Io {

@@ -74,7 +74,7 @@ impl Store {
         let file = dir.join(FILE_NAME);
         let backend = open_file(&file)
             .and_then(|it| FileBackend::new(it).map_err(io::Error::other))
-            .map_err(|source| OpenError::Io { file: file.clone(), source })?;
+            .map_err(|source| refused(&file, source))?;
         Self::with(backend, dir, file)
     }
 
@@ -88,7 +88,7 @@ impl Store {
     }
 
     fn with(backend: impl StorageBackend, dir: &Path, file: PathBuf) -> Result<Store, OpenError> {
-        let failed = |source| OpenError::Io { file: file.clone(), source };
+        let failed = |source| refused(&file, source);
         let backend = HoldBack::new(backend);
         // redb answers some damage with a panic. Nothing that it has in hand is used afterwards.
         let look = AssertUnwindSafe(|| inspect(backend.clone(), dir, &file));
@@ -300,14 +300,14 @@ pub(crate) fn look(dir: &Path) -> Result<Database, OpenError> {
 /// The same, to be written.
 pub(crate) fn open_existing(dir: &Path) -> Result<Database, OpenError> {
     let (disk, backend) = held(dir)?;
-    let failed = |source| OpenError::Io { file: dir.join(FILE_NAME), source };
+    let failed = |source| refused(&dir.join(FILE_NAME), source);
     backend.release().map_err(failed)?;
     Ok(disk)
 }
 
 fn held(dir: &Path) -> Result<(Database, HoldBack), OpenError> {
     let file = dir.join(FILE_NAME);
-    let failed = |source| OpenError::Io { file: file.clone(), source };
+    let failed = |source| refused(&file, source);
     let open = OpenOptions::new().read(true).write(true).open(&file).map_err(failed)?;
     let backend = HoldBack::new(FileBackend::new(open).map_err(|it| failed(io::Error::other(it)))?);
     let look = AssertUnwindSafe(|| inspect(backend.clone(), dir, &file));
@@ -440,10 +440,16 @@ fn unusable(file: &Path, error: redb::Error) -> OpenError {
         if matches!(source.kind(), InvalidData | UnexpectedEof) {
             return damaged(source.to_string());
         }
-        OpenError::Io { file, source }
+        refused(&file, source)
     } else {
         OpenError::Storage { file, source: Box::new(error) }
     }
+}
+
+/// What the file system says of it.
+fn refused(file: &Path, source: io::Error) -> OpenError {
+    let file = file.to_owned();
+    if is_full(&source) { OpenError::Full { file, source } } else { OpenError::Io { file, source } }
 }
 
 /// Which rooms there are. The file's only: nothing else lasts.

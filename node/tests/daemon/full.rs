@@ -4,7 +4,9 @@ use std::{fs, io::Write as _, process::Command, thread};
 
 use serde_json::json;
 
-use crate::harness::{Agent, Daemon, ask, temp, until, up, up_logging_to};
+use crate::harness::{
+    Agent, Daemon, ask, clawmeshd, refused_without_room, temp, until, up, up_logging_to,
+};
 
 /// No file may be written past so many bytes.
 fn limit(node: &Daemon, bytes: &str) {
@@ -73,6 +75,54 @@ fn a_secret_that_the_full_disk_has_no_room_for_is_taken_when_there_is_some() {
     node.kill();
     let node = up(dir.path(), &[]);
     assert_eq!(Agent::open(&node).say("goes on"), 1);
+}
+
+#[test]
+fn a_node_that_has_no_room_to_start_says_what_to_do_and_starts_when_there_is_some() {
+    let dir = temp();
+    let refused = |bytes: u64, file: &str| {
+        let said = refused_without_room(dir.path(), bytes, &["--no-auth"]);
+        assert!(said.contains(file) && said.contains("make room"), "{said}");
+        assert!(!said.contains("redb::") && !said.contains("damaged"), "{said}");
+    };
+    // There is nothing yet.
+    refused(10, "clawmesh.redb");
+    refused(4_096, "clawmesh.redb");
+    let node = up(dir.path(), &[]);
+    let id = node.text("node_id").to_owned();
+    assert_eq!(Agent::open(&node).say("before"), 1);
+    node.stop();
+    refused(10, "clawmesh.redb");
+    let node = up(dir.path(), &[]);
+    assert_eq!(node.text("node_id"), id);
+    assert_eq!(Agent::open(&node).lobby(), [(1, "before".to_owned())]);
+    node.kill();
+    refused(10, "clawmesh.redb");
+    let node = up(dir.path(), &[]);
+    assert_eq!(Agent::open(&node).lobby(), [(1, "before".to_owned())]);
+}
+
+#[test]
+fn a_file_that_the_full_disk_has_no_room_for_is_as_it_was_and_leaves_nothing() {
+    let dir = temp();
+    let node = up(dir.path(), &[]);
+    let invite = || {
+        let dir = dir.path().to_str().unwrap();
+        clawmeshd(&["invite", "--uses", "1", "--data-dir", dir]).output().unwrap()
+    };
+    assert!(invite().status.success());
+    let file = dir.path().join("invitations.json");
+    let before = fs::read_to_string(&file).unwrap();
+    limit(&node, "10");
+    let refused = invite();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success());
+    assert!(said.contains("invitations.json") && said.contains("make room"), "{said}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    assert!(!fs::exists(dir.path().join("invitations.json.new")).unwrap());
+    limit(&node, "unlimited");
+    assert!(invite().status.success());
+    assert_ne!(fs::read_to_string(&file).unwrap(), before);
 }
 
 /// The log is often on the disk that is full.

@@ -67,11 +67,21 @@ pub(crate) fn up_logging_to(log: Stdio, dir: &Path, more: &[&str]) -> Daemon {
 
 /// A start that is expected to fail: one line that says why, an exit code that says so.
 pub(crate) fn refused(dir: &Path, more: &[&str]) -> String {
-    let mut child = clawmeshd(&up_arguments(dir.to_str().unwrap(), more))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    refusal(&mut clawmeshd(&up_arguments(dir.to_str().unwrap(), more)))
+}
+
+/// The same for a node whose disk is full from the first moment on: no file may have so many bytes.
+pub(crate) fn refused_without_room(dir: &Path, bytes: u64, more: &[&str]) -> String {
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--fsize={bytes}:unlimited")).arg(env!("CARGO_BIN_EXE_clawmeshd"));
+    command.args(up_arguments(dir.to_str().unwrap(), more)).stdin(Stdio::null());
+    // What `prlimit` itself is found by stays.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    refusal(command.env_clear().env("PATH", path))
+}
+
+fn refusal(command: &mut Command) -> String {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let status = ended(&mut child);
     let mut text = String::new();
     child.stderr.take().unwrap().read_to_string(&mut text).unwrap();

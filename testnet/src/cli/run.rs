@@ -8,8 +8,9 @@ use super::output::Output;
 use crate::{
     binary,
     scenario::{
-        self, Report, catalogue,
+        self, Report, catalogue, clocks,
         daemons::Setting,
+        disks::Disk,
         file::{Scenario, World},
     },
 };
@@ -46,6 +47,12 @@ pub(super) struct Run {
     /// An older or newer daemon, for scenarios that restart nodes with another one (process)
     #[arg(long, value_name = "PATH")]
     other: Option<PathBuf>,
+    /// libfaketime, for scenarios that set the clocks of nodes [default: where packages put it] (process)
+    #[arg(long, value_name = "PATH")]
+    libfaketime: Option<PathBuf>,
+    /// How there is no room on a node's disk, where a step says so (process)
+    #[arg(long, value_enum, default_value = "limit")]
+    disk: Disk,
 }
 
 pub(super) fn scale(text: &str) -> Result<f64, String> {
@@ -114,7 +121,15 @@ impl Run {
         if fs::read_dir(&dir).is_ok_and(|mut files| files.next().is_some()) {
             bail!("--keep {}: not empty; a scenario begins with new nodes", dir.display());
         }
-        let setting = Setting { binary, other: self.other.clone(), dir: dir.clone() };
+        let clocks = scenario.sets_clocks();
+        let libfaketime = clocks.then(|| clocks::library(self.libfaketime.as_deref()));
+        let setting = Setting {
+            binary,
+            other: self.other.clone(),
+            dir: dir.clone(),
+            libfaketime: libfaketime.transpose()?,
+            disk: self.disk,
+        };
         let runtime = tokio::runtime::Runtime::new().context("cannot start")?;
         let played = runtime.block_on(scenario::run(scenario, setting));
         // Daemons that are still there are killed with it.

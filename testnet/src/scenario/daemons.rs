@@ -2,8 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -12,8 +11,11 @@ use thiserror::Error;
 use tokio::{sync::watch, time::sleep};
 
 use super::{
+    clocks::{self, Clock, ClockError},
+    disks::{self, Disk, Disks, copy_files},
     file::{Binary, Scenario, Step, duration},
-    history::{Act, History, Row, Seen, author, seat},
+    history::{Act, History, Row, Seen},
+    reader::{PAGE, Reader},
     speaker::{Notes, Speaker, look, row},
 };
 use crate::{
@@ -32,11 +34,8 @@ const COMPLETE_WITHIN: Duration = Duration::from_secs(60);
 const AGREE_WITHIN: Duration = Duration::from_secs(90);
 /// A client with a cursor waits so long for more: as long as a node looks again for what is still to come.
 const ROAMS_FOR: Duration = Duration::from_secs(3);
-const NO_CLOCKS: &str = "clock: daemons have the clock of their machine";
 /// A file may have so many bytes where there is no room: less than any store has.
 const NO_ROOM_BYTES: u64 = 4_096;
-/// Messages of a page of history.
-const PAGE: usize = 500;
 
 /// Why a scenario could not be played to its end.
 #[derive(Debug, Error)]
@@ -47,6 +46,9 @@ pub enum StageError {
     /// An agent got no answer.
     #[error(transparent)]
     Wire(#[from] WireError),
+    /// A clock cannot be set.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
     /// A pipe cannot be laid, or a file not be copied.
     #[error("cannot {what}: {source}")]
     System {
@@ -87,6 +89,10 @@ pub struct Setting {
     pub other: Option<PathBuf>,
     /// Where all nodes keep everything.
     pub dir: PathBuf,
+    /// libfaketime, with which daemons are started: for scenarios that set clocks.
+    pub libfaketime: Option<PathBuf>,
+    /// How disks become full.
+    pub disk: Disk,
 }
 
 /// Plays a scenario and returns what was seen.
@@ -95,8 +101,13 @@ pub struct Setting {
 ///
 /// It could not be played to its end.
 pub async fn play(scenario: &Scenario, setting: Setting) -> Result<History> {
+    if scenario.sets_clocks() && setting.libfaketime.is_none() {
+        return Err(ClockError::NotInstalled.into());
+    }
     let mut stage = Stage {
         setting,
+        clocks: BTreeMap::new(),
+        disks: Disks::default(),
         nodes: BTreeMap::new(),
         pipes: BTreeMap::new(),
         speakers: Vec::new(),
@@ -105,8 +116,12 @@ pub async fn play(scenario: &Scenario, setting: Setting) -> Result<History> {
         retired: BTreeSet::new(),
         roamer: None,
     };
-    stage.play(scenario).await?;
+    let played = stage.play(scenario).await;
     stage.speakers.clear();
+    for node in stage.nodes.values_mut() {
+        node.daemon.kill9().await?;
+    }
+    played?;
     let history = std::mem::take(&mut *look(&stage.notes));
     Ok(history)
 }
@@ -123,7 +138,10 @@ struct Node {
 /// All nodes are counted from 0 here.
 struct Stage {
     setting: Setting,
+    clocks: BTreeMap<usize, Clock>,
     nodes: BTreeMap<usize, Node>,
+    /// Given back when the daemons are gone.
+    disks: Disks,
     /// By who dials and who is dialled.
     pipes: BTreeMap<(usize, usize), Pipe>,
     speakers: Vec<Speaker>,
@@ -196,7 +214,7 @@ impl Stage {
             Step::Ballots { at, option } => return self.ballots(at, *option).await,
             Step::Fill { nodes } => return self.fill(nodes, true),
             Step::MakeRoom { nodes } => return self.fill(nodes, false),
-            Step::Clock { .. } => return Err(StageError::Missing(NO_CLOCKS.to_owned())),
+            Step::Clock { node, seconds } => return self.set_clock(node - 1, *seconds).await,
             Step::Elect { at } => return self.listener(*at, Act::Elect).await,
             Step::Task { at } => return self.listener(*at, Act::Assign).await,
             Step::Claim { at } => return self.claim(at).await,
@@ -269,9 +287,30 @@ impl Stage {
         self.finish(|node| at.contains(&(node + 1))).await
     }
 
+    /// And looks that the daemon minds, if it runs.
+    async fn set_clock(&mut self, node: usize, seconds: f64) -> Result<()> {
+        #[expect(clippy::cast_possible_truncation, reason = "at most an hour")]
+        let seconds = seconds.round() as i64;
+        let missing = || StageError::Missing(format!("node {} has no clock", node + 1));
+        self.clocks.get(&node).ok_or_else(missing)?.set(seconds)?;
+        if self.is_up(node) {
+            let tcp = self.node(node)?.daemon.tcp().to_owned();
+            clocks::look(node + 1, &tcp, seconds).await?;
+        }
+        Ok(())
+    }
+
     fn fill(&mut self, nodes: &[usize], full: bool) -> Result<()> {
         for node in nodes {
-            self.node(node - 1)?.daemon.limit_files(full.then_some(NO_ROOM_BYTES))?;
+            let (dir, _) = self.data_and_copy(node - 1);
+            match self.setting.disk {
+                Disk::Limit => {
+                    let most = full.then_some(NO_ROOM_BYTES);
+                    self.node(node - 1)?.daemon.limit_files(most)?;
+                }
+                Disk::Tmpfs if full => disks::fill(&dir).map_err(system("fill a disk"))?,
+                Disk::Tmpfs => disks::make_room(&dir).map_err(system("make room on a disk"))?,
+            }
         }
         Ok(())
     }
@@ -319,7 +358,7 @@ impl Stage {
         let was_up = self.is_up(node);
         self.kill(&[node + 1]).await?;
         let (from, to) = self.data_and_copy(node);
-        copy_files(&from, &to)?;
+        copy_files(&from, &to).map_err(system("copy a data directory"))?;
         if was_up {
             self.start(node).await?;
         }
@@ -332,7 +371,7 @@ impl Stage {
         if !from.is_dir() {
             return Err(StageError::Missing(format!("there is no backup of node {}", node + 1)));
         }
-        copy_files(&from, &to)?;
+        copy_files(&from, &to).map_err(system("copy a data directory"))?;
         look(&self.notes).seen.push(Seen::Spoilt { at: node + 1 });
         self.start(node).await?;
         self.sit().await
@@ -459,6 +498,14 @@ impl Stage {
             self.pipes.insert((node, *other), pipe);
         }
         let name = format!("node{}", node + 1);
+        if self.setting.disk == Disk::Tmpfs {
+            let mounted = self.disks.mount(&self.setting.dir.join(&name));
+            mounted.map_err(system("mount a small disk, as only root may"))?;
+        }
+        if let Some(library) = &self.setting.libfaketime {
+            let clock = Clock::new(library, self.setting.dir.join(format!("{name}.clock")))?;
+            self.clocks.insert(node, clock);
+        }
         let daemon = Daemon::start(Options {
             binary: self.setting.binary.clone(),
             data_dir: self.setting.dir.join(&name),
@@ -468,6 +515,7 @@ impl Stage {
             // Else nodes would tell each other ways around the pipes.
             flags: vec!["--no-discovery".to_owned()],
             terminal: Terminal::Shared,
+            clock: self.clocks.get(&node).cloned(),
         });
         let mut it = Node { daemon: daemon.await?, up: true, door: watch::channel(None).0 };
         it.open();
@@ -580,9 +628,11 @@ impl Stage {
         let began = Instant::now();
         self.lay(|_, state| *state = State::default());
         let living: Vec<usize> = (0..nodes).filter(|node| !self.retired.contains(node)).collect();
-        for node in self.nodes.values().filter(|it| it.up) {
-            node.daemon.limit_files(None)?;
-        }
+        // A limit ends with the process that has it; a disk stays full.
+        let stays = self.setting.disk == Disk::Tmpfs;
+        let full = living.iter().filter(|node| stays || self.is_up(**node)).map(|node| node + 1);
+        let full: Vec<usize> = full.collect();
+        self.fill(&full, false)?;
         for node in &living {
             self.start(*node).await?;
         }
@@ -693,36 +743,6 @@ impl Stage {
     }
 }
 
-/// Pages through a node's history, over one connection: to a cursor that another one brings, which may be
-/// from any node, a node repeats what it cannot know to be seen.
-struct Reader {
-    agent: Agent,
-    rows: Vec<Row>,
-    /// Those that every node has to have.
-    honest: usize,
-    /// Nodes that came back with an old disk: of what they said a newcomer takes nothing.
-    spoilt: BTreeSet<usize>,
-}
-
-impl Reader {
-    /// All that there is after what it has.
-    async fn read_on(&mut self) -> Result<()> {
-        loop {
-            let since = self.rows.last().map_or(0, |last| last.number);
-            let page = json!({ "room_id": "lobby", "since_seq": since, "limit": PAGE });
-            let page = self.agent.call("get_history", page).await?;
-            let page = page["messages"].as_array().cloned().unwrap_or_default();
-            if page.is_empty() {
-                return Ok(());
-            }
-            let from = self.rows.len();
-            self.rows.extend(page.iter().map(row));
-            let honest = |row: &&Row| !self.spoilt.contains(&seat(author(&row.content)));
-            self.honest += self.rows[from..].iter().filter(honest).count();
-        }
-    }
-}
-
 impl Node {
     fn open(&mut self) {
         self.up = true;
@@ -733,19 +753,6 @@ impl Node {
         self.up = false;
         self.door.send_replace(None);
     }
-}
-
-/// What a data directory keeps: its files; sockets are of a running process.
-fn copy_files(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to).map_err(system("make a directory"))?;
-    for file in fs::read_dir(from).map_err(system("read a data directory"))? {
-        let file = file.map_err(system("read a data directory"))?;
-        if file.file_type().is_ok_and(|it| it.is_file()) {
-            let copied = fs::copy(file.path(), to.join(file.file_name()));
-            copied.map_err(system("copy a file"))?;
-        }
-    }
-    Ok(())
 }
 
 fn late(what: &str, within: Duration) -> StageError {

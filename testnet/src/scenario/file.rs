@@ -210,8 +210,7 @@ pub enum Step {
         /// Which.
         nodes: Vec<usize>,
     },
-    /// The wall clock of a node is off by so much from now on. In the simulation alone: a real daemon has the
-    /// clock of its machine.
+    /// The wall clock of a node is off by so much from now on. Of a real daemon that is libfaketime's doing.
     Clock {
         /// Which.
         node: usize,
@@ -325,6 +324,12 @@ impl Scenario {
         self
     }
 
+    /// Whether it sets clocks, for which real daemons need [libfaketime](super::clocks).
+    #[must_use]
+    pub fn sets_clocks(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Clock { .. }))
+    }
+
     fn check(&self) -> Result<(), FileError> {
         let head = |what: &str| Err(FileError::Head(what.to_owned()));
         if !(1..=NODES_MAX).contains(&self.nodes) {
@@ -372,9 +377,6 @@ impl Scenario {
             | Step::Retire { nodes } => self.those("nodes", nodes),
             Step::Clock { node, seconds: off } => {
                 self.those("node", &[*node])?;
-                if !self.worlds.iter().all(|it| *it == World::Sim) {
-                    return Err("clock: for worlds = [\"sim\"] alone".to_owned());
-                }
                 seconds(off.abs())
             }
             Step::Backup { node } | Step::Restore { node } => self.those("node", &[*node]),

@@ -3,13 +3,17 @@
 //!
 //! In reading order: [`mod@file`] (what a scenario says), [`history`] (what was seen), [`checks`] (what must
 //! hold), [`catalogue`] (those that come with the program), [`simulate`] and [`run`] (the two worlds),
-//! [`daemons`] and `speaker` (the nodes and agents of the second one).
+//! [`daemons`], `speaker`, `reader`, [`clocks`] and [`disks`] (the nodes and agents of the second one, its time
+//! of day, and its disks).
 
 pub mod catalogue;
 pub mod checks;
+pub mod clocks;
 pub mod daemons;
+pub mod disks;
 pub mod file;
 pub mod history;
+mod reader;
 mod speaker;
 
 use std::time::{Duration, Instant};

@@ -8,6 +8,7 @@ use testnet::{
     scenario::{
         self, Report, catalogue,
         daemons::Setting,
+        disks::Disk,
         file::{Scenario, World},
     },
 };
@@ -61,7 +62,13 @@ fn scenarios_keep_their_promises_with_real_daemons() {
         assert!(names.contains(name), "{name}");
         let scenario = scenario(name, REAL);
         let dir = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
-        let setting = Setting { binary: binary.clone(), other: None, dir: dir.path().to_owned() };
+        let setting = Setting {
+            binary: binary.clone(),
+            other: None,
+            dir: dir.path().to_owned(),
+            libfaketime: None,
+            disk: Disk::Limit,
+        };
         let runtime = Runtime::new().unwrap_or_else(|error| panic!("{error}"));
         let report = runtime.block_on(scenario::run(&scenario, setting));
         let report = report.unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -14,7 +14,7 @@ use std::{
 use mesh::number::Number;
 use redb::StorageBackend;
 use store::{
-    CommitError, Reader, Store,
+    CommitError, OpenError, Reader, Store,
     testing::{CrashingBackend, Unsynced},
 };
 
@@ -125,6 +125,31 @@ impl StorageBackend for Watched {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.disk.write(offset, data)
+    }
+}
+
+#[test]
+fn who_cannot_open_a_store_because_the_disk_is_full_is_told_and_opens_it_when_there_is_room() {
+    let disk = CrashingBackend::new(0);
+    let mut store = Store::on(disk.clone()).unwrap();
+    store.commit(&batch(1)).unwrap();
+    let before = state(&store);
+    // As a kill leaves it: opening writes. And none at all: it is made.
+    let killed = disk.image();
+    for image in [killed, Vec::new()] {
+        let mut refused = 0;
+        for room in 0.. {
+            let disk = CrashingBackend::of(image.clone(), room);
+            disk.fill_after(Some(room));
+            let Err(error) = Store::on(disk.clone()) else { break };
+            assert!(matches!(error, OpenError::Full { .. }), "{room}: {error:?}");
+            assert!(error.to_string().contains("make room"), "{error}");
+            refused += 1;
+            disk.fill_after(None);
+            let store = Store::on(disk).unwrap();
+            assert!(image.is_empty() || state(&store) == before, "{room}: something is lost");
+        }
+        assert!(refused > 2, "opening wrote {refused} times");
     }
 }
 
