@@ -13,6 +13,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream, UnixListener, UnixStream},
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    task::yield_now,
     time::{sleep, timeout},
 };
 
@@ -185,6 +186,8 @@ impl Bridge {
                     sleep(limits::ACCEPT_RETRY).await;
                 }
             }
+            // Who is connected need not wait until all of a crowd have come.
+            yield_now().await;
         }
         self.shared.hub.drain();
         self.drained().await;
@@ -222,6 +225,12 @@ impl Bridge {
     #[cfg(test)]
     pub(crate) fn clone_shared(&self) -> Arc<Shared> {
         self.shared.clone()
+    }
+
+    /// Connections that count at this moment.
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> usize {
+        self.connections_max as usize - self.connections.available_permits()
     }
 
     #[cfg(test)]

@@ -236,6 +236,31 @@ async fn agents_talk_over_tcp_and_unix_sockets() {
 }
 
 #[tokio::test]
+async fn who_is_there_takes_turns_with_a_crowd_that_comes() {
+    const CROWD: usize = 40;
+    let node = Node::start(keyed()).await;
+    for at in [node.tcp, node.http] {
+        let before = node.bridge.taken();
+        // Nothing else runs on this thread meanwhile: they all wait to be taken.
+        let connect = |_| std::net::TcpStream::connect(at).unwrap();
+        let crowd: Vec<std::net::TcpStream> = (0..CROWD).map(connect).collect();
+        let turns = async {
+            let mut taken = before;
+            while taken < before + CROWD {
+                tokio::task::yield_now().await;
+                let now = node.bridge.taken();
+                assert!(now <= taken + 1, "{} at once at {at}", now - taken);
+                taken = now;
+            }
+        };
+        timeout(PATIENCE, turns).await.unwrap();
+        drop(crowd);
+        node.until("they are gone", |node| node.bridge.taken() == before).await;
+    }
+    node.stop().await;
+}
+
+#[tokio::test]
 async fn pipelined_requests_are_worked_off_in_order() {
     let node = Node::start(keyed()).await;
     let mut a = node.tcp().await;

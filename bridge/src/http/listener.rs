@@ -109,6 +109,8 @@ impl Listener {
             // Those that have ended.
             while connections.try_join_next().is_some() {}
             connections.spawn(taken.serve(router.clone(), self.head_within, stopping.clone()));
+            // Who is connected need not wait until all of a crowd have come.
+            tokio::task::yield_now().await;
         }
         drop(self.listener);
         stop.send_replace(true);

@@ -99,12 +99,12 @@ async fn slow(scene: Scene) -> Result<String> {
     let room = speaker.call("create_room", json!({ "name": name, "public": true })).await?;
     let room = text(&room, "room_id");
     speaker.call("join_room", json!({ "room_id": room })).await?;
-    let mut deaf = Vec::new();
-    while deaf.len() < scene.many && !scene.is_over() {
-        let Ok(mut agent) = Agent::attach(&scene.tcp, key, "deaf").await else { break };
-        agent.call("join_room", json!({ "room_id": room })).await?;
-        deaf.push(agent);
+    let mut coming = JoinSet::new();
+    for some in 0..AT_ONCE {
+        let (scene, room) = (scene.clone(), room.clone());
+        coming.spawn(async move { deaf(&scene, &room, some).await });
     }
+    let deaf: Vec<Agent> = coming.join_all().await.into_iter().flatten().collect();
     let (mut said, mut refused) = (0_u64, 0_u64);
     let content = "x".repeat(CONTENT_BYTES);
     while !scene.is_over() {
@@ -117,6 +117,22 @@ async fn slow(scene: Scene) -> Result<String> {
         sleep(TALK_EVERY).await;
     }
     Ok(format!("{} who do not read, {said} messages to each, {refused} refused", deaf.len()))
+}
+
+/// Those of them whose turn it is: one of [`AT_ONCE`] shares.
+async fn deaf(scene: &Scene, room: &str, share: usize) -> Vec<Agent> {
+    let mut deaf = Vec::new();
+    for _ in (share..scene.many).step_by(AT_ONCE) {
+        let Ok(mut agent) = Agent::attach(&scene.tcp, scene.key.as_deref(), "deaf").await else {
+            break;
+        };
+        // Who may not is as deaf.
+        if scene.is_over() || agent.call("join_room", json!({ "room_id": room })).await.is_err() {
+            break;
+        }
+        deaf.push(agent);
+    }
+    deaf
 }
 
 /// Lines as long as there may be, and longer, one after the other.

@@ -119,6 +119,8 @@ impl Kind {
             // `net::limits`: WATCHDOG, FRAME_WITHIN.
             Means::Abuse(abuse::Abuse::Topics) => 15.0,
             Means::Abuse(abuse::Abuse::SlowLoris) => 40.0,
+            // A thousand agents have to come first.
+            Means::Clients(clients::Enemy::Slow) => 40.0,
             Means::Nothing | Means::Lies(_) | Means::Clients(_) | Means::Abuse(_) => 0.0,
         }
     }
