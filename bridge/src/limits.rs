@@ -77,6 +77,9 @@ pub const KEY_BYTES_MAX: usize = 1_024;
 
 /// What a connection's read buffer begins with, and shrinks to.
 pub const READ_BYTES_MIN: usize = 1_024;
+/// Of one connection so much is read before others have their turn. Parsing it takes less than a millisecond, and
+/// a line of 1 MiB a few: of sixteen who send such lines without end nobody notices more.
+pub const READ_BYTES_PER_TURN: usize = 256 * 1_024;
 /// A larger read buffer is given back when it is empty.
 pub const READ_BYTES_KEPT: usize = 8 * 1_024;
 

@@ -3,9 +3,9 @@
 use std::{future::Future, io};
 
 use protocol::frame::{Incoming, RequestError};
-use tokio::time::Instant;
+use tokio::{task::yield_now, time::Instant};
 
-use crate::{link::Ending, outbox::Frame};
+use crate::{limits, link::Ending, outbox::Frame};
 
 mod lines;
 mod websocket;
@@ -15,6 +15,24 @@ pub(crate) use websocket::Texts;
 
 /// A request, or what is wrong with it.
 pub(crate) type Received = Result<Incoming, RequestError>;
+
+/// What a connection has read since others had their turn. The runtime counts reads, however much they bring.
+#[derive(Debug, Default)]
+struct Share(usize);
+
+impl Share {
+    fn take(&mut self, bytes: usize) {
+        self.0 = self.0.saturating_add(bytes);
+    }
+
+    /// Lets others go first when it is used up. May be dropped.
+    async fn turn(&mut self) {
+        if self.0 >= limits::READ_BYTES_PER_TURN {
+            self.0 = 0;
+            yield_now().await;
+        }
+    }
+}
 
 /// Where requests come from.
 pub(crate) trait Source: Send {

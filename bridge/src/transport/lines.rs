@@ -8,7 +8,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Gone, Received, Sink, Source};
+use super::{Gone, Received, Share, Sink, Source};
 use crate::{dialect::Dialect, limits, link::Ending, outbox::Frame};
 
 /// Lines of a client.
@@ -24,6 +24,7 @@ pub(crate) struct Lines<R> {
     heard: Instant,
     /// The longest line, newline included.
     limit: usize,
+    share: Share,
 }
 
 impl<R: AsyncRead + Unpin + Send> Lines<R> {
@@ -36,6 +37,7 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
             dialect: None,
             heard: Instant::now(),
             limit: limits::STRANGER_LINE_BYTES_MAX,
+            share: Share::default(),
         }
     }
 
@@ -83,14 +85,17 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
 impl<R: AsyncRead + Unpin + Send> Source for Lines<R> {
     async fn next(&mut self) -> Result<Received, Gone> {
         loop {
+            self.share.turn().await;
             if let Some(received) = self.line()? {
                 return Ok(received);
             }
             self.make_room();
             let read = self.io.read_buf(&mut self.buffer).await;
-            if read.map_err(|error| Gone::Broken(error.into()))? == 0 {
+            let read = read.map_err(|error| Gone::Broken(error.into()))?;
+            if read == 0 {
                 return Err(Gone::HungUp);
             }
+            self.share.take(read);
             self.heard = Instant::now();
         }
     }
@@ -128,6 +133,11 @@ impl<W: AsyncWrite + Unpin + Send> Sink for LineSink<W> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    };
+
     use super::*;
 
     /// What comes out when `parts` are read one by one.
@@ -180,6 +190,28 @@ mod tests {
         let bytes: Vec<&[u8]> = all.chunks(1).collect();
         let (got, _) = lines(&bytes).await;
         assert_eq!(got.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false, true]);
+    }
+
+    /// Else whoever else this thread serves waits for as long as they come.
+    #[tokio::test]
+    async fn who_sends_long_lines_without_end_takes_turns_with_others() {
+        const LINES: usize = 8;
+        let turns = Arc::new(AtomicUsize::new(0));
+        let counted = turns.clone();
+        let other = tokio::spawn(async move {
+            loop {
+                counted.fetch_add(1, Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        let mut line = PING[..PING.len() - 1].to_vec();
+        line.resize(LINE_BYTES_MAX - 1, b' ');
+        line.push(b'\n');
+        let (got, _) = lines(&[&line[..]; LINES]).await;
+        other.abort();
+        assert_eq!(got.len(), LINES);
+        let turns = turns.load(Relaxed);
+        assert!(turns >= LINES * 3, "{turns} turns in {LINES} lines");
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use futures::{
 use protocol::frame::RequestError;
 use tokio::time::Instant;
 
-use super::{Gone, Received, Sink, Source};
+use super::{Gone, Received, Share, Sink, Source};
 use crate::{dialect::Dialect, http::Stranger, link::Ending, outbox::Frame};
 
 /// Messages of a client.
@@ -20,6 +20,7 @@ pub(crate) struct Texts {
     dialect: Option<Dialect>,
     heard: Instant,
     stranger: Stranger,
+    share: Share,
 }
 
 /// Messages to a client.
@@ -29,18 +30,23 @@ pub(crate) struct TextSink(SplitSink<WebSocket, Message>);
 impl Texts {
     pub(crate) fn split(socket: WebSocket, stranger: Stranger) -> (Texts, TextSink) {
         let (sink, io) = socket.split();
-        (Texts { io, dialect: None, heard: Instant::now(), stranger }, TextSink(sink))
+        (
+            Texts { io, dialect: None, heard: Instant::now(), stranger, share: Share::default() },
+            TextSink(sink),
+        )
     }
 }
 
 impl Source for Texts {
     async fn next(&mut self) -> Result<Received, Gone> {
         loop {
+            self.share.turn().await;
             let message = self.io.next().await.ok_or(Gone::HungUp)?;
             let message = message.map_err(|error| Gone::Broken(error.into()))?;
             self.heard = Instant::now();
             match message {
                 Message::Text(text) => {
+                    self.share.take(text.len());
                     let dialect = *self.dialect.get_or_insert_with(|| Dialect::of(&text));
                     return Ok(dialect.parse(text.trim_end_matches(['\r', '\n'])));
                 }
