@@ -96,13 +96,13 @@ impl Waiting {
 
     /// Whether nothing is lacking from entry index `skip` on but what nobody has (`nobody`), and what
     /// is old enough that nobody need have it.
-    pub(crate) fn is_complete(&self, skip: usize, needs: Needs, nobody: bool) -> bool {
+    pub(crate) fn is_complete(&self, skip: usize, needs: Needs, nobody: impl Fn() -> bool) -> bool {
         let needs_not = |seq: u64| {
             let entry = usize::try_from(seq - self.run.run().first).ok();
             let entry = entry.and_then(|i| self.run.run().entries.get(i));
             entry.is_some_and(|it| it.facts.wall_ms < needs.certain_ms)
         };
-        self.lacks(skip, needs).all(|(seq, gone)| gone && nobody && needs_not(seq))
+        self.lacks(skip, needs).all(|(seq, gone)| gone && needs_not(seq) && nobody())
     }
 
     /// Whoever was asked has said something of this place: with a body, or without.
@@ -142,9 +142,9 @@ impl Waiting {
     }
 
     /// Whom to ask for bodies: of those who are connected and may have them one who was not asked.
-    fn next_to_ask(&mut self, up: &BTreeSet<NodeId>) -> Option<NodeId> {
+    fn next_to_ask(&mut self, peers: &BTreeSet<NodeId>) -> Option<NodeId> {
         let author = self.run.run().log.author;
-        let may_have: Vec<NodeId> = up.difference(&self.without).copied().collect();
+        let may_have: Vec<NodeId> = peers.difference(&self.without).copied().collect();
         if may_have.iter().all(|it| self.asked.contains(it)) {
             self.asked.clear();
         }
@@ -261,11 +261,12 @@ impl Pending {
         cx.pending_bytes += waiting.bytes;
     }
 
-    /// Bodies to be asked for now, by whom to ask. Bodies apart: their author or the sender of their run
-    /// first, after that `another`, who has the entry. For bodies that are gone: everybody in turn.
+    /// Bodies to be asked for now, by whom to ask of `peers`, who are connected and have the room. Bodies
+    /// apart: their author or the sender of their run first, after that `another`, who has the entry. For
+    /// bodies that are gone: everybody in turn.
     pub(crate) fn bodies_to_ask(
         &mut self,
-        (now, up): (Duration, &BTreeSet<NodeId>),
+        (now, peers): (Duration, &BTreeSet<NodeId>),
         needs: Needs,
         another: impl Fn(Head) -> Option<NodeId>,
     ) -> BTreeMap<NodeId, Vec<Head>> {
@@ -283,12 +284,12 @@ impl Pending {
             any_gone |= gone;
             let log = waiting.run.run().log;
             let peer = if all_gone {
-                let Some(peer) = waiting.next_to_ask(up) else { continue };
+                let Some(peer) = waiting.next_to_ask(peers) else { continue };
                 peer
             } else {
                 // The author has them for certain; whoever relayed its run may wait for them, too.
                 let first_time = waiting.asked.is_empty();
-                let author = Some(log.author).filter(|it| up.contains(it));
+                let author = Some(log.author).filter(|it| peers.contains(it));
                 let head = Head { log, seq: *last };
                 let other = if first_time { author } else { another(head).or(author) };
                 other.unwrap_or(waiting.from)
@@ -318,12 +319,15 @@ impl Pending {
         }
     }
 
-    /// Whether it is certain that nobody who can be reached has what is gone of this run: all who are
-    /// connected have said so, and there was time for others to come back.
-    pub(crate) fn nobody_has(&self, cx: &Context, waiting: &Waiting) -> bool {
-        let now = cx.now.mono;
+    /// Whether it is certain that nobody who can be reached has what is gone of this run: all `peers`, who
+    /// are connected and have the room, have said so, and there was time for others to come back.
+    pub(crate) fn nobody_has(
+        &self,
+        (now, peers): (Duration, &BTreeSet<NodeId>),
+        waiting: &Waiting,
+    ) -> bool {
         let long = self.lacking.is_some_and(|(since, _)| now >= since + HOLE_AFTER);
-        let all = !cx.up.is_empty() && cx.up.is_subset(&waiting.without);
+        let all = !peers.is_empty() && peers.is_subset(&waiting.without);
         (long && all) || now >= waiting.since + HOLE_AFTER_SILENCE
     }
 

@@ -292,7 +292,8 @@ impl Room {
                     }
                 }
                 Position::Next(skip) => {
-                    let nobody = self.pending.nobody_has(cx, waiting);
+                    let nobody =
+                        || self.pending.nobody_has((cx.now.mono, &self.peers(cx)), waiting);
                     if waiting.is_complete(skip, self.needs(cx), nobody)
                         && self.builds_on_what_is_here(cx, waiting, skip)
                     {
@@ -614,7 +615,7 @@ impl Room {
     }
 
     /// Connected peers that have the room.
-    pub(crate) fn peers(&self, cx: &Context) -> Vec<NodeId> {
+    pub(crate) fn peers(&self, cx: &Context) -> BTreeSet<NodeId> {
         let heirs = self.heirs(cx);
         cx.up.iter().copied().filter(|it| heirs.has(*it)).collect()
     }

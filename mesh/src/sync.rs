@@ -78,7 +78,7 @@ impl Sync {
     /// All of these have said since then that they lack this entry.
     pub(crate) fn nobody_has(
         &self,
-        peers: &[NodeId],
+        peers: &BTreeSet<NodeId>,
         since: Duration,
         (log, seq): (LogId, u64),
     ) -> bool {
@@ -199,7 +199,8 @@ impl Room {
         let asked = self.sync.next_to_ask();
         let has = |head: Head| asked.iter().copied().find(|peer| self.sync.has(*peer, head));
         let needs = self.needs(cx);
-        for (peer, at) in self.pending.bodies_to_ask((now, &cx.up), needs, has) {
+        let peers = self.peers(cx);
+        for (peer, at) in self.pending.bodies_to_ask((now, &peers), needs, has) {
             self.sync.last_asked = Some(peer);
             for at in at.chunks(SPANS_MAX) {
                 cx.send(peer, Message::WantBodies { room: self.id, at: at.to_vec() });

@@ -1,12 +1,13 @@
 //! Private rooms of a key of the whole mesh, against nodes to which it was not presented.
 
-use super::*;
+use super::{retention::bare, *};
 use crate::{
     acts::{Place, Tier},
     agenda::NewKey,
     engine::ephemeral_id,
     entry::{Decision, RoomCreated},
     id::RoomKey,
+    limits::HOLE_AFTER,
     message::{Beacon, Followed, Head, Signed, Span},
     roster::{EphemeralRoom, RoomFacts},
     sealed::{Seal, Spot, Token},
@@ -107,6 +108,33 @@ fn written(node: &Node, author: u8, (room, bodies): (RoomId, &[Vec<u8>])) -> Run
     let log = LogId { author: author.node_id(), incarnation: 0 };
     let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
     run.seal(node.secret.mesh_id(), &author).run().clone()
+}
+
+/// Seed 731 of the simulation: nodes without the room were waited for, who have nothing to say of it.
+#[test]
+fn what_is_gone_of_a_private_room_is_asked_of_those_who_have_it() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    let author = identity(8).node_id();
+    let mesh = node.secret.mesh_id();
+    let token = Token::of(mesh, &RoomKey::of(API_KEY), author);
+    for peer in [8, STRANGER] {
+        node.give(Input::PeerUp(identity(peer).node_id()));
+    }
+    node.told(8, Message::Follows(vec![Followed { token, digest: 0 }]));
+    let unsealed = said_at(&node, 8, 1).run().entries[0].clone();
+    let Carried::Here(unsealed) = unsealed.body else { panic!("it is short") };
+    let log = LogId { author, incarnation: 0 };
+    let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
+    let body = seal.seal(&Spot { room, log, seq: 1, kind: 1 }, &unsealed);
+    let run = bare(&written(&node, 8, (room, &[body]))).verify(mesh).expect("it is sealed");
+    node.rows.clear();
+    node.told(8, Message::Spans { room, runs: vec![run], bodies: Vec::new(), last: true });
+    node.wait(HOLE_AFTER + Duration::from_secs(1));
+    let asked = |it: &Message| matches!(it, Message::WantBodies { .. });
+    assert!(!node.sent_to(STRANGER).iter().any(asked), "it does not have the room");
+    let kept = |it: &Change| matches!(it, Change::Entry { room: it, .. } if *it == room);
+    assert!(node.rows.iter().any(kept), "nobody else can have it");
 }
 
 /// A roster of one agent, of this key, with a seat there.

@@ -26,7 +26,7 @@ fn keeps(own: Option<Duration>) -> impl FnOnce(&mut Config) {
 }
 
 /// What is left of a run for whoever drops its visible bodies.
-fn bare(run: &Run) -> Run {
+pub(super) fn bare(run: &Run) -> Run {
     let mut run = run.clone();
     for entry in run.entries.iter_mut().filter(|it| it.facts.visible) {
         if let Carried::Here(body) = &entry.body {
@@ -151,7 +151,7 @@ impl Late {
 }
 
 impl Node {
-    fn wait(&mut self, time: Duration) {
+    pub(super) fn wait(&mut self, time: Duration) {
         let step = Duration::from_millis(100);
         for _ in 0..time.as_millis() / step.as_millis() {
             self.now.mono += step;
