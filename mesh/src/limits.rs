@@ -251,6 +251,8 @@ pub const FORLORN_AFTER: Duration = Duration::from_secs(6);
 pub const PAUSED_AFTER: Duration = Duration::from_secs(1);
 /// A node that was not stopped cleanly and hears nobody for this long opens a new era.
 pub const ALONE_AFTER: Duration = Duration::from_secs(2);
+/// How long a node that leaves waits for a member to say that it has its last entry.
+pub const LEAVE_HEARD_WITHIN: Duration = Duration::from_secs(2);
 /// How long content that nobody has is waited for before its number is left as a hole.
 pub const HOLE_AFTER: Duration = Duration::from_secs(10);
 /// And how long when a peer that is connected does not answer at all.

@@ -5,12 +5,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{Engine, membership::LEAVE_HEARD_WITHIN};
+use super::Engine;
 use crate::{
     boundary::Effect,
     command::{CallId, Outcome},
     id::{LogId, NodeId, RoomId},
-    limits::{DIGEST_ROOMS_MAX, HANDOVER_STEP},
+    limits::{DIGEST_ROOMS_MAX, HANDOVER_STEP, LEAVE_HEARD_WITHIN},
     message::{Message, Post},
     number::Era,
     run::Run,

@@ -1,7 +1,5 @@
 //! Who is in the mesh, and how nodes stop being in it (`docs/decisions/membership.md`).
 
-use std::time::Duration;
-
 use super::{Engine, handover::Leaving};
 use crate::{
     acts::Folded,
@@ -292,6 +290,3 @@ impl Engine {
         Outcome::Members(members)
     }
 }
-
-/// How long a node that leaves waits for a member to say that it has its last entry.
-pub(super) const LEAVE_HEARD_WITHIN: Duration = Duration::from_secs(2);

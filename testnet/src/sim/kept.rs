@@ -35,6 +35,8 @@ const SLACK: Duration = Duration::from_secs(16);
 /// Messages that one node sends another within [`STILL_FOR`] though there is nothing to say.
 const STILL_MESSAGES_MAX: usize = 8;
 const STILL_FOR: Duration = Duration::from_secs(4);
+/// What a trace tells of each of them. Characters.
+const TOLD: usize = 2_000;
 
 /// What a node keeps.
 pub(super) fn some_retention(dice: &mut Dice) -> Retention {
@@ -46,6 +48,10 @@ impl World {
     /// Counts what is no sign of life.
     pub(super) fn count_sent(&mut self, from: usize, to: &[usize], message: &Message) {
         if !matches!(message, Message::Beacon(_)) {
+            if self.listening {
+                let text = format!("{message:?}");
+                self.say(|| format!("node{from} sends {to:?} {text:.TOLD$}"));
+            }
             for to in to {
                 *self.sent.entry((from, *to)).or_default() += 1;
             }
@@ -55,8 +61,10 @@ impl World {
     /// *still*.
     pub(super) fn it_is_still(&mut self) -> Result<(), Broken> {
         self.sent.clear();
+        self.listening = self.trace;
         let until = self.now + STILL_FOR;
         self.run_until(until)?;
+        self.listening = false;
         match self.sent.iter().max_by_key(|(_, count)| **count) {
             Some(((from, to), count)) if *count > STILL_MESSAGES_MAX => {
                 let what = format!("node{from} still sends {count} messages to node{to}");

@@ -18,7 +18,7 @@ use mesh::{
     agenda::{NewVote, VoteNotes, VoteResult, VoteView},
     command::{CallId, Caller, Command, Outcome, Refused},
     id::{AgentId, MessageId, RoomId},
-    limits::VOTES_OPEN_PER_AGENT_MAX,
+    limits::{ROSTER_LEASE, VOTES_OPEN_PER_AGENT_MAX},
 };
 
 use super::{
@@ -66,6 +66,11 @@ pub(super) struct Votes {
     ballots: BTreeMap<(MessageId, AgentId), Ballot>,
     /// Votes that somebody has closed, durably.
     closed: BTreeSet<(RoomId, Place)>,
+    /// Votes of honest nodes that the liar has closed.
+    closed_by_liar: BTreeSet<(RoomId, Place)>,
+    /// When each node heard another one last, and who heard nothing of whom for [`ROSTER_LEASE`] at some time.
+    heard: BTreeMap<(usize, usize), Duration>,
+    missed: BTreeSet<(usize, usize)>,
     /// Results told, by node.
     told: BTreeMap<(usize, MessageId), usize>,
     /// Nodes that were down at some time: what they were about to say is lost.
@@ -81,6 +86,20 @@ impl Votes {
     pub(super) fn node_down(&mut self, node: usize) {
         self.asked.retain(|_, (at, _)| *at != node);
         self.went_down.insert(node);
+    }
+
+    /// A node hears another one.
+    pub(super) fn hears(&mut self, pair: (usize, usize), now: Duration) {
+        if self.has_missed(pair, now) {
+            self.missed.insert(pair);
+        }
+        self.heard.insert(pair, now);
+    }
+
+    /// Whether a node has heard nothing of another one for so long, now or earlier, that it counts as gone.
+    fn has_missed(&self, pair: (usize, usize), now: Duration) -> bool {
+        let last = self.heard.get(&pair).copied().unwrap_or_default();
+        self.missed.contains(&pair) || now >= last + ROSTER_LEASE
     }
 
     /// Calls that nobody answered though their node lives.
@@ -259,7 +278,10 @@ impl World {
                     self.say(|| format!("node{node}: {by} closes a vote of room {room}"));
                 }
             }
-            VoteAct::Shown(it) if !self.votes.closed.contains(&(room, it.vote)) => {
+            VoteAct::Shown(it)
+                if !self.votes.closed.contains(&(room, it.vote))
+                    && !self.may_believe_liar(node, (room, it.vote)) =>
+            {
                 let what =
                     format!("node{node} opens ballots of the open vote {:?} in {room}", it.vote);
                 return broken("sealed", what);
@@ -267,6 +289,20 @@ impl World {
             VoteAct::Opened(_) | VoteAct::Cast(_) | VoteAct::Shown(_) | VoteAct::Imported(_) => {}
         }
         Ok(())
+    }
+
+    /// The liar may close what it opened, under any of its keys.
+    pub(super) fn liar_closed(&mut self, room: RoomId, vote: Place) {
+        let own = self.is_a_lie((vote.log, vote.seq));
+        let closed = if own { &mut self.votes.closed } else { &mut self.votes.closed_by_liar };
+        closed.insert((room, vote));
+    }
+
+    /// Anybody may close the vote of a node that is gone, so a liar is believed there, too.
+    fn may_believe_liar(&self, node: usize, vote: (RoomId, Place)) -> bool {
+        let opener = self.index(vote.1.log.author);
+        let gone = opener.is_none_or(|it| self.votes.has_missed((node, it), self.now));
+        gone && self.votes.closed_by_liar.contains(&vote)
     }
 
     /// *ballots* and *once*.

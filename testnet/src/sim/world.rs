@@ -116,7 +116,9 @@ pub struct World {
     pub(super) messages: u64,
     /// What was said besides signs of life, by whom to whom.
     pub(super) sent: BTreeMap<(usize, usize), usize>,
-    trace: bool,
+    /// What is sent stands in the trace.
+    pub(super) listening: bool,
+    pub(super) trace: bool,
     /// What the last node says besides what its engine does.
     pub(super) liar: Option<Liar>,
     /// Nodes whose promises are not judged: their disks were tampered with, or they lie.
@@ -189,6 +191,7 @@ impl World {
             next_call: 0,
             messages: 0,
             sent: BTreeMap::new(),
+            listening: false,
             trace,
             liar: None,
             exempt: BTreeSet::new(),
@@ -281,6 +284,7 @@ impl World {
                     {
                         liar.hear(&message);
                     }
+                    self.votes.hears((to, from), self.now);
                     let from = self.nodes[from].id;
                     self.give(to, Input::Message { from, message: *message });
                 }
@@ -437,11 +441,8 @@ impl World {
     ) -> Result<(), Broken> {
         let (log, seq) = self.entry(node, room, at)?;
         if self.liar.is_some() && self.is_a_lie((log, seq)) {
-            // It may close what it opened; of what others opened nobody may believe it.
-            if let Body::Vote(VoteAct::Closed(it)) = Body::decode(entry.facts.kind, &entry.body)
-                && it.vote.log.author == log.author
-            {
-                return self.vote_stored(node, room, VoteAct::Closed(it));
+            if let Body::Vote(VoteAct::Closed(it)) = Body::decode(entry.facts.kind, &entry.body) {
+                self.liar_closed(room, it.vote);
             }
             return Ok(());
         }
