@@ -315,6 +315,9 @@ pub struct Summary {
     pub directory: Vec<(RoomId, At, Stored, Vec<Number>)>,
     /// Authors found forked.
     pub forked: Vec<NodeId>,
+    /// What proves it, of rooms of the present mesh: to be told to those who were away. At most
+    /// [`crate::limits::PROOFS_MAX`].
+    pub proofs: Vec<(Certificate, Run)>,
     /// The acts ([`crate::entry::is_act`]) of all rooms, each log's in order: folded anew.
     pub acts: Vec<(RoomId, At, Stored)>,
     /// What only this node knows of votes.

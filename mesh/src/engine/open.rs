@@ -14,8 +14,9 @@ use crate::{
     followers::Followers,
     id::{LogId, NodeId, RoomId},
     identity::Identity,
-    limits::{BUCKETS, LANES_PER_NODE_MAX, TICK},
+    limits::{BUCKETS, LANES_PER_NODE_MAX, PROOFS_MAX, TICK},
     liveness::{Liveness, incarnation},
+    message::Message,
     number::{LANES, Number},
     room::Room,
     rosters::Rosters,
@@ -84,6 +85,8 @@ impl Engine {
             config,
         };
         engine.cx.forked = stored.forked.iter().copied().collect();
+        let proofs = stored.proofs.iter().take(PROOFS_MAX);
+        engine.proofs.extend(proofs.map(|(it, run)| Message::Fork(*it, Box::new(run.clone()))));
         engine.restore_parted(&stored);
         engine.restore_rooms(stored.rooms);
         engine.restore_following();

@@ -312,6 +312,25 @@ fn a_fork_in_memory_counts_in_that_room_alone_and_is_forgotten_with_it() {
     assert!(forked(&mut node).is_empty());
 }
 
+/// Seed 28 with the liar: all who had the proof restarted before the node came back that had been away, and
+/// could not tell it; so it went on with the log that nobody else took, and they compared for ever.
+#[test]
+fn what_proves_a_fork_is_told_after_a_restart_too() {
+    let mut node = Node::new(1);
+    let lobby = node.lobby();
+    for content in ["one", "another"] {
+        let run = said_in(&node, (lobby, 0), (5, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    let again = Node::open(1, disk::stored(&node.rows), node.now);
+    for mut node in [node, again] {
+        node.effects.clear();
+        node.give(Input::PeerUp(identity(8).node_id()));
+        let said = |it: &Effect| matches!(it, Effect::Send { message: Message::Fork(..), .. });
+        assert!(node.effects.iter().any(said));
+    }
+}
+
 /// The list of members goes to each of them: in a large room not after every message, but after the last.
 #[test]
 fn a_crowd_is_told_whose_turn_it_is_now_and_then_and_in_the_end() {

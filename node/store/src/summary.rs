@@ -6,6 +6,7 @@ use mesh::{
     batch::{EraRecord, Fate, LogRecord, NodeRecord, StoredRoom, Summary, Unsettled, VoteNote},
     entry::{DedupId, Stored},
     id::{At, LogIx, MeshId, NodeId, RoomId},
+    limits::PROOFS_MAX,
     number::{Era, Number},
     run::{Certificate, Run},
 };
@@ -56,9 +57,10 @@ pub(crate) fn read(db: &Database, me: NodeId, mesh: Option<MeshId>) -> Result<Su
         let dedups = dedups.remove(&view.room).unwrap_or_default();
         rooms.push(room(&read, &view, dedups)?);
     }
+    let proofs = proofs(&read, &rooms)?;
     // The mesh's directory before the private ones, whichever was made first.
     directory.sort_by_key(|(id, at, ..)| (*id != directories[0], *at));
-    Ok(Summary { node, rooms, directory, forked, acts, notes })
+    Ok(Summary { node, rooms, directory, forked, proofs, acts, notes })
 }
 
 /// Forks in sealed rooms count in the rooms of the same key alone: the logs' records tell of them.
@@ -72,6 +74,22 @@ fn forked(read: &ReadTransaction) -> Result<Vec<NodeId>, ReadError> {
         }
     }
     Ok(authors.into_iter().collect())
+}
+
+/// Of these rooms; as many as the engine keeps.
+fn proofs(
+    read: &ReadTransaction,
+    rooms: &[StoredRoom],
+) -> Result<Vec<(Certificate, Run)>, ReadError> {
+    let rooms: BTreeSet<RoomId> = rooms.iter().map(|it| it.room).collect();
+    let mut proofs = Vec::new();
+    for row in table(read, EVIDENCE)?.iter()? {
+        let (certificate, run): (Certificate, Run) = decode(row?.1.value(), "evidence")?;
+        if rooms.contains(&certificate.room) && proofs.len() < PROOFS_MAX {
+            proofs.push((certificate, run));
+        }
+    }
+    Ok(proofs)
 }
 
 /// By room. Rows are in order of time: of one id the newest stays.

@@ -10,6 +10,7 @@ use crate::{
     entry::{Stored, is_act},
     id::{At, LogIx, RoomId},
     number::{Era, Number},
+    run::{Certificate, Run},
 };
 
 /// One room's rows.
@@ -28,6 +29,7 @@ struct Disk {
     node: Option<NodeRecord>,
     rooms: BTreeMap<RoomId, Rows>,
     notes: BTreeMap<(RoomId, At), VoteNote>,
+    proofs: Vec<(Certificate, Run)>,
 }
 
 /// What a store would give back that has committed this.
@@ -67,11 +69,9 @@ impl Disk {
                 self.notes.remove(&(room, vote));
             }
             Change::Node(node) => self.node = Some(node),
+            Change::Evidence { certificate, run } => self.proofs.push((certificate, *run)),
             // Nothing of these is looked at in these tests after a start.
-            Change::Dedup { .. }
-            | Change::Keep { .. }
-            | Change::Prune { .. }
-            | Change::Evidence { .. } => {}
+            Change::Dedup { .. } | Change::Keep { .. } | Change::Prune { .. } => {}
         }
     }
 
@@ -82,7 +82,10 @@ impl Disk {
     fn summary(&self) -> Summary {
         let notes = self.notes.iter().map(|((room, at), note)| (*room, *at, note.clone()));
         let (node, notes) = (self.node.clone(), notes.collect());
-        let mut summary = Summary { node, notes, ..Summary::default() };
+        let proofs = self.proofs.clone();
+        // None of these tests forks a log in a private room.
+        let forked = proofs.iter().map(|(it, _)| it.log.author).collect();
+        let mut summary = Summary { node, notes, proofs, forked, ..Summary::default() };
         for (room, rows) in &self.rooms {
             let Some(stored) = rows.stored(*room) else { continue };
             summary.rooms.push(stored);

@@ -419,7 +419,14 @@ fn the_lowest_proof_of_a_fork_stays() {
     }
     let evidence = store.reader().evidence().unwrap();
     assert_eq!((evidence.len(), evidence[0].0.seq), (1, 3));
-    assert_eq!(store.summary(ME, Some(MESH)).unwrap().forked, [log_id(8).author]);
+    let summary = store.summary(ME, Some(MESH)).unwrap();
+    assert_eq!(summary.forked, [log_id(8).author]);
+    let places: Vec<u64> = summary.proofs.iter().map(|(it, _)| it.seq).collect();
+    assert_eq!(places, [3], "an engine that starts can tell others");
+    assert!(
+        store.summary(ME, Some(MeshId([77; 16]))).unwrap().proofs.is_empty(),
+        "of another mesh"
+    );
 }
 
 #[test]
