@@ -84,9 +84,7 @@ impl Engine {
             last_called: now.mono,
             config,
         };
-        engine.cx.forked = stored.forked.iter().copied().collect();
-        let proofs = stored.proofs.iter().take(PROOFS_MAX);
-        engine.proofs.extend(proofs.map(|(it, run)| Message::Fork(*it, Box::new(run.clone()))));
+        engine.restore_forks(&stored);
         engine.restore_parted(&stored);
         engine.restore_rooms(stored.rooms);
         engine.restore_following();
@@ -102,6 +100,13 @@ impl Engine {
         engine.shut_out_all_parted();
         engine.ask_for_secret_without_the_expelled();
         engine
+    }
+
+    /// Who is shut out, and what shows others why.
+    fn restore_forks(&mut self, stored: &Summary) {
+        self.cx.forked = stored.forked.iter().copied().collect();
+        let proofs = stored.proofs.iter().take(PROOFS_MAX);
+        self.proofs.extend(proofs.map(|(it, run)| Message::Fork(*it, Box::new(run.clone()))));
     }
 
     fn restore_rooms(&mut self, rooms: Vec<crate::batch::StoredRoom>) {
