@@ -98,6 +98,9 @@ pub enum Command {
     Roam { room: RoomId, cursor: Number, entries: Vec<crate::id::At> },
     /// What an operator asks. → [`Outcome::Status`]
     Status,
+    /// How much there is to fetch. Asked all the time, so it looks at rooms in which something waits
+    /// and at no others. → [`Outcome::Behind`]
+    Behind,
     /// Everybody who was ever admitted to the mesh. → [`Outcome::Members`]
     Members,
     /// An operator says that another node has no part in the mesh any more. `force`: although others are
@@ -273,6 +276,8 @@ pub enum Outcome {
     Roamed(bool),
     /// For an operator.
     Status(crate::status::Status),
+    /// Entries that connected peers are known to have and this node has not, over all rooms.
+    Behind(u64),
     /// Members, by when they were admitted.
     Members(Vec<crate::status::MemberStatus>),
     /// This node has left. `heard`: another member has said that it knows.

@@ -131,8 +131,13 @@ pub struct Engine {
     rosters: Rosters,
     directory: Directory,
     rooms: BTreeMap<RoomId, Room>,
+    /// Those of them that are ephemeral: few, so that nothing has to look for them among all.
+    ephemeral: BTreeSet<RoomId>,
     /// Rooms in which something waits: looked at on every tick.
     busy: BTreeSet<RoomId>,
+    /// Rooms in which this node wrote what no other one is known to have: looked at when a peer turns out
+    /// to have everything.
+    unshared: BTreeSet<RoomId>,
     node: NodeRecord,
     node_dirty: bool,
     pulse: Pulse,
@@ -226,7 +231,9 @@ impl Engine {
     }
 
     fn on_command(&mut self, call: CallId, command: Command) {
-        if self.stopping.is_some() && !matches!(command, Command::Status | Command::Stop) {
+        if self.stopping.is_some()
+            && !matches!(command, Command::Status | Command::Behind | Command::Stop)
+        {
             return self.reply(call, Err(Refused::Stopping));
         }
         // Events go out in the order of what they tell: who is listed in a reply was announced before it,
@@ -265,6 +272,7 @@ impl Engine {
                 return self.roam(Roaming { call, room, cursor, entries });
             }
             Command::Status => Ok(Outcome::Status(self.status())),
+            Command::Behind => Ok(Outcome::Behind(self.behind())),
             Command::Members => Ok(self.members()),
             Command::RotateSecret { drawn, force } => self.rotate_secret(&drawn, force),
             Command::Part { node, why, force } => self.part(node, why, force),

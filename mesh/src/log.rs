@@ -67,6 +67,10 @@ impl Logs {
         let ix = LogIx::try_from(self.list.len()).expect("at most LOGS_PER_ROOM_MAX");
         self.by_id.insert(record.id, ix);
         self.digest ^= self.part(&record);
+        if self.list.is_empty() {
+            // In most rooms one node writes; a list that grows by itself begins with room for four.
+            self.list.reserve_exact(1);
+        }
         self.list.push(Log { record, dirty });
         ix
     }

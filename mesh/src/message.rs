@@ -386,6 +386,21 @@ impl Message<Run> {
         self.verify_by(&Strict, mesh)
     }
 
+    /// The same of what came over a connection of which it is certain that it is `from`'s: when a node says
+    /// there of itself that it lives, that needs no signature. It comes all the time.
+    ///
+    /// # Errors
+    ///
+    /// See [`BadMessage`]: whoever sent it is at fault.
+    pub fn verify_from(self, from: NodeId, mesh: MeshId) -> Result<Message<Verified>, BadMessage> {
+        if let Message::Beacon(it) = &self
+            && it.it.node == from
+        {
+            return Ok(Message::Beacon(it.clone()));
+        }
+        self.verify(mesh)
+    }
+
     /// The same, with somebody else to judge signatures: in simulated worlds.
     ///
     /// # Errors
@@ -548,5 +563,26 @@ mod tests {
         longer.extend([0x64, b'm', b'o', b'r', b'e']);
         let read = Message::decode(&longer).expect("fields after those known are skipped");
         assert_eq!(read.encode(), known);
+    }
+
+    #[test]
+    fn that_a_node_lives_it_need_not_sign_where_it_is_certain_who_says_it() {
+        let mesh = MeshId([1; 16]);
+        let own = Identity::from_seed(&[3; 32]);
+        let (node, boot, tick) = (own.node_id(), 1, 1);
+        let it = Beacon { node, boot, tick, roster: 0, digest: 0 };
+        let signed = Message::Beacon(Signed::new(mesh, &own, it));
+        let bare = Message::Beacon(Signed { it, signature: [0; 64] });
+        let is_taken = |message: &Message<Run>, from: NodeId| {
+            let read = Message::decode(&message.encode()).expect("it can be read");
+            read.verify_from(from, mesh).is_ok()
+        };
+        let other = NodeId([9; 32]);
+        assert!(is_taken(&bare, node) && is_taken(&signed, node) && is_taken(&signed, other));
+        assert!(!is_taken(&bare, other), "whoever passes it on shows that it is signed");
+        let what = crate::roster::What::Whole { version: 1, changes: Vec::new() };
+        let it = RosterNews { node, boot, what };
+        let bare = Message::Roster(Box::new(Signed { it, signature: [0; 64] }));
+        assert!(!is_taken(&bare, node), "anything else is signed in any case");
     }
 }

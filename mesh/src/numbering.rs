@@ -88,7 +88,8 @@ pub(crate) enum NextItem {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Numbering {
-    pub(crate) eras: BTreeMap<Era, EraState>,
+    /// Boxed: nearly all rooms have one, and a map has room for eleven.
+    pub(crate) eras: BTreeMap<Era, Box<EraState>>,
     /// Eras with items left.
     pub(crate) busy: BTreeSet<Era>,
     pub(crate) undelivered: BTreeMap<At, Undelivered>,
@@ -176,7 +177,7 @@ impl Numbering {
     }
 
     pub(crate) fn edit(&mut self, era: Era) -> Option<&mut EraState> {
-        let state = self.eras.get_mut(&era)?;
+        let state = &mut **self.eras.get_mut(&era)?;
         state.dirty = true;
         Some(state)
     }
@@ -321,9 +322,9 @@ impl EraState {
         }
     }
 
-    fn new(record: EraRecord, dirty: bool) -> EraState {
+    fn new(record: EraRecord, dirty: bool) -> Box<EraState> {
         let items = VecDeque::new();
-        EraState { record, items, cut_at: 0, missing_since: None, ended: false, dirty }
+        Box::new(EraState { record, items, cut_at: 0, missing_since: None, ended: false, dirty })
     }
 }
 

@@ -125,6 +125,11 @@ impl Room {
         self.sync.best_known(log) > self.logs.head_of(log)
     }
 
+    /// Another node is known to have all that this one wrote here: or had it, if it is gone now.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.sync.elsewhere >= self.logs.head_of(self.mine)
+    }
+
     /// Some peer has everything that is here.
     pub(crate) fn note_in_step(&mut self) {
         self.sync.elsewhere = self.logs.head_of(self.mine);

@@ -292,7 +292,10 @@ impl Control {
 
     /// Entries that connected nodes have and this one has not, over all rooms.
     pub(crate) async fn behind(&self) -> Result<u64> {
-        Ok(self.status().await?.rooms.iter().map(|it| it.behind).fold(0, u64::saturating_add))
+        let Outcome::Behind(behind) = self.engine(Command::Behind).await? else {
+            bail!("the engine answers something else; this is a bug");
+        };
+        Ok(behind)
     }
 
     async fn status(&self) -> Result<mesh::status::Status> {

@@ -146,6 +146,7 @@ fn acknowledges_nothing(effect: &Effect) -> bool {
             | Outcome::Keys(_)
             | Outcome::Key(_)
             | Outcome::Status(_)
+            | Outcome::Behind(_)
             | Outcome::Members(_),
         )
         | Err(_) => true,

@@ -1,7 +1,8 @@
 //! What the network brings, checked before anybody else sees it.
 //!
 //! One thread takes it from the network; signatures are checked by a few others. Peers take turns, and of one peer one
-//! thing is checked at a time, so that its frames stay in order between its `Up` and its `Down`.
+//! thing is checked at a time, so that its frames stay in order between its `Up` and its `Down`. That it lives a peer says
+//! past all of that.
 
 mod desk;
 mod questions;
@@ -27,7 +28,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     beacon::Connected,
-    limits::VERIFIERS,
+    limits::{BEACON_BYTES_MAX, VERIFIERS},
     metrics::Meters,
     queue::{Closed, Queue},
 };
@@ -97,7 +98,18 @@ impl Intake {
         let (from, job) = match incoming {
             Incoming::Up(peer) => (peer, Job::Up),
             Incoming::Down(peer) => (peer, Job::Down),
-            Incoming::Frame { from, payload, share } => (from, Job::Frame { payload, share }),
+            Incoming::Frame { from, payload, share } => {
+                let Some(beacon) = sign_of_life(NodeId(from), &payload, self.mesh) else {
+                    return desk.put(NodeId(from), Job::Frame { payload, share });
+                };
+                // There is nothing to check, and whether a peer lives is not to wait for what else it says.
+                self.meters.received.frames.fetch_add(payload.len() as u64, Ordering::Relaxed);
+                let input = Input::Message { from: NodeId(from), message: beacon };
+                if self.queue.put((NodeId(from), input), payload.len(), Some(share)).is_err() {
+                    desk.close();
+                }
+                return;
+            }
             Incoming::Gossip { from, topic: _, payload, ticket, share } => {
                 (from, Job::Gossip { payload, ticket, share })
             }
@@ -212,5 +224,44 @@ impl Intake {
         self.net.penalise(from.0, Reason::Invalid, &format!("a frame is refused: {error}"));
         self.counters.refused.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(peer = %from.short(), %error, "a frame is refused");
+    }
+}
+
+/// What a peer says of itself alone, over its own connection: that it lives.
+fn sign_of_life(from: NodeId, payload: &[u8], mesh: MeshId) -> Option<Message<Verified>> {
+    if payload.len() > BEACON_BYTES_MAX {
+        return None;
+    }
+    let read = Message::decode(payload).ok()?;
+    let own = matches!(&read, Message::Beacon(it) if it.it.node == from);
+    if own { read.verify_from(from, mesh).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use mesh::{
+        Identity,
+        message::{Beacon, Signed},
+        run::Run,
+    };
+
+    use super::*;
+
+    #[test]
+    fn only_what_a_node_says_of_itself_goes_before_all_else() {
+        let (mesh, own) = (MeshId([1; 16]), Identity::from_seed(&[3; 32]));
+        let (boot, tick, most) = (u64::MAX, u64::MAX, u64::MAX);
+        let it = Beacon { node: own.node_id(), boot, tick, roster: most, digest: most };
+        let message: Message<Run> = Message::Beacon(Signed::new(mesh, &own, it));
+        let beacon = message.encode();
+        assert!(beacon.len() <= BEACON_BYTES_MAX, "{} bytes", beacon.len());
+        assert!(sign_of_life(own.node_id(), &beacon, mesh).is_some());
+        assert!(sign_of_life(NodeId([9; 32]), &beacon, mesh).is_none(), "of another");
+        let probe = Message::<Run>::Probe { node: own.node_id() }.encode();
+        assert!(
+            sign_of_life(own.node_id(), &probe, mesh).is_none(),
+            "it is to be answered in its turn"
+        );
+        assert!(sign_of_life(own.node_id(), b"hello", mesh).is_none(), "no message: a fault");
     }
 }

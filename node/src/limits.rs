@@ -25,6 +25,9 @@ pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const PEER_INPUTS_MAX: usize = 4_096;
 /// Bytes of these, as they came.
 pub const PEER_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// A frame that may be a beacon: 64 bytes of a signature, 32 of a node, four numbers and framing. What is longer is
+/// not looked into before its turn.
+pub const BEACON_BYTES_MAX: usize = 192;
 /// Threads that check signatures: one is not enough for a node that catches up, more would take the
 /// processor from the engine.
 pub const VERIFIERS: usize = 2;

@@ -283,6 +283,7 @@ fn command_bytes(command: &Command) -> usize {
         | Command::ListAgents { .. }
         | Command::RoomInfo { .. }
         | Command::Status
+        | Command::Behind
         | Command::Stop => 0,
     }
 }

@@ -43,7 +43,9 @@ impl Engine {
             rosters: Rosters::new(me, config.mesh, boot),
             directory: Directory::new(Some(config.founder)),
             rooms: Default::default(),
+            ephemeral: Default::default(),
             busy: Default::default(),
+            unshared: Default::default(),
             node,
             node_dirty: true,
             pulse: Pulse { boot, ..Pulse::default() },
@@ -84,18 +86,7 @@ impl Engine {
             last_called: now.mono,
             config,
         };
-        engine.restore_forks(&stored);
-        engine.restore_parted(&stored);
-        engine.restore_rooms(stored.rooms);
-        engine.restore_following();
-        engine.refold_acts(stored.acts);
-        engine.restore_votes(stored.notes);
-        engine.note_tasks();
-        engine.note_leaders();
-        engine.restore_directory(stored.directory);
-        engine.ensure_permanent_rooms();
-        engine.restore_agents();
-        engine.tell_of_all_rooms();
+        engine.restore(stored);
         engine.redraw_lane();
         engine.shut_out_all_parted();
         engine.ask_for_secret_without_the_expelled();
@@ -107,6 +98,21 @@ impl Engine {
         self.cx.forked = stored.forked.iter().copied().collect();
         let proofs = stored.proofs.iter().take(PROOFS_MAX);
         self.proofs.extend(proofs.map(|(it, run)| Message::Fork(*it, Box::new(run.clone()))));
+    }
+
+    fn restore(&mut self, stored: Summary) {
+        self.restore_forks(&stored);
+        self.restore_parted(&stored);
+        self.restore_rooms(stored.rooms);
+        self.restore_following();
+        self.refold_acts(stored.acts);
+        self.restore_votes(stored.notes);
+        self.note_tasks();
+        self.note_leaders();
+        self.restore_directory(stored.directory);
+        self.ensure_permanent_rooms();
+        self.restore_agents();
+        self.tell_of_all_rooms();
     }
 
     fn restore_rooms(&mut self, rooms: Vec<crate::batch::StoredRoom>) {
@@ -128,6 +134,9 @@ impl Engine {
             }
             if room.record.local {
                 self.rosters.local_rooms.insert(id);
+            }
+            if room.record.ephemeral {
+                self.ephemeral.insert(id);
             }
             self.rooms.insert(id, room);
         }
@@ -206,6 +215,7 @@ impl Engine {
         let mine = if created_now { home } else { self.next_ephemeral_log() };
         let room = Room::new(&mut self.cx, id, record, mine);
         self.rooms.insert(id, room);
+        self.ephemeral.insert(id);
         match reach {
             Reach::Mesh => {}
             Reach::Node => drop(self.rosters.local_rooms.insert(id)),

@@ -321,9 +321,7 @@ impl Engine {
         if beacon.digest == self.digest() && beacon.digest != self.in_step {
             self.in_step = beacon.digest;
             // The digest is of what everybody has.
-            for room in self.rooms.values_mut().filter(|room| room.record.seal.is_none()) {
-                room.note_in_step();
-            }
+            self.note_in_step_with(None);
         }
         // What waited for its sequencer to be heard, or for anybody, may go on.
         self.cx.active.extend(self.busy.iter().copied());

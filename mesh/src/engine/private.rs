@@ -387,7 +387,7 @@ impl Engine {
             }
             let Some(mine) = self.private.digests.get(&key) else { continue };
             if mine.folded == it.digest {
-                self.note_in_step_with(key);
+                self.note_in_step_with(Some(key));
                 continue;
             }
             let rooms: Vec<RoomDigest> = mine
@@ -401,18 +401,21 @@ impl Engine {
         }
     }
 
-    fn note_in_step_with(&mut self, key: KeyPrint) {
-        let rooms: Vec<RoomId> = self
-            .private
-            .digests
-            .get(&key)
-            .map(|it| it.rooms.keys().copied().collect())
-            .unwrap_or_default();
-        for room in rooms {
-            if let Some(room) = self.rooms.get_mut(&room) {
+    /// A peer has all that is in the rooms of this key, or in those that everybody has.
+    pub(super) fn note_in_step_with(&mut self, owner: Option<KeyPrint>) {
+        let (rooms, unshared) = (&mut self.rooms, &mut self.unshared);
+        let digests = owner.and_then(|key| self.private.digests.get(&key));
+        unshared.retain(|id| {
+            let Some(room) = rooms.get_mut(id) else { return false };
+            let meant = match owner {
+                Some(_) => digests.is_some_and(|it| it.rooms.contains_key(id)),
+                None => room.record.seal.is_none(),
+            };
+            if meant {
                 room.note_in_step();
             }
-        }
+            !meant
+        });
     }
 }
 

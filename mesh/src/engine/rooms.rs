@@ -65,7 +65,7 @@ impl Engine {
             self.may_read(caller.key, parent)?;
             self.may_write(parent)?;
         }
-        let ephemeral = self.told.values().filter(|it| it.ephemeral);
+        let ephemeral = self.ephemeral.iter().filter_map(|id| self.told.get(id));
         let taken = room.name == "lobby"
             || self.directory.is_taken(&room.name, caller.key)
             || ephemeral
@@ -139,14 +139,11 @@ impl Engine {
     pub(super) fn forget_empty_ephemeral_rooms(&mut self) {
         let now = self.cx.now.wall_ms;
         let empty_for = u64::try_from(EPHEMERAL_EMPTY_FOR.as_millis()).unwrap_or(u64::MAX);
-        let ephemeral = self.rooms.values().filter(|room| room.record.ephemeral);
-        let old: Vec<RoomId> = ephemeral
-            .filter(|room| {
-                let made = self.rosters.ephemeral(room.id).map_or(now, |it| it.created_ms);
-                now > made.saturating_add(empty_for) && self.rosters.members(room.id).is_empty()
-            })
-            .map(|room| room.id)
-            .collect();
+        let is_old = |room: &RoomId| {
+            let made = self.rosters.ephemeral(*room).map_or(now, |it| it.created_ms);
+            now > made.saturating_add(empty_for) && self.rosters.members(*room).is_empty()
+        };
+        let old: Vec<RoomId> = self.ephemeral.iter().copied().filter(is_old).collect();
         for room in old {
             self.unlist_if_empty(room);
         }
@@ -158,9 +155,8 @@ impl Engine {
         let sealed = matches!(self.rosters.announced(id), Some(it) if it.facts.is_sealed());
         let reach = if sealed { Reach::Followers(it.facts.owner) } else { Reach::Mesh };
         let home = it.home;
-        let others = self.rooms.values().filter(|room| room.record.ephemeral && room.id != id);
-        let alive = others.count();
-        if alive >= EPHEMERAL_ROOMS_MAX {
+        let others = self.ephemeral.iter().filter(|other| **other != id);
+        if others.count() >= EPHEMERAL_ROOMS_MAX {
             self.cx.faults.overflow += 1;
             return;
         }
@@ -174,6 +170,7 @@ impl Engine {
             self.rooms.insert(id, room);
             return;
         }
+        self.ephemeral.remove(&id);
         room.pending.clear(&mut self.cx);
         self.cx.ephemeral_bytes -= room.bytes;
         for entry in room.numbering.undelivered.values() {
@@ -193,6 +190,7 @@ impl Engine {
         self.led.remove(&id);
         self.forget_digest(id, room.record.seal.as_ref());
         self.busy.remove(&id);
+        self.unshared.remove(&id);
         self.turns.remove(&id);
         self.crowds.remove(&id);
         self.proofs.retain(|it| !matches!(it, Message::Fork(it, _) if it.room == id));

@@ -8,6 +8,7 @@
 mod disk;
 mod elections;
 mod gossip;
+mod idle;
 mod import;
 mod keys;
 mod liars;

@@ -331,6 +331,11 @@ impl Engine {
             } else {
                 self.busy.remove(id);
             }
+            if room.is_shared() {
+                self.unshared.remove(id);
+            } else {
+                self.unshared.insert(*id);
+            }
             self.mix_digest(*id);
         }
         self.send_to_successor(&out);

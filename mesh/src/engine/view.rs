@@ -35,6 +35,7 @@ impl Engine {
             | Command::ListKeys
             | Command::CheckKey { .. }
             | Command::Status
+            | Command::Behind
             | Command::Members => true,
             Command::CreateRoom { .. }
             | Command::Join { .. }
@@ -241,6 +242,13 @@ impl Engine {
             parted: self.farewell(),
             lanes: self.directory.lanes().collect(),
         }
+    }
+
+    /// A room that lacks what a peer has is one in which something waits.
+    pub(super) fn behind(&self) -> u64 {
+        let rooms = self.busy.iter().filter_map(|id| self.rooms.get(id));
+        let listed = rooms.filter(|room| self.told.contains_key(&room.id));
+        listed.map(|room| room.entries_behind(&self.cx)).fold(0, u64::saturating_add)
     }
 
     /// Whoever forked a log, in whichever room.

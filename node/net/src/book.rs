@@ -55,6 +55,11 @@ impl Redial {
         !self.under_way && self.next.is_none_or(|next| next <= now)
     }
 
+    /// When it is due; `None` while it is under way.
+    fn at(&self, now: Instant) -> Option<Instant> {
+        (!self.under_way).then(|| self.next.unwrap_or(now))
+    }
+
     fn fail(&mut self, now: Instant) {
         self.failures = self.failures.saturating_add(1);
         self.under_way = false;
@@ -147,6 +152,13 @@ impl Peer {
 
     fn is_configured(&self) -> bool {
         self.addresses.iter().any(|known| known.origin >= Origin::Seeded)
+    }
+
+    /// Whether it is to be dialled, with so many connected or being dialled.
+    fn is_wanted(&self, discovery: Discovery, linked: usize) -> bool {
+        let missing = discovery == Discovery::FullMesh && linked < FULL_MESH_PEERS;
+        let idle = !self.is_connected() && !self.addresses.is_empty();
+        idle && (missing || self.is_configured())
     }
 
     /// Nobody but others says that it is there.
@@ -303,9 +315,7 @@ impl Book {
 
     /// What to dial now, marked as under way. Learned peers only up to a full mesh.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<(Target, Vec<Address>)> {
-        let mut under_way = self.peers.values().filter(|peer| peer.redial.under_way).count()
-            + self.seeds.iter().filter(|seed| seed.redial.under_way).count();
-        let connected = self.peers.values().filter(|peer| peer.is_connected()).count();
+        let (mut under_way, connected) = (self.under_way(), self.connected_count());
         let mut due = Vec::new();
         for seed in self.seeds.iter_mut().filter(|seed| seed.node.is_none()) {
             if under_way < DIALS_MAX && seed.redial.is_due(now) {
@@ -318,18 +328,45 @@ impl Book {
         // Who was met, or said itself where it is, before whom others speak of.
         peers.sort_by_key(|(_, peer)| peer.is_hearsay());
         for (node, peer) in peers {
-            let wanted = peer.is_configured()
-                || (self.discovery == Discovery::FullMesh
-                    && connected + under_way < FULL_MESH_PEERS);
+            let wanted = peer.is_wanted(self.discovery, connected + under_way);
             let refused = peer.refused_until.is_some_and(|until| until > now);
-            let idle = !peer.is_connected() && !peer.addresses.is_empty();
-            if wanted && idle && !refused && under_way < DIALS_MAX && peer.redial.is_due(now) {
+            if wanted && !refused && under_way < DIALS_MAX && peer.redial.is_due(now) {
                 peer.redial.under_way = true;
                 under_way += 1;
                 due.push((Target::Peer(*node), peer.addresses().cloned().collect()));
             }
         }
         due
+    }
+
+    /// When [`Self::due`] will name somebody, if nothing happens before. `None`: not before something does.
+    pub(crate) fn next_dial(&self, now: Instant) -> Option<Instant> {
+        let (under_way, connected) = (self.under_way(), self.connected_count());
+        if under_way >= DIALS_MAX {
+            return None;
+        }
+        let nameless = self.seeds.iter().filter(|seed| seed.node.is_none());
+        let seeds = nameless.filter_map(|seed| seed.redial.at(now));
+        let wanted = |peer: &&Peer| peer.is_wanted(self.discovery, connected + under_way);
+        let peers = self.peers.values().filter(wanted).filter_map(|peer| {
+            let at = peer.redial.at(now)?;
+            Some(peer.refused_until.map_or(at, |until| until.max(at)))
+        });
+        seeds.chain(peers).min()
+    }
+
+    fn under_way(&self) -> usize {
+        self.peers.values().filter(|peer| peer.redial.under_way).count()
+            + self.seeds.iter().filter(|seed| seed.redial.under_way).count()
+    }
+
+    fn connected_count(&self) -> usize {
+        self.peers.values().filter(|peer| peer.is_connected()).count()
+    }
+
+    /// Whether nodes are out and still connected.
+    pub(crate) fn has_leaving(&self) -> bool {
+        !self.leaving.is_empty()
     }
 
     /// Is the target connected (in the meantime), and how often has dialling it failed in a row?

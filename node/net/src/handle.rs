@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::address::{Address, PeerAddress};
 use crate::book::Book;
@@ -111,6 +111,8 @@ pub(crate) struct Shared {
     pub(crate) outboxes: Outboxes,
     pub(crate) keys: Arc<Keys>,
     listening: Mutex<Vec<SocketAddr>>,
+    /// The task is to look at what the owner has changed here.
+    pub(crate) changed: Notify,
 }
 
 impl Shared {
@@ -171,6 +173,7 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
         outboxes: Outboxes::default(),
         keys,
         listening: Mutex::new(bound),
+        changed: Notify::new(),
     });
     let net = Net {
         me,
@@ -250,6 +253,7 @@ impl Net {
     /// ([`Net::know`]) are closed. `former`: the keys before, the newest first.
     pub fn renew_keys(&self, newest: Secret, former: Vec<Secret>) {
         self.shared.keys.renew(newest, former);
+        self.shared.changed.notify_one();
     }
 
     /// From here on this node may connect with a key of before, too.
@@ -272,6 +276,7 @@ impl Net {
     pub fn shut_out(&self, node: NodeId) {
         // Not by a command, which may be lost: the task finds it here.
         self.shared.book().shut_out(node, Instant::now() + DRAIN_TIMEOUT);
+        self.shared.changed.notify_one();
     }
 
     /// Everyone known, connected ones first.

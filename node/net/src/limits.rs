@@ -159,8 +159,11 @@ pub(crate) const STREAMS_PER_WINDOW_MAX: u32 = 64;
 pub(crate) const REOPEN_MIN: Duration = Duration::from_millis(20);
 /// See [`REOPEN_MIN`].
 pub(crate) const REOPEN_MAX: Duration = Duration::from_secs(5);
-/// How often the swarm task looks at its clocks.
+/// How often the swarm task looks at its clocks while something is due or under way: the grain of what is
+/// measured in less than seconds.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
+/// And while nothing is: only silence is looked for then, which takes seconds ([`OWN_PAUSE`], [`DEAD_AFTER`]).
+pub(crate) const TICK_CALM: Duration = Duration::from_millis(500);
 /// Changes to what we announce are gathered for this long: a mesh that starts changes it all the time.
 pub(crate) const ANNOUNCE_DELAY: Duration = Duration::from_millis(200);
 /// What was lost or refused is announced again.

@@ -16,7 +16,7 @@ use libp2p::{Multiaddr, PeerId, Stream, Swarm, gossipsub, identify, ping};
 use libp2p_stream::IncomingStreams;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::sleep_until;
 
 use crate::address::{Address, PeerAddress, address_in, multiaddr_of};
 use crate::announcement;
@@ -31,6 +31,7 @@ use crate::keys::Keys;
 use crate::limits::{
     ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, GOSSIP_BYTES_MAX, HANDSHAKE_TIMEOUT,
     LEARNED_MAX, LINK_EVENTS_MAX, OWN_PAUSE, SHUT_OUT_FOR, STRANGERS_MAX, STREAMS_MAX, TICK,
+    TICK_CALM,
 };
 use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent, Role};
 use crate::relay::Relay;
@@ -64,12 +65,16 @@ pub(crate) struct Task {
     strangers: BTreeSet<NodeId>,
     announce_at: Instant,
     ticked: Instant,
+    /// When to look at the clocks again.
+    look_at: Instant,
     stopping: Option<Stopping>,
 }
 
 /// Waiting for queued frames to be written.
 struct Stopping {
     until: Instant,
+    /// They were when this was last looked at. Then they are with their connections, which need a moment, too.
+    written: bool,
     done: oneshot::Sender<()>,
 }
 
@@ -182,18 +187,21 @@ impl Task {
             strangers: BTreeSet::new(),
             announce_at: Instant::now() + ANNOUNCE_INTERVAL,
             ticked: Instant::now(),
+            look_at: Instant::now(),
             stopping: None,
         })
     }
 
     pub(crate) async fn run(mut self, mut orders: Orders) {
-        let mut ticks = interval(TICK);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let inbox = self.inbox.clone();
+        let (inbox, shared) = (self.inbox.clone(), self.shared.clone());
         let closed = inbox.closed();
-        tokio::pin!(closed);
+        let looks = sleep_until(self.look_at.into());
+        tokio::pin!(closed, looks);
         let mut next = Next::Continue;
         while next == Next::Continue {
+            if looks.deadline() != self.look_at.into() {
+                looks.as_mut().reset(self.look_at.into());
+            }
             tokio::select! {
                 event = self.swarm.select_next_some() => self.on_swarm(event),
                 Some((node, event)) = self.link_events.recv() => self.on_link(node, event),
@@ -202,7 +210,8 @@ impl Task {
                 Some(publish) = orders.publish.recv() => self.on_publish(publish),
                 Some((ticket, verdict)) = orders.verdicts.recv() => self.on_verdict(ticket, verdict),
                 command = orders.commands.recv() => next = self.on_command(command),
-                _ = ticks.tick() => next = self.on_tick(),
+                () = shared.changed.notified() => self.look_soon(),
+                () = &mut looks => next = self.on_tick(),
                 () = &mut closed => next = Next::Stop,
             }
         }
@@ -215,8 +224,24 @@ impl Task {
         }
     }
 
+    /// Something may be due that was not foreseen.
+    fn look_soon(&mut self) {
+        self.look_at = self.look_at.min(Instant::now() + TICK);
+    }
+
+    /// When there may be something to do next, if nothing happens before.
+    fn next_look(&self, now: Instant) -> Instant {
+        let book = self.shared.book();
+        let moving = self.stopping.is_some() || book.has_leaving() || !self.learned.is_empty();
+        let latest = if moving { TICK } else { TICK_CALM };
+        let foreseen = book.next_dial(now).into_iter().chain([self.announce_at]);
+        let first = foreseen.min().map_or(now + latest, |at| at.min(now + latest));
+        first.max(now + TICK)
+    }
+
     fn on_command(&mut self, command: Option<Command>) -> Next {
         let now = Instant::now();
+        self.look_soon();
         match command {
             None => return Next::Stop,
             Some(Command::AddPeers(peers)) => {
@@ -226,7 +251,8 @@ impl Task {
             Some(Command::Penalise(node, reason, what)) => self.penalise(&node, reason, &what),
             Some(Command::Shutdown(done)) => {
                 // A second call replaces the first, whose waiter sees its sender dropped.
-                self.stopping = Some(Stopping { until: now + DRAIN_TIMEOUT, done });
+                let until = now + DRAIN_TIMEOUT;
+                self.stopping = Some(Stopping { until, written: false, done });
                 return self.on_tick();
             }
         }
@@ -235,9 +261,16 @@ impl Task {
 
     fn on_tick(&mut self) -> Next {
         let now = Instant::now();
-        if let Some(stopping) = &self.stopping {
+        let next = self.look(now);
+        self.look_at = self.next_look(now);
+        next
+    }
+
+    fn look(&mut self, now: Instant) -> Next {
+        if let Some(stopping) = &mut self.stopping {
             let drained = self.shared.outboxes.are_drained();
-            return if drained || now >= stopping.until { Next::Stop } else { Next::Continue };
+            let written = std::mem::replace(&mut stopping.written, drained) && drained;
+            return if written || now >= stopping.until { Next::Stop } else { Next::Continue };
         }
         let paused = now - std::mem::replace(&mut self.ticked, now) > OWN_PAUSE;
         let (due, deaf, dead) = {
@@ -484,6 +517,7 @@ impl Task {
     }
 
     fn on_connected(&mut self, peer: PeerId, connection: ConnectionId, endpoint: &ConnectedPoint) {
+        self.look_soon();
         let target = self.dials.remove(&connection);
         let remote = endpoint.get_remote_address();
         let place = if is_same_machine(remote) { Place::SameMachine } else { Place::Elsewhere };
@@ -512,6 +546,7 @@ impl Task {
 
     fn on_disconnected(&mut self, peer: &PeerId, connection: ConnectionId, error: Option<String>) {
         let Some(node) = node_of(peer) else { return };
+        self.look_soon();
         let last = self.shared.book().disconnected(&node, connection, error, Instant::now());
         if last && let Some(link) = self.links.get(&node) {
             link.connection.send_replace(Connection::Gone);
@@ -525,6 +560,7 @@ impl Task {
         error: &DialError,
     ) {
         let Some(target) = self.dials.remove(&connection) else { return };
+        self.look_soon();
         let now = Instant::now();
         let mut book = self.shared.book();
         if let DialError::LocalPeerId { address } | DialError::WrongPeerId { address, .. } = error {
@@ -546,6 +582,7 @@ impl Task {
     fn on_resolved(&mut self, resolved: Option<Resolved>) {
         // A lookup that panicked leaves its target under way; lookups are library code that does not.
         let Some(Resolved { target, addresses, error }) = resolved else { return };
+        self.look_soon();
         let now = Instant::now();
         let (connected, failures) = self.shared.book().dial_state(&target);
         if addresses.is_empty() || connected {
@@ -613,6 +650,7 @@ impl Task {
     }
 
     fn on_link(&mut self, node: NodeId, event: LinkEvent) {
+        self.look_soon();
         match event {
             LinkEvent::Up => {
                 tracing::info!(node = short(&node), "peer up");
@@ -672,6 +710,7 @@ impl Task {
 
     fn announce_soon(&mut self) {
         self.announce_at = self.announce_at.min(Instant::now() + ANNOUNCE_DELAY);
+        self.look_at = self.look_at.min(self.announce_at);
     }
 
     fn announce_to(&self, node: &NodeId) {

@@ -36,6 +36,51 @@ fn a_configured_peer_is_dialled_at_once_and_for_ever() {
     }
 }
 
+/// Looked at then, somebody is dialled; looked at before, nobody.
+fn dialled_when_foreseen(book: &mut Book, now: Instant) -> Option<Duration> {
+    let Some(at) = book.next_dial(now) else {
+        assert!(book.due(now + 10 * REFUSAL_MAX).is_empty(), "never, as far as is known");
+        return None;
+    };
+    if at > now {
+        assert!(book.due(at - Duration::from_millis(1)).is_empty());
+    }
+    let due = book.due(at.max(now));
+    assert!(!due.is_empty());
+    for (target, _) in due {
+        book.dial_failed(&target, Some("refused".into()), at.max(now));
+    }
+    Some(at.saturating_duration_since(now))
+}
+
+#[test]
+fn it_is_foreseen_when_somebody_is_dialled() {
+    let (mut book, mut now) = book();
+    assert_eq!(dialled_when_foreseen(&mut book, now), None);
+    book.configure("10.0.0.1:7".parse().unwrap(), now);
+    book.configure(format!("{}@10.0.0.2:7", "01".repeat(32)).parse().unwrap(), now);
+    assert_eq!(dialled_when_foreseen(&mut book, now), Some(Duration::ZERO));
+    for _ in 0..20 {
+        let wait = dialled_when_foreseen(&mut book, now).expect("for ever");
+        now += wait;
+    }
+    // Not before it is forgiven.
+    let until = book.strike(&A, STRIKES_MAX, "it lies", now).expect("too much");
+    let connection = connect(&mut book, B, Place::Elsewhere, now);
+    book.met(&Target::Seed(at("10.0.0.1:7")), B, &at("10.0.0.1:7"));
+    assert_eq!(book.next_dial(now), Some(until.max(book.next_dial(now).unwrap())));
+    assert!(dialled_when_foreseen(&mut book, now).is_some());
+    let connected = connect(&mut book, A, Place::Elsewhere, now);
+    assert_eq!(dialled_when_foreseen(&mut book, now), None, "all are connected");
+    assert!(book.disconnected(&B, connection, None, now));
+    assert!(dialled_when_foreseen(&mut book, now).is_some());
+    assert!(book.disconnected(&A, connected, None, now));
+    // While it is under way its end is waited for, and nothing else.
+    let (later, _) = (now + 10 * REFUSAL_MAX, ());
+    assert_eq!(book.due(later).len(), 2);
+    assert_eq!(book.next_dial(later), None);
+}
+
 #[test]
 fn a_seed_becomes_a_peer_and_a_seed_again_if_another_node_answers() {
     let (mut book, now) = book();

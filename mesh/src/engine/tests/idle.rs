@@ -1,0 +1,104 @@
+//! What a node looks at when nothing happens: only what waits, however many rooms there are.
+
+use super::*;
+use crate::{limits::EPHEMERAL_EMPTY_FOR, message::Head};
+
+const PEER: u8 = 9;
+
+fn room(node: &mut Node, caller: &Caller, name: &str) -> RoomId {
+    let room = NewRoom {
+        name: name.to_owned(),
+        description: None,
+        parent: None,
+        ephemeral: false,
+        public: true,
+        encrypted: false,
+    };
+    let made = node.ask(Command::CreateRoom { caller: caller.clone(), room });
+    let Ok(Outcome::Room(view)) = made else { panic!("{made:?}") };
+    let joined = node.ask(Command::Join { caller: caller.clone(), room: view.room });
+    assert!(joined.is_ok(), "{joined:?}");
+    view.room
+}
+
+/// The peer lives, and has what this digest is of.
+fn beacon(node: &mut Node, tick: u64, digest: u64) {
+    let from = identity(PEER).node_id();
+    let it = Beacon { node: from, boot: 1, tick, roster: 0, digest };
+    let message = Message::Beacon(Signed { it, signature: [0; 64] });
+    node.give(Input::Message { from, message });
+}
+
+fn behind(node: &mut Node) -> u64 {
+    let Ok(Outcome::Behind(behind)) = node.ask(Command::Behind) else { panic!("it says") };
+    let Ok(Outcome::Status(status)) = node.ask(Command::Status) else { panic!("it says") };
+    assert_eq!(behind, status.rooms.iter().map(|it| it.behind).sum::<u64>());
+    behind
+}
+
+#[test]
+fn rooms_in_which_nothing_waits_are_not_looked_at() {
+    let mut node = Node::new(1);
+    let caller = node.attach("a", true, KEY).unwrap();
+    for n in 0..50 {
+        let room = room(&mut node, &caller, &format!("room {n}"));
+        node.say(&caller, room).unwrap();
+    }
+    let engine = &node.engine;
+    assert!(engine.busy.is_empty(), "all is delivered: {:?}", engine.busy);
+    assert!(engine.unshared.len() > 50, "nobody else is known to have it");
+    let digest = engine.digest();
+    beacon(&mut node, 1, digest);
+    assert!(node.engine.unshared.is_empty(), "the peer has it: {:?}", node.engine.unshared);
+    let Ok(Outcome::Status(status)) = node.ask(Command::Status) else { panic!("it says") };
+    assert_eq!(status.rooms.iter().map(|it| it.unsent).sum::<u64>(), 0);
+    let lobby = node.lobby();
+    let joined = node.ask(Command::Join { caller: caller.clone(), room: lobby });
+    assert!(joined.is_ok(), "{joined:?}");
+    node.say(&caller, lobby).unwrap();
+    assert_eq!(Vec::from_iter(&node.engine.unshared), [&lobby]);
+    assert!(node.engine.ephemeral.is_empty());
+}
+
+#[test]
+fn what_a_room_lacks_is_told_without_a_look_at_the_others() {
+    let mut node = Node::new(1);
+    let caller = node.attach("a", true, KEY).unwrap();
+    let made = room(&mut node, &caller, "made");
+    assert_eq!(behind(&mut node), 0);
+    let peer = identity(PEER).node_id();
+    node.give(Input::PeerUp(peer));
+    for (room, seq) in [(node.lobby(), 5), (made, 7)] {
+        let heads = vec![Head { log: LogId { author: peer, incarnation: 0 }, seq }];
+        let message = Message::Have { room, heads, answer: false };
+        node.give(Input::Message { from: peer, message });
+    }
+    assert_eq!(behind(&mut node), 12);
+    node.give(Input::PeerDown(peer));
+    assert_eq!(behind(&mut node), 0, "nobody is known to have it any more");
+}
+
+#[test]
+fn an_ephemeral_room_that_nobody_joins_ends() {
+    let mut node = Node::new(1);
+    let caller = node.attach("a", true, KEY).unwrap();
+    let room = room_for_now(&mut node, &caller);
+    for command in [
+        Command::Join { caller: caller.clone(), room },
+        Command::Leave { caller: caller.clone(), room },
+    ] {
+        assert_eq!(Vec::from_iter(&node.engine.ephemeral), [&room]);
+        let done = node.ask(command);
+        assert!(done.is_ok(), "{done:?}");
+    }
+    assert!(node.engine.ephemeral.is_empty(), "it ended with its last member");
+    let room = room_for_now(&mut node, &caller);
+    for passed in [EPHEMERAL_EMPTY_FOR - TICK, 2 * TICK] {
+        assert!(node.engine.rooms.contains_key(&room));
+        node.now.mono += passed;
+        node.now.wall_ms += u64::try_from(passed.as_millis()).unwrap();
+        node.give(Input::Timeout);
+    }
+    assert!(!node.engine.rooms.contains_key(&room));
+    assert!(node.engine.ephemeral.is_empty());
+}
