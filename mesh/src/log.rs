@@ -186,6 +186,12 @@ impl Logs {
             .collect()
     }
 
+    /// Whether some log that is still followed goes further than these say.
+    pub(crate) fn are_ahead_of(&self, heads: &[Head]) -> bool {
+        let theirs: BTreeMap<LogId, u64> = heads.iter().map(|it| (it.log, it.seq)).collect();
+        self.heads().iter().any(|it| theirs.get(&it.log).is_none_or(|seq| *seq < it.seq))
+    }
+
     /// The records that the store does not have yet; it has them from now on.
     pub(crate) fn take_dirty(&mut self) -> Vec<(LogIx, LogRecord)> {
         let mut out = Vec::new();

@@ -187,13 +187,16 @@ impl Engine {
         self.cx.send(from, Message::WantRoster { node: from, boot, version, nonce: None });
     }
 
-    /// A peer still follows authors whose logs forked: it has not seen why not to.
+    /// A peer still follows authors whose logs forked: it has not seen why not to. Of a room that is memory only
+    /// the proofs went with the memory of whoever restarted, and nobody shows them those logs any more: they would
+    /// wait for ever for what others' entries name there.
     fn prove_forks(&mut self, peer: NodeId, room: RoomId, heads: &[Head]) {
         let Some(it) = self.rooms.get(&room) else { return };
         let forked = |node: NodeId| it.is_forked(&self.cx, node);
         let theirs: BTreeSet<NodeId> =
             heads.iter().map(|head| head.log.author).filter(|node| forked(*node)).collect();
-        if theirs.is_empty() {
+        let waits = self.is_memory(room) && it.logs.are_ahead_of(heads);
+        if theirs.is_empty() && !waits {
             return;
         }
         let sealed = self.sealed_for(room);
@@ -201,11 +204,18 @@ impl Engine {
             let key = self.sealed_for(other);
             other == room || !self.is_memory(other) && (key.is_none() || key == sealed)
         };
-        let proofs = self.proofs_in(counts_here).into_iter();
-        let needed = proofs.filter(
-            |proof| matches!(proof, Message::Fork(it, _) if theirs.contains(&it.log.author)),
-        );
-        for proof in needed.take(PROOFS_AT_ONCE_MAX).collect::<Vec<_>>() {
+        let mut needed = self.proofs_in(counts_here);
+        needed.retain(|proof| {
+            let Message::Fork(it, _) = proof else { return false };
+            theirs.contains(&it.log.author) || (waits && it.room == room)
+        });
+        if needed.is_empty() {
+            return;
+        }
+        // Which of them are news to the peer is not known: others the next time.
+        let from = usize::try_from(self.cx.now.mono.as_secs()).unwrap_or(0) % needed.len();
+        needed.rotate_left(from);
+        for proof in needed.into_iter().take(PROOFS_AT_ONCE_MAX) {
             self.cx.send(peer, proof);
         }
     }

@@ -313,6 +313,30 @@ fn a_fork_in_memory_counts_in_that_room_alone_and_is_forgotten_with_it() {
     assert!(forked(&mut node).is_empty());
 }
 
+/// Seeds 238 and 330 with the liar: a node restarted, and so had nothing of an ephemeral room any more, nor of who
+/// forked a log there. What others had taken before they knew names entries that nobody gives it.
+#[test]
+fn who_lacks_what_is_memory_is_told_who_forked_there() {
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let room = room_for_now(&mut node, &caller);
+    for content in ["one", "another"] {
+        let run = said_in(&node, (room, 7), (5, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    let told = |node: &mut Node, heads: Vec<crate::message::Head>| {
+        node.effects.clear();
+        let message = Message::Have { room, heads, answer: false };
+        node.give(Input::Message { from: identity(9).node_id(), message });
+        node.effects.iter().any(|it| matches!(it, Effect::Send { message: Message::Fork(..), .. }))
+    };
+    let same = node.engine.rooms[&room].logs.heads();
+    assert!(!told(&mut node, same), "it has all of it");
+    let run = said_in(&node, (room, 7), (6, 1, "of another one")).run().clone();
+    node.hear(&run);
+    assert!(told(&mut node, Vec::new()));
+}
+
 /// Seed 28 with the liar: all who had the proof restarted before the node came back that had been away, and
 /// could not tell it; so it went on with the log that nobody else took, and they compared for ever.
 #[test]
