@@ -511,10 +511,10 @@ impl Room {
             it.era.c() == it.after.c() + 1 || (self.record.ephemeral && it.era.c() > it.after.c());
         let sane = it.era.is_valid()
             && it.cut.len() <= CUT_ERAS_MAX
-            && (self.numbering.eras.contains_key(&it.after) || self.is_void(cx, it.after))
+            && (self.numbering.eras.contains_key(&it.after) || self.is_nothing(cx, it.after))
             && it.cut.iter().all(|cut| {
                 let reached = cut.n <= self.numbering.known(cut.era);
-                cut.era < it.era && (reached || self.is_void(cx, cut.era))
+                cut.era < it.era && (reached || self.is_nothing(cx, cut.era))
             });
         if !(in_lane && follows && sane) {
             cx.blame(author.author, |it| &mut it.void);
@@ -630,19 +630,6 @@ impl Room {
     pub(crate) fn is_missing(&self, cx: &Context, at: At) -> bool {
         let log = self.logs.get(at.log);
         at.seq > log.head && self.may_come(cx, log.id, at.seq)
-    }
-
-    /// An era of an author of whom nothing more will come, or one that nothing is known of here and that can only be
-    /// such an author's. Others may have built on it before they knew; what they wrote is accepted
-    /// all the same, or their logs would be cut for ever.
-    fn is_void(&self, cx: &Context, era: Era) -> bool {
-        match self.numbering.eras.get(&era) {
-            Some(known) => self.is_over(cx, known.record.sequencer),
-            None => era.lane().is_some_and(|lane| {
-                let mut lanes = cx.lanes.iter().filter(|(_, lanes)| lanes.contains(&lane));
-                lanes.any(|(node, _)| self.is_over(cx, LogId { author: *node, incarnation: 0 }))
-            }),
-        }
     }
 
     fn deliver_entry(&mut self, cx: &mut Context, number: Number, at: At, entry: Undelivered) {

@@ -7,6 +7,7 @@
 
 mod disk;
 mod elections;
+mod forks;
 mod gossip;
 mod idle;
 mod import;
@@ -311,49 +312,6 @@ fn a_fork_in_memory_counts_in_that_room_alone_and_is_forgotten_with_it() {
     assert!(!node.engine.rooms.contains_key(&room));
     assert!(node.engine.proofs.is_empty());
     assert!(forked(&mut node).is_empty());
-}
-
-/// Seeds 238 and 330 with the liar: a node restarted, and so had nothing of an ephemeral room any more, nor of who
-/// forked a log there. What others had taken before they knew names entries that nobody gives it.
-#[test]
-fn who_lacks_what_is_memory_is_told_who_forked_there() {
-    let mut node = Node::new(1);
-    let caller = node.attach("me", false, KEY).expect("free");
-    let room = room_for_now(&mut node, &caller);
-    for content in ["one", "another"] {
-        let run = said_in(&node, (room, 7), (5, 1, content)).run().clone();
-        node.hear(&run);
-    }
-    let told = |node: &mut Node, heads: Vec<crate::message::Head>| {
-        node.effects.clear();
-        let message = Message::Have { room, heads, answer: false };
-        node.give(Input::Message { from: identity(9).node_id(), message });
-        node.effects.iter().any(|it| matches!(it, Effect::Send { message: Message::Fork(..), .. }))
-    };
-    let same = node.engine.rooms[&room].logs.heads();
-    assert!(!told(&mut node, same), "it has all of it");
-    let run = said_in(&node, (room, 7), (6, 1, "of another one")).run().clone();
-    node.hear(&run);
-    assert!(told(&mut node, Vec::new()));
-}
-
-/// Seed 28 with the liar: all who had the proof restarted before the node came back that had been away, and
-/// could not tell it; so it went on with the log that nobody else took, and they compared for ever.
-#[test]
-fn what_proves_a_fork_is_told_after_a_restart_too() {
-    let mut node = Node::new(1);
-    let lobby = node.lobby();
-    for content in ["one", "another"] {
-        let run = said_in(&node, (lobby, 0), (5, 1, content)).run().clone();
-        node.hear(&run);
-    }
-    let again = Node::open(1, disk::stored(&node.rows), node.now);
-    for mut node in [node, again] {
-        node.effects.clear();
-        node.give(Input::PeerUp(identity(8).node_id()));
-        let said = |it: &Effect| matches!(it, Effect::Send { message: Message::Fork(..), .. });
-        assert!(node.effects.iter().any(said));
-    }
 }
 
 /// The list of members goes to each of them: in a large room not after every message, but after the last.

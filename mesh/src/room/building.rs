@@ -8,6 +8,7 @@ use crate::{
     context::Context,
     entry::{Body, Decision, EraClaimed},
     id::LogId,
+    limits::HOLE_AFTER_SILENCE,
     number::Era,
     pending::Waiting,
     run::Carried,
@@ -20,6 +21,8 @@ struct Looked<'r> {
     room: &'r Room,
     cx: &'r Context,
     log: LogId,
+    /// It has waited for so long that a lane would be known if whoever entered it could still be heard.
+    late: bool,
     opened: BTreeMap<Era, LogId>,
     reached: BTreeMap<Era, u64>,
 }
@@ -34,7 +37,10 @@ impl Room {
     ) -> bool {
         let run = waiting.run.run();
         let (opened, reached) = (BTreeMap::new(), BTreeMap::new());
-        let mut looked = Looked { room: self, cx, log: run.log, opened, reached };
+        // Of whom a fork was proven before it was heard of, no lane is ever known here. Others knew it, and built on
+        // its eras, or have taken what others built on them.
+        let late = !cx.forked.is_empty() && waiting.has_waited(cx.now.mono) >= HOLE_AFTER_SILENCE;
+        let mut looked = Looked { room: self, cx, log: run.log, late, opened, reached };
         (run.first..).zip(&run.entries).skip(skip).all(|(seq, entry)| {
             let apart = waiting.bodies.get(&seq).map_or(&[][..], Vec::as_slice);
             let bytes = if let Carried::Here(bytes) = &entry.body { bytes } else { apart };
@@ -42,6 +48,30 @@ impl Room {
             let body = sealed::body(&self.record, &spot, bytes);
             looked.names_what_is_here(seq, &body) && looked.is_founded(body)
         })
+    }
+
+    /// An era of an author of whom nothing more will come, or one that nothing is known of here and that can only be
+    /// such an author's. Others may have built on it before they knew; what they wrote is accepted
+    /// all the same, or their logs would be cut for ever.
+    fn is_void(&self, cx: &Context, era: Era) -> bool {
+        match self.numbering.eras.get(&era) {
+            Some(known) => self.is_over(cx, known.record.sequencer),
+            None => era.lane().is_some_and(|lane| {
+                let mut lanes = cx.lanes.iter().filter(|(_, lanes)| lanes.contains(&lane));
+                lanes.any(|(node, _)| self.is_over(cx, LogId { author: *node, incarnation: 0 }))
+            }),
+        }
+    }
+
+    /// An era of which nothing is known here, in a lane that nobody is known to have entered.
+    fn is_nobodys(&self, cx: &Context, era: Era) -> bool {
+        let entered = |lane| cx.lanes.values().any(|lanes| lanes.contains(&lane));
+        !self.numbering.eras.contains_key(&era) && era.lane().is_some_and(|lane| !entered(lane))
+    }
+
+    /// Nothing of this era will come, as far as can be known of what was accepted.
+    pub(super) fn is_nothing(&self, cx: &Context, era: Era) -> bool {
+        self.is_void(cx, era) || self.is_nobodys(cx, era)
     }
 }
 
@@ -110,17 +140,20 @@ impl Looked<'_> {
         (is_here || elsewhere) && self.room.elections.can_judge(self.log.author, it)
     }
 
+    fn is_void(&self, era: Era) -> bool {
+        self.room.is_void(self.cx, era) || (self.late && self.room.is_nobodys(self.cx, era))
+    }
+
     /// Whether the author is the era's sequencer.
     fn may_issue(&self, era: Era) -> bool {
         let known = self.room.numbering.eras.get(&era).map(|it| it.record.sequencer);
-        self.opened.get(&era).copied().or(known) == Some(self.log)
-            || self.room.is_void(self.cx, era)
+        self.opened.get(&era).copied().or(known) == Some(self.log) || self.is_void(era)
     }
 
     fn is_here(&self, era: Era) -> bool {
         self.room.numbering.eras.contains_key(&era)
             || self.opened.contains_key(&era)
-            || self.room.is_void(self.cx, era)
+            || self.is_void(era)
     }
 
     fn may_claim(&self, it: &EraClaimed) -> bool {
@@ -129,7 +162,7 @@ impl Looked<'_> {
             self.cx.lanes.get(&self.log.author).is_some_and(|lanes| lanes.contains(&lane));
         let reached = |era: Era, n: u64| {
             let brought = self.reached.get(&era).copied().unwrap_or(0);
-            self.room.numbering.known(era).max(brought) >= n || self.room.is_void(self.cx, era)
+            self.room.numbering.known(era).max(brought) >= n || self.is_void(era)
         };
         in_lane
             && self.is_here(it.after)

@@ -1,0 +1,97 @@
+//! What a proven fork leaves to those who were not there: proofs, and what others had built on it.
+
+use super::*;
+use crate::{
+    entry::{EraClaimed, NodeAdmitted},
+    limits::HOLE_AFTER_SILENCE,
+    message::Head,
+    number::Era,
+};
+
+/// Seeds 238 and 330 with the liar: a node restarted, and so had nothing of an ephemeral room any more, nor of who
+/// forked a log there. What others had taken before they knew names entries that nobody gives it.
+#[test]
+fn who_lacks_what_is_memory_is_told_who_forked_there() {
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let room = room_for_now(&mut node, &caller);
+    for content in ["one", "another"] {
+        let run = said_in(&node, (room, 7), (5, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    let told = |node: &mut Node, heads: Vec<Head>| {
+        node.effects.clear();
+        let message = Message::Have { room, heads, answer: false };
+        node.give(Input::Message { from: identity(9).node_id(), message });
+        node.effects.iter().any(|it| matches!(it, Effect::Send { message: Message::Fork(..), .. }))
+    };
+    let same = node.engine.rooms[&room].logs.heads();
+    assert!(!told(&mut node, same), "it has all of it");
+    let run = said_in(&node, (room, 7), (6, 1, "of another one")).run().clone();
+    node.hear(&run);
+    assert!(told(&mut node, Vec::new()));
+}
+
+/// Seed 28 with the liar: all who had the proof restarted before the node came back that had been away, and
+/// could not tell it; so it went on with the log that nobody else took, and they compared for ever.
+#[test]
+fn what_proves_a_fork_is_told_after_a_restart_too() {
+    let mut node = Node::new(1);
+    let lobby = node.lobby();
+    for content in ["one", "another"] {
+        let run = said_in(&node, (lobby, 0), (5, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    let again = Node::open(1, disk::stored(&node.rows), node.now);
+    for mut node in [node, again] {
+        node.effects.clear();
+        node.give(Input::PeerUp(identity(8).node_id()));
+        let said = |it: &Effect| matches!(it, Effect::Send { message: Message::Fork(..), .. });
+        assert!(node.effects.iter().any(said));
+    }
+}
+
+/// A run that begins a log: one entry.
+fn begins(node: &Node, seed: u8, (room, clock, body): (RoomId, u64, &Body)) -> Run {
+    let author = identity(seed);
+    let facts = Facts { clock, wall_ms: 0, kind: body.kind(), visible: false };
+    let entries = vec![RunEntry { facts, body: Carried::Here(body.encode().into()) }];
+    let log = LogId { author: author.node_id(), incarnation: 0 };
+    let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
+    run.seal(node.secret.mesh_id(), &author).run().clone()
+}
+
+/// Seeds 295, 358 and 403 with the liar: who hears of a fork before it has heard of the lane of whoever forked, as
+/// every node does that joins later, never learns whose the eras in it were. Honest nodes built on these.
+#[test]
+fn eras_of_whoever_forked_hold_nobody_up_for_ever_who_never_heard_of_its_lane() {
+    let (forked, claimant) = (5, 6);
+    let (lost, lane) = (1_000, 2_000);
+    let after = Era::new(1, lost).expect("an era");
+    let era = Era::new(2, lane).expect("an era");
+    for is_forked in [false, true] {
+        let mut node = Node::new(1);
+        let lobby = node.lobby();
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let directory = RoomId::directory(node.secret.mesh_id());
+        let run = begins(&node, claimant, (directory, 1, &admitted));
+        node.hear(&run);
+        if is_forked {
+            for content in ["one", "another"] {
+                let run = said_in(&node, (lobby, 0), (forked, 1, content)).run().clone();
+                node.hear(&run);
+            }
+        }
+        let claim = Body::EraClaimed(EraClaimed { era, after, cut: Vec::new() });
+        let run = begins(&node, claimant, (lobby, 2, &claim));
+        node.hear(&run);
+        let log = LogId { author: identity(claimant).node_id(), incarnation: 0 };
+        let heads = |node: &Node| node.engine.rooms[&lobby].logs.head_of(log);
+        node.wait(HOLE_AFTER_SILENCE - Duration::from_secs(1));
+        assert_eq!(heads(&node), 0, "whoever entered the lane may yet be heard of");
+        node.wait(Duration::from_secs(2));
+        assert_eq!(heads(&node), u64::from(is_forked));
+        let opened = node.engine.rooms[&lobby].numbering.eras.contains_key(&era);
+        assert_eq!(opened, is_forked);
+    }
+}
