@@ -511,10 +511,11 @@ impl Room {
             it.era.c() == it.after.c() + 1 || (self.record.ephemeral && it.era.c() > it.after.c());
         let sane = it.era.is_valid()
             && it.cut.len() <= CUT_ERAS_MAX
-            && (self.numbering.eras.contains_key(&it.after) || self.is_nothing(cx, it.after))
+            && (self.numbering.eras.contains_key(&it.after)
+                || self.is_nothing(cx, author.author, it.after))
             && it.cut.iter().all(|cut| {
                 let reached = cut.n <= self.numbering.known(cut.era);
-                cut.era < it.era && (reached || self.is_nothing(cx, cut.era))
+                cut.era < it.era && (reached || self.is_nothing(cx, author.author, cut.era))
             });
         if !(in_lane && follows && sane) {
             cx.blame(author.author, |it| &mut it.void);

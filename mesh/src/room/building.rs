@@ -7,7 +7,7 @@ use crate::{
     acts::{ElectionAct, TaskAct},
     context::Context,
     entry::{Body, Decision, EraClaimed},
-    id::LogId,
+    id::{LogId, NodeId},
     limits::HOLE_AFTER_SILENCE,
     number::Era,
     pending::Waiting,
@@ -21,7 +21,7 @@ struct Looked<'r> {
     room: &'r Room,
     cx: &'r Context,
     log: LogId,
-    /// It has waited for so long that a lane would be known if whoever entered it could still be heard.
+    /// It has waited for so long that an era would be known whose claim is still given.
     late: bool,
     opened: BTreeMap<Era, LogId>,
     reached: BTreeMap<Era, u64>,
@@ -37,8 +37,8 @@ impl Room {
     ) -> bool {
         let run = waiting.run.run();
         let (opened, reached) = (BTreeMap::new(), BTreeMap::new());
-        // Of whom a fork was proven before it was heard of, no lane is ever known here. Others knew it, and built on
-        // its eras, or have taken what others built on them.
+        // Of whom a fork was proven before it was heard of, no era is ever known here, nor its lane. Others knew them,
+        // and built on them, or have taken what others built on them.
         let late = !cx.forked.is_empty() && waiting.has_waited(cx.now.mono) >= HOLE_AFTER_SILENCE;
         let mut looked = Looked { room: self, cx, log: run.log, late, opened, reached };
         (run.first..).zip(&run.entries).skip(skip).all(|(seq, entry)| {
@@ -63,15 +63,17 @@ impl Room {
         }
     }
 
-    /// An era of which nothing is known here, in a lane that nobody is known to have entered.
-    fn is_nobodys(&self, cx: &Context, era: Era) -> bool {
-        let entered = |lane| cx.lanes.values().any(|lanes| lanes.contains(&lane));
-        !self.numbering.eras.contains_key(&era) && era.lane().is_some_and(|lane| !entered(lane))
+    /// Nothing is known of this era here.
+    fn is_unknown(&self, era: Era) -> bool {
+        !self.numbering.eras.contains_key(&era)
     }
 
-    /// Nothing of this era will come, as far as can be known of what was accepted.
-    pub(super) fn is_nothing(&self, cx: &Context, era: Era) -> bool {
-        self.is_void(cx, era) || self.is_nobodys(cx, era)
+    /// Nothing of this era will come, as far as can be known where a claim of `author` was accepted that names it.
+    /// Of its own eras an author says itself which there are.
+    pub(super) fn is_nothing(&self, cx: &Context, author: NodeId, era: Era) -> bool {
+        let lanes = cx.lanes.get(&author);
+        let own = era.lane().is_none_or(|lane| lanes.is_some_and(|it| it.contains(&lane)));
+        self.is_void(cx, era) || (self.is_unknown(era) && !own)
     }
 }
 
@@ -141,7 +143,7 @@ impl Looked<'_> {
     }
 
     fn is_void(&self, era: Era) -> bool {
-        self.room.is_void(self.cx, era) || (self.late && self.room.is_nobodys(self.cx, era))
+        self.room.is_void(self.cx, era) || (self.late && self.room.is_unknown(era))
     }
 
     /// Whether the author is the era's sequencer.

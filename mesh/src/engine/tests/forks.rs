@@ -61,6 +61,28 @@ fn begins(node: &Node, seed: u8, (room, clock, body): (RoomId, u64, &Body)) -> R
     run.seal(node.secret.mesh_id(), &author).run().clone()
 }
 
+/// A claim that does not follow, and one that follows it in the same run: the second is no better than the first.
+#[test]
+fn nobody_skips_eras_by_a_claim_of_its_own_that_is_void() {
+    let (claimant, lane) = (6, 2_000);
+    let mut node = Node::new(1);
+    let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
+    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+    let run = begins(&node, claimant, (directory, 1, &admitted));
+    node.hear(&run);
+    let era = |c| Era::new(c, lane).expect("an era");
+    let claim = |(era, after)| Body::EraClaimed(EraClaimed { era, after, cut: Vec::new() });
+    let claims = [(era(9), Era::HOME), (era(10), era(9))].map(claim);
+    let mut run = begins(&node, claimant, (lobby, 2, &claims[0]));
+    let mut second = begins(&node, claimant, (lobby, 3, &claims[1]));
+    run.entries.append(&mut second.entries);
+    let run = run.seal(node.secret.mesh_id(), &identity(claimant)).run().clone();
+    node.hear(&run);
+    let room = &node.engine.rooms[&lobby];
+    assert_eq!(room.logs.head_of(run.log), 2, "both are there");
+    assert!([9, 10].iter().all(|c| !room.numbering.eras.contains_key(&era(*c))));
+}
+
 /// Seeds 295, 358 and 403 with the liar: who hears of a fork before it has heard of the lane of whoever forked, as
 /// every node does that joins later, never learns whose the eras in it were. Honest nodes built on these.
 #[test]
