@@ -57,3 +57,13 @@ pub fn play(lines: &str) {
     fake.part();
     assert_eq!(Arc::strong_count(&fake), 1, "what was played holds on to its node");
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_is_played_is_served_and_given_back() {
+        let send =
+            r#"{"id":"1","type":"send_message","payload":{"room_id":"lobby","content":"x"}}"#;
+        super::play(&format!("a{send}\nb{send}\n0junk\n-\n+\nc{send}\n1{{}}\n+"));
+    }
+}

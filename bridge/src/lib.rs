@@ -52,7 +52,7 @@ pub use serve::Bridge;
 #[allow(clippy::unwrap_used, reason = "a poisoned lock is a failed test")]
 #[cfg_attr(not(test), allow(dead_code, unreachable_pub, reason = "tests use the rest of it"))]
 mod fake;
-#[cfg(feature = "fuzzing")]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 #[cfg(test)]
 mod tests;

@@ -76,7 +76,6 @@ impl Local {
     }
 
     /// Sends a line if the connection would read it now.
-    #[cfg(feature = "fuzzing")]
     pub(crate) fn hear(&mut self, line: &str) {
         if self.is_open() && self.session.takes_requests() && self.link.takes_replies() {
             self.line(line);
