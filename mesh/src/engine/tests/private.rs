@@ -127,13 +127,19 @@ fn what_is_gone_of_a_private_room_is_asked_of_those_who_have_it() {
     let log = LogId { author, incarnation: 0 };
     let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
     let body = seal.seal(&Spot { room, log, seq: 1, kind: 1 }, &unsealed);
-    let run = bare(&written(&node, 8, (room, &[body]))).verify(mesh).expect("it is sealed");
+    let mut run = written(&node, 8, (room, &[body]));
+    // Younger than what this node would drop itself, and old enough for another to have dropped it.
+    run.entries[0].facts.wall_ms = node.now.wall_ms - 24 * 3_600_000;
+    let run = run.seal(mesh, &identity(8)).run().clone();
+    let run = bare(&run).verify(mesh).expect("it is sealed");
     node.rows.clear();
     node.told(8, Message::Spans { room, runs: vec![run], bodies: Vec::new(), last: true });
-    node.wait(HOLE_AFTER + Duration::from_secs(1));
+    let kept = |it: &Change| matches!(it, Change::Entry { room: it, .. } if *it == room);
+    node.wait(HOLE_AFTER / 2);
+    assert!(!node.rows.iter().any(kept), "others may come back");
+    node.wait(HOLE_AFTER / 2 + Duration::from_secs(1));
     let asked = |it: &Message| matches!(it, Message::WantBodies { .. });
     assert!(!node.sent_to(STRANGER).iter().any(asked), "it does not have the room");
-    let kept = |it: &Change| matches!(it, Change::Entry { room: it, .. } if *it == room);
     assert!(node.rows.iter().any(kept), "nobody else can have it");
 }
 
