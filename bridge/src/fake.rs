@@ -29,7 +29,9 @@ use crate::{
 mod again;
 mod local;
 
-pub(crate) use local::{Local, keyed, room};
+#[cfg(test)]
+pub(crate) use local::room;
+pub(crate) use local::{Local, keyed};
 
 /// The one room that is always there.
 pub(crate) fn lobby() -> RoomId {

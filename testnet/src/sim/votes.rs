@@ -68,6 +68,8 @@ pub(super) struct Votes {
     closed: BTreeSet<(RoomId, Place)>,
     /// Votes of honest nodes that the liar has closed.
     closed_by_liar: BTreeSet<(RoomId, Place)>,
+    /// In whose name the liar has cast, in which rooms. Its ballots never open, so no result has them.
+    cast_by_liar: BTreeSet<(RoomId, AgentId)>,
     /// When each node heard another one last, and who heard nothing of whom for [`ROSTER_LEASE`] at some time.
     heard: BTreeMap<(usize, usize), Duration>,
     missed: BTreeSet<(usize, usize)>,
@@ -115,6 +117,12 @@ impl Votes {
     fn open_of(&self, (node, agent): (usize, &AgentId), room: RoomId) -> usize {
         let made = self.made.iter().filter(|it| it.room == room && it.by == (node, agent.clone()));
         made.filter(|it| !self.told.contains_key(&(node, it.vote))).count()
+    }
+
+    /// Whether the liar has cast in this agent's name in the room of a vote.
+    fn may_be_cast_by_liar(&self, vote: MessageId, agent: &AgentId) -> bool {
+        let room = self.made.iter().find(|it| it.vote == vote).map(|it| it.room);
+        room.is_some_and(|room| self.cast_by_liar.contains(&(room, agent.clone())))
     }
 
     /// How many agents' ballots of a vote were acknowledged.
@@ -211,8 +219,9 @@ impl World {
                 self.votes.views.insert(node, None);
             }
             (Asked::Cast(vote, agent, _), Err(Refused::AlreadyVoted)) => {
+                let by_liar = self.votes.may_be_cast_by_liar(vote, &agent);
                 let ballot = self.votes.ballots.entry((vote, agent)).or_default();
-                if ballot.tried.len() < 2 && !self.is_exempt(node) {
+                if ballot.tried.len() < 2 && !by_liar && !self.is_exempt(node) {
                     let text = "an agent that never cast has voted already".to_owned();
                     return broken("ballots", text);
                 }
@@ -291,8 +300,16 @@ impl World {
         Ok(())
     }
 
-    /// The liar may close what it opened, under any of its keys.
-    pub(super) fn liar_closed(&mut self, room: RoomId, vote: Place) {
+    /// The liar may close what it opened, under any of its keys, and cast in anybody's name.
+    pub(super) fn liar_voted(&mut self, room: RoomId, act: VoteAct) {
+        match act {
+            VoteAct::Closed(it) => self.liar_closed(room, it.vote),
+            VoteAct::Cast(it) => _ = self.votes.cast_by_liar.insert((room, it.agent)),
+            VoteAct::Opened(_) | VoteAct::Shown(_) | VoteAct::Imported(_) => {}
+        }
+    }
+
+    fn liar_closed(&mut self, room: RoomId, vote: Place) {
         let own = self.is_a_lie((vote.log, vote.seq));
         let closed = if own { &mut self.votes.closed } else { &mut self.votes.closed_by_liar };
         closed.insert((room, vote));

@@ -11,7 +11,7 @@ use std::{
 
 use mesh::{
     Config, Effect, Input, MeshSecret,
-    acts::{Place, VoteAct},
+    acts::Place,
     batch::{Change, Fate},
     command::{CallId, Command, Drawn, Outcome, Refused},
     entry::{self, Body, Stored},
@@ -441,8 +441,8 @@ impl World {
     ) -> Result<(), Broken> {
         let (log, seq) = self.entry(node, room, at)?;
         if self.liar.is_some() && self.is_a_lie((log, seq)) {
-            if let Body::Vote(VoteAct::Closed(it)) = Body::decode(entry.facts.kind, &entry.body) {
-                self.liar_closed(room, it.vote);
+            if let Body::Vote(act) = Body::decode(entry.facts.kind, &entry.body) {
+                self.liar_voted(room, act);
             }
             return Ok(());
         }
