@@ -260,6 +260,9 @@ pub const HOLE_AFTER_SILENCE: Duration = Duration::from_secs(30);
 /// No body is dropped, and none that was is taken for lost, that is younger than this by the node's own
 /// clock: what is under way must get to everybody first.
 pub const RETENTION_MIN: Duration = Duration::from_secs(3_600);
+/// How far an entry's stamp may be ahead of this node's clock and still say when it was written. The body of
+/// one that is further ahead goes with the next old one, or it would be kept for ever.
+pub const STAMP_AHEAD_MS_MAX: u64 = 24 * 3_600 * 1_000;
 /// A node drops nothing old before it has been up for this long: its clock may still be set, and it may
 /// not yet know which keys there are.
 pub const PRUNE_FIRST_AFTER: Duration = Duration::from_secs(600);

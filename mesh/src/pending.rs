@@ -57,6 +57,15 @@ pub(crate) struct Needs {
     pub(crate) from_ms: u64,
     /// What was written before may go without once it is certain that nobody has it.
     pub(crate) certain_ms: u64,
+    /// What claims to be written after this says nothing of when it was: the same.
+    pub(crate) ahead_ms: u64,
+}
+
+impl Needs {
+    /// Whether somebody who is honest may have dropped a body with this stamp.
+    fn may_be_gone(self, wall_ms: u64) -> bool {
+        wall_ms < self.certain_ms || wall_ms > self.ahead_ms
+    }
 }
 
 impl Waiting {
@@ -104,7 +113,7 @@ impl Waiting {
         let needs_not = |seq: u64| {
             let entry = usize::try_from(seq - self.run.run().first).ok();
             let entry = entry.and_then(|i| self.run.run().entries.get(i));
-            entry.is_some_and(|it| it.facts.wall_ms < needs.certain_ms)
+            entry.is_some_and(|it| needs.may_be_gone(it.facts.wall_ms))
         };
         self.lacks(skip, needs).all(|(seq, gone)| gone && needs_not(seq) && nobody())
     }

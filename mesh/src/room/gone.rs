@@ -7,6 +7,7 @@ use crate::{
     context::Context,
     entry::{CHAT, Facts},
     id::At,
+    limits::STAMP_AHEAD_MS_MAX,
     number::Number,
     pending::Needs,
 };
@@ -21,10 +22,14 @@ impl Room {
     /// Which bodies are needed here.
     pub(crate) fn needs(&self, cx: &Context) -> Needs {
         if !self.may_lose_bodies() {
-            return Needs { from_ms: 0, certain_ms: 0 };
+            return Needs { from_ms: 0, certain_ms: 0, ahead_ms: u64::MAX };
         }
         let before = |ms: u64| cx.now.wall_ms.saturating_sub(ms);
-        Needs { from_ms: self.keep_ms.map_or(0, before), certain_ms: before(cx.retention_min_ms) }
+        Needs {
+            from_ms: self.keep_ms.map_or(0, before),
+            certain_ms: before(cx.retention_min_ms),
+            ahead_ms: cx.now.wall_ms.saturating_add(STAMP_AHEAD_MS_MAX),
+        }
     }
 
     /// An entry was accepted without its body. Nobody is asked for a number for it: whoever dropped its

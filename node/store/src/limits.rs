@@ -22,8 +22,6 @@ pub const DEDUP_PRUNE_EVERY: usize = 1_024;
 /// Bodies dropped at once: each costs a row read, hashed and written, and a commit should not take
 /// longer for them than some milliseconds.
 pub const PRUNE_ROWS: usize = 256;
-/// How far an entry's stamp may be ahead of this node's clock and still say when it was written.
-pub const STAMP_AHEAD_MS_MAX: u64 = 24 * 3_600 * 1_000;
 /// What a run takes besides bodies and entries: ids, backlink, seal and framing. Rounded up.
 pub const RUN_OVERHEAD_BYTES: usize = 320;
 /// What an entry of a run, or a body sent apart, takes besides the body. Rounded up.

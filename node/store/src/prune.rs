@@ -11,6 +11,7 @@ use mesh::{
     batch::Fate,
     entry::{CHAT, DECISION, Gone, Stored, THINKING},
     id::RoomId,
+    limits::STAMP_AHEAD_MS_MAX,
     number::Number,
 };
 use redb::{Database, ReadableDatabase, ReadableTable, WriteTransaction};
@@ -18,7 +19,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     error::{CommitError, ReadError},
-    limits::{PRUNE_ROWS, SCAN_ROWS, STAMP_AHEAD_MS_MAX},
+    limits::{PRUNE_ROWS, SCAN_ROWS},
     schema::{ENTRIES, PRUNED, PlaceKey, decode, encode},
     view::View,
 };

@@ -9,7 +9,10 @@ use crate::{
     entry::Gone,
     event::RoomEvent,
     id::{RoomKey, sha256},
-    limits::{HOLE_AFTER, HOLE_AFTER_SILENCE, PRUNE_EVERY, PRUNE_FIRST_AFTER, RETENTION_MIN},
+    limits::{
+        HOLE_AFTER, HOLE_AFTER_SILENCE, PRUNE_EVERY, PRUNE_FIRST_AFTER, RETENTION_MIN,
+        STAMP_AHEAD_MS_MAX,
+    },
     message::{ApartBody, Head},
     run::BadRun,
 };
@@ -53,8 +56,13 @@ fn peer(seed: u8) -> NodeId {
 
 impl Late {
     fn new(ago: Duration, own: Option<Duration>) -> Late {
+        Late::by_clock(|now| now - ms(ago), own)
+    }
+
+    /// What the founder's clock said when it is now.
+    fn by_clock(clock: impl FnOnce(u64) -> u64, own: Option<Duration>) -> Late {
         let mut founder = Node::new(1);
-        founder.now.wall_ms -= ms(ago);
+        founder.now.wall_ms = clock(founder.now.wall_ms);
         let caller = founder.attach("old", false, KEY).expect("free");
         let lobby = founder.lobby();
         founder.ask(Command::Join { caller: caller.clone(), room: lobby }).expect("public");
@@ -280,6 +288,21 @@ fn what_is_young_is_never_taken_without_its_body() {
     let bodies = late.said().iter().map(|seq| (*seq, late.body(*seq))).collect();
     late.spans(1, Vec::new(), bodies);
     assert_eq!(late.kept(), (3, 0, 3));
+}
+
+#[test]
+fn what_is_stamped_in_the_far_future_is_as_old_as_what_others_dropped_it_with() {
+    let mut late = Late::by_clock(|now| now + STAMP_AHEAD_MS_MAX + ms(HOUR), None);
+    late.hear_bare(1);
+    late.wait(HOLE_AFTER / 2);
+    assert_eq!(late.kept(), (0, 0, 0), "somebody may have it");
+    late.wait(HOLE_AFTER);
+    assert_eq!(late.kept(), (0, 3, 3));
+    // A clock that is not quite so wrong says that it is young.
+    let mut late = Late::by_clock(|now| now + STAMP_AHEAD_MS_MAX - ms(HOUR), None);
+    late.hear_bare(1);
+    late.wait(2 * HOLE_AFTER_SILENCE);
+    assert_eq!(late.kept(), (0, 0, 0));
 }
 
 #[test]
