@@ -56,8 +56,8 @@ pub(crate) const SECRETS_TAKEN_WITHIN: Duration = Duration::from_secs(240);
 pub(crate) const SECRET_HELD_BACK_FOR: Duration = Duration::from_secs(10);
 /// What a node says of its program, in bytes.
 pub const VERSION_BYTES_MAX: usize = 40;
-/// Logs that one parting names: a body of some 200 KiB. A node that wrote in more rooms has to leave by
-/// itself in fewer steps than that, or is expelled with what it wrote in the others.
+/// Logs that one parting names, that of the directory first: a body of some 200 KiB. Who wrote in more rooms
+/// leaves or is retired only if that is wanted all the same; who is expelled loses what it wrote in the others.
 pub const PARTED_LOGS_MAX: usize = 8_192;
 /// And those of all partings: some 80 bytes each, for ever.
 pub const PARTED_LOGS_KEPT: usize = 262_144;

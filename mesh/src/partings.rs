@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     acts::Folded,
-    entry::{Facts, NodeParted, Parting},
+    entry::{Facts, Kept, NodeParted, Parting},
     id::{LogId, NodeId, RoomId},
     limits::{LOG_SEQ_MAX, NODES_MAX, PARTED_LOGS_KEPT, PARTED_LOGS_MAX},
     status::Parted,
@@ -45,6 +45,15 @@ struct Known {
 #[derive(Debug, Default)]
 pub(crate) struct Partings {
     nodes: BTreeMap<NodeId, Known>,
+}
+
+/// As many of these as a parting may name, in its order; of more than these, `first` in any case.
+pub(crate) fn named(cut: impl Iterator<Item = Kept>, first: RoomId) -> Vec<Kept> {
+    let mut cut: Vec<Kept> = cut.collect();
+    cut.sort_by_key(|it| (it.room != first, it.room));
+    cut.truncate(PARTED_LOGS_MAX);
+    cut.sort_by_key(|it| it.room);
+    cut
 }
 
 impl Partings {
@@ -119,7 +128,6 @@ impl Partings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::Kept;
 
     const GONE: NodeId = NodeId([9; 32]);
 
@@ -180,6 +188,20 @@ mod tests {
         }
         assert!(!partings.has(GONE));
         assert_eq!(partings.cut(GONE, room(1), true), None);
+    }
+
+    #[test]
+    fn of_more_rooms_than_can_be_named_the_directory_is() {
+        let kept = |n: usize| {
+            let mut id = [0; 16];
+            id[..8].copy_from_slice(&(n as u64).to_be_bytes());
+            Kept { room: RoomId(id), seq: 1 }
+        };
+        let last = kept(PARTED_LOGS_MAX).room;
+        let cut = named((0..=PARTED_LOGS_MAX).map(kept), last);
+        assert_eq!(cut.len(), PARTED_LOGS_MAX);
+        assert!(cut.is_sorted_by(|a, b| a.room < b.room));
+        assert_eq!(cut.last().map(|it| it.room), Some(last));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::{
     id::{LogId, NodeId, RoomId},
     limits::PARTED_LOGS_MAX,
     message::{Message, Notice, Signed},
-    partings::Partings,
+    partings::{Partings, named},
     status::{MemberStatus, Parted},
 };
 
@@ -190,6 +190,12 @@ impl Engine {
                  without that",
             );
         }
+        if why == Parting::Retired
+            && !force
+            && let Some(text) = self.not_named(node)
+        {
+            return no(&format!("{text}; --force retires it all the same"));
+        }
         self.write_parted(node, why)?;
         Ok(Outcome::Done)
     }
@@ -197,16 +203,11 @@ impl Engine {
     /// Known at once, here: nothing that is decided in this turn counts on the node.
     fn write_parted(&mut self, node: NodeId, why: Parting) -> Result<(), Refused> {
         let directory = RoomId::directory(self.cx.mesh);
-        let log = LogId { author: node, incarnation: 0 };
-        let head = |(id, room): (&RoomId, &crate::room::Room)| {
-            // The entry itself counts, too.
-            let own = u64::from(node == self.cx.me && *id == directory);
-            let seq = room.logs.head_of(log) + own;
-            (seq > 0 && !room.record.local && !room.record.ephemeral)
-                .then_some(Kept { room: *id, seq })
-        };
-        let mut cut: Vec<Kept> = self.rooms.iter().filter_map(head).collect();
-        cut.truncate(PARTED_LOGS_MAX);
+        // What is not named of the directory makes rooms and keys void.
+        let mut cut = named(self.cut_of(node), directory);
+        // The entry itself counts, too.
+        let own = cut.iter_mut().find(|it| node == self.cx.me && it.room == directory);
+        own.into_iter().for_each(|it| it.seq += 1);
         let room = self.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
         if !room.is_writable(&self.cx) {
             return Err(Refused::Full(super::rooms::NOT_WRITABLE.to_owned()));
@@ -215,6 +216,24 @@ impl Engine {
         room.append(&mut self.cx, &body).ok_or(Refused::Closed)?;
         self.fold_facts();
         Ok(())
+    }
+
+    /// How far this node has what another one wrote, by room.
+    fn cut_of(&self, node: NodeId) -> impl Iterator<Item = Kept> + '_ {
+        let log = LogId { author: node, incarnation: 0 };
+        let lasting = self.rooms.iter().filter(|(_, it)| !it.record.local && !it.record.ephemeral);
+        let cut = lasting.map(move |(id, it)| Kept { room: *id, seq: it.logs.head_of(log) });
+        cut.filter(|it| it.seq > 0)
+    }
+
+    /// What a parting of this node would leave out.
+    fn not_named(&self, node: NodeId) -> Option<String> {
+        let rooms = self.cut_of(node).count();
+        let more = rooms.checked_sub(PARTED_LOGS_MAX).filter(|more| *more > 0)?;
+        Some(format!(
+            "{rooms} rooms have something of that node, which is more than can be named: nodes that join later would not get \
+             it in {more} of them"
+        ))
     }
 
     /// This node leaves the mesh for good. Answered when it has.
@@ -247,6 +266,7 @@ impl Engine {
         let alone = alone.filter_map(|room| Some(self.told.get(&room.id)?.name.clone()));
         unsent
             .chain(alone.map(|name| format!("no other member has the private room {name}")))
+            .chain(self.not_named(self.cx.me))
             .collect()
     }
 

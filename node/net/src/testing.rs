@@ -75,12 +75,6 @@ impl RawStream {
         self.0.write_all(bytes).await?;
         self.0.flush().await
     }
-
-    /// Waits until the other side closes it; what comes until then is lost.
-    pub async fn closed(&mut self) {
-        let mut bytes = [0; 4096];
-        while matches!(self.0.read(&mut bytes).await, Ok(read) if read > 0) {}
-    }
 }
 
 /// A frame with this tag and payload, as it is on the wire; the payload may be as long as it likes.
@@ -145,12 +139,6 @@ impl Rogue {
         let run = Run { swarm, victims, ordered, meets };
         tokio::spawn(run.run());
         Ok(Rogue { me, control: Opening(control), orders, met })
-    }
-
-    /// Its own id.
-    #[must_use]
-    pub fn node(&self) -> NodeId {
-        self.me
     }
 
     /// Who is connected now.

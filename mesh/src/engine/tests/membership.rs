@@ -5,6 +5,7 @@ use crate::{
     batch::Fate,
     boundary::Alarm,
     entry::{Kept, NodeParted, Parting},
+    limits::PARTED_LOGS_MAX,
     message::Notice,
     partings::Cut,
     status::{MemberStatus, Parted},
@@ -310,4 +311,35 @@ fn a_run_that_reaches_over_the_cut_counts_up_to_it() {
     });
     assert_eq!(numbered.count(), 1, "the one within the cut");
     assert!(node.engine.rooms[&lobby].numbering.undelivered.is_empty());
+}
+
+#[test]
+fn who_wrote_in_more_rooms_than_a_parting_names_is_told_before_it_leaves() {
+    let mut node = Node::new(1);
+    let me = node.attach("busy", false, KEY).expect("free");
+    for n in 0..=PARTED_LOGS_MAX {
+        let (name, caller) = (format!("room{n}"), me.clone());
+        let (description, parent) = (None, None);
+        let (ephemeral, public, encrypted) = (false, true, false);
+        let room = NewRoom { name, description, parent, ephemeral, public, encrypted };
+        let made = node.ask(Command::CreateRoom { caller: caller.clone(), room });
+        let Ok(Outcome::Room(view)) = made else { panic!("{made:?}") };
+        node.ask(Command::Join { caller: caller.clone(), room: view.room }).expect("public");
+        node.say(&me, view.room).expect("a member");
+        node.ask(Command::Leave { caller, room: view.room }).expect("a member");
+        node.rows.clear();
+        node.effects.clear();
+    }
+    node.give(Input::PeerUp(identity(9).node_id()));
+    let refused = node.ask(Command::LeaveMesh { force: false });
+    let Err(Refused::Invalid(text)) = refused else { panic!("{refused:?}") };
+    assert!(text.contains("more than can be named"), "{text}");
+    // Whoever wants it all the same keeps its rooms: the directory is named.
+    node.begin(Command::LeaveMesh { force: true });
+    let directory = RoomId::directory(node.secret.mesh_id());
+    node.wait(Duration::from_secs(5));
+    let me = node.engine.cx.me;
+    assert!(
+        matches!(node.engine.cx.parted.cut(me, directory, true), Some(Cut::At(seq)) if seq > 1)
+    );
 }
