@@ -7,6 +7,7 @@ use crate::{
     id::{NodeId, RoomId},
     identity::LinkSecret,
     message::{Head, Message, Span},
+    pulse::Pulse,
     run::Verified,
     status::Parted,
 };
@@ -111,18 +112,6 @@ pub enum Effect {
     Alarm(Alarm),
     /// The handover that `Command::Stop` began has ended: the process may exit.
     Stopped,
-}
-
-/// What a beacon says besides who and when. Beacons are sent by a task that never waits for store
-/// or engine, so it has a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Pulse {
-    /// Which start of the node this is.
-    pub boot: u64,
-    /// Version of its roster.
-    pub roster: u64,
-    /// Digest of all its rooms.
-    pub digest: u64,
 }
 
 /// Something an operator should see: worth a line in the log at WARN.

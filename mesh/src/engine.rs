@@ -37,7 +37,7 @@ use crate::{
     acts::Place,
     agenda::{Retention, Tiers},
     batch::{Change, NodeRecord},
-    boundary::{Effect, Input, Pulse, Turn},
+    boundary::{Effect, Input, Turn},
     command::{Attach, CallId, Caller, Command, Outcome, Refused, Registration, RoomView, Say},
     context::Context,
     directory::Directory,
@@ -46,6 +46,7 @@ use crate::{
     limits::{BUCKETS, PAUSED_AFTER, RETENTION_MIN, TAKEOVER_AFTER, TICK},
     liveness::Liveness,
     number::Number,
+    pulse::{Pulse, Spread},
     room::Room,
     rosters::Rosters,
     time::Now,
@@ -141,6 +142,8 @@ pub struct Engine {
     node: NodeRecord,
     node_dirty: bool,
     pulse: Pulse,
+    /// How beacons go from now on.
+    spread: Spread,
     waiters: BTreeMap<(RoomId, At), Vec<Waiter>>,
     /// Rooms that have a leader.
     led: BTreeSet<RoomId>,
@@ -293,6 +296,7 @@ impl Engine {
             self.close_own_eras();
         }
         self.refresh_liveness();
+        self.refresh_spread();
         self.rosters.expire(now);
         self.forget_empty_ephemeral_rooms();
         self.go_on_roaming();

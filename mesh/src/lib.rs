@@ -35,6 +35,7 @@ pub mod number;
 mod numbering;
 mod partings;
 mod pending;
+pub mod pulse;
 mod room;
 pub mod roster;
 mod rosters;
@@ -47,6 +48,6 @@ mod tasks;
 pub mod time;
 mod votes;
 
-pub use boundary::{Alarm, Effect, Input, Pulse, Turn};
+pub use boundary::{Alarm, Effect, Input, Turn};
 pub use engine::{Config, Engine, archive, bucket};
 pub use identity::{Identity, LinkSecret, MeshSecret};

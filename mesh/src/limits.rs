@@ -207,6 +207,13 @@ pub const BUCKETS: usize = 64;
 
 /// How often a node says that it lives.
 pub const BEACON_EVERY: Duration = Duration::from_millis(300);
+/// While all who live are connected and heard, and nothing has changed, every so many beacons one is sent.
+pub const SAID_WHILE_CALM: u64 = 2;
+/// And of those that could be, one of so many is gossiped: more often than [`TAKEOVER_AFTER`], so that who
+/// is not heard directly is not taken for dead.
+pub const GOSSIPED_WHILE_CALM: u64 = 4;
+/// Who was not heard directly for so long may not hear this node either: a beacon is missing.
+pub const HEARD_DIRECTLY_WITHIN: Duration = Duration::from_secs(1);
 /// The most members that are told whose turn it is after every message. All of them are named each time,
 /// to each of them, so this grows with their square: in larger rooms they are told now and then, and of
 /// the last one always.

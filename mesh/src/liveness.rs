@@ -7,7 +7,10 @@ use std::{
 
 use crate::{
     id::{LogId, NodeId, RoomId, sha256},
-    limits::{ALONE_AFTER, NODES_MAX, ROSTER_LEASE, TAKEOVER_RANK_STEP, VETO_WAIT},
+    limits::{
+        ALONE_AFTER, HEARD_DIRECTLY_WITHIN, NODES_MAX, ROSTER_LEASE, TAKEOVER_AFTER,
+        TAKEOVER_RANK_STEP, VETO_WAIT,
+    },
     log::first_8,
     message::Beacon,
 };
@@ -67,6 +70,8 @@ pub(crate) struct Liveness {
     /// The last stop was not in good order, and no peer was heard since the start.
     unclean: bool,
     heard: BTreeMap<NodeId, Heard>,
+    /// When a connected peer last said itself that it lives.
+    direct: BTreeMap<NodeId, Duration>,
     pub(crate) up: BTreeSet<NodeId>,
     /// Nodes that were admitted to the mesh, this one left out.
     pub(crate) others: BTreeSet<NodeId>,
@@ -82,6 +87,7 @@ impl Liveness {
             heard_since: false,
             unclean,
             heard: BTreeMap::new(),
+            direct: BTreeMap::new(),
             up: BTreeSet::new(),
             others: BTreeSet::new(),
             probes: BTreeMap::new(),
@@ -116,9 +122,34 @@ impl Liveness {
         true
     }
 
+    /// The same, also if it came by another way before.
+    pub(crate) fn hear_directly(&mut self, now: Duration, peer: NodeId) {
+        if self.up.contains(&peer) {
+            self.direct.insert(peer, now);
+        }
+    }
+
+    pub(crate) fn peer_down(&mut self, peer: NodeId) {
+        self.up.remove(&peer);
+        self.direct.remove(&peer);
+    }
+
+    /// Whether all who live are connected and hear each other directly, as far as this node can tell: it
+    /// hears them. A node that has just started, or woken, does not know yet who lives; one that takes others for
+    /// dead sooner than is usual is taken to be among such.
+    pub(crate) fn is_calm(&self, now: Duration) -> bool {
+        let heard = |node: &NodeId| {
+            self.direct.get(node).is_some_and(|at| now < *at + HEARD_DIRECTLY_WITHIN)
+        };
+        let mut alive = self.heard.keys().filter(|node| self.is_alive(now, **node));
+        let patient = self.takeover_after >= TAKEOVER_AFTER;
+        patient && self.awake_for(now) >= ROSTER_LEASE && alive.all(heard)
+    }
+
     /// It has no part any more.
     pub(crate) fn forget(&mut self, node: NodeId) {
         self.heard.remove(&node);
+        self.direct.remove(&node);
         self.up.remove(&node);
         self.others.remove(&node);
         self.probes.remove(&node);

@@ -1,6 +1,7 @@
 //! Beacons: that this node lives, said by a thread that waits for nothing but the time.
 //!
-//! By gossip, which reaches everybody, and to each peer directly, which does not depend on gossip.
+//! To each peer directly, which does not depend on gossip, and by gossip, which reaches everybody: now and then only
+//! while all who live are peers and nothing waits for them.
 
 use std::{
     collections::BTreeSet,
@@ -14,10 +15,11 @@ use std::{
 
 use bytes::Bytes;
 use mesh::{
-    Identity, Pulse,
+    Identity,
     id::{MeshId, NodeId},
     limits::BEACON_EVERY,
-    message::{Beacon, Message, Signed},
+    message::{Message, Signed},
+    pulse::{Beat, Pulse, Rhythm},
     run::Run,
 };
 use net::Net;
@@ -97,7 +99,7 @@ impl Heart {
     }
 
     fn run(&self, stop: &AtomicBool) {
-        let mut tick = 0;
+        let mut rhythm = Rhythm::default();
         let mut next = Instant::now();
         while !stop.load(Ordering::Relaxed) {
             let now = Instant::now();
@@ -107,22 +109,25 @@ impl Heart {
             }
             // Not `next + BEACON_EVERY`: after a pause one beacon is enough.
             next = now + BEACON_EVERY;
-            if let Some(pulse) = self.pulse.get() {
-                tick += 1;
-                self.beat(pulse, tick);
+            let pulse = self.pulse.get();
+            if let Some(beat) = pulse.and_then(|it| rhythm.beat(self.identity.node_id(), it)) {
+                self.say(beat);
             }
         }
     }
 
-    fn beat(&self, pulse: Pulse, tick: u64) {
-        let Pulse { boot, roster, digest } = pulse;
-        let beacon = Beacon { node: self.identity.node_id(), boot, tick, roster, digest };
+    fn say(&self, Beat { beacon, gossiped }: Beat) {
         let message: Message<Run> = Message::Beacon(Signed::new(self.mesh, &self.identity, beacon));
         let bytes = Bytes::from(message.encode());
+        let peers = self.connected.all();
+        // What waits for a peer is before its beacon; gossip takes another way.
+        let waits = peers.iter().any(|peer| !self.net.has_sent(&peer.0));
         // What is lost is made good by the next one.
-        let _ = self.net.publish(ALL_NODES, bytes.clone());
-        for peer in self.connected.all() {
+        for peer in peers {
             let _ = self.net.send(&peer.0, bytes.clone());
+        }
+        if waits || gossiped {
+            let _ = self.net.publish(ALL_NODES, bytes);
         }
     }
 }

@@ -7,7 +7,6 @@ use super::{
 };
 use crate::{
     batch::{NodeRecord, RoomRecord, Summary},
-    boundary::Pulse,
     context::{Context, Fact},
     directory::Directory,
     entry::{Body, NodeAdmitted},
@@ -18,6 +17,7 @@ use crate::{
     liveness::{Liveness, incarnation},
     message::Message,
     number::{LANES, Number},
+    pulse::{Pulse, Spread},
     room::Room,
     rosters::Rosters,
     status::Faults,
@@ -49,6 +49,7 @@ impl Engine {
             node,
             node_dirty: true,
             pulse: Pulse { boot, ..Pulse::default() },
+            spread: Spread::default(),
             waiters: Default::default(),
             led: Default::default(),
             tasks: Default::default(),

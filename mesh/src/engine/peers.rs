@@ -11,6 +11,7 @@ use crate::{
     limits::{BEACON_EVERY, DIGEST_ROOMS_MAX, GOSSIP_BYTES_MAX, NODES_MAX},
     log::first_8,
     message::{ApartBody, Beacon, Head, Message, RoomDigest},
+    pulse::Spread,
     roster::{RosterNews, What},
     rosters::Taken,
     run::Verified,
@@ -50,7 +51,8 @@ impl Engine {
     }
 
     pub(super) fn on_peer_down(&mut self, peer: NodeId) {
-        self.live.up.remove(&peer);
+        self.live.peer_down(peer);
+        self.refresh_spread();
         self.cx.up.remove(&peer);
         self.cx.followers.peer_down(peer);
         self.compared.remove(&peer);
@@ -313,10 +315,13 @@ impl Engine {
 
     fn on_beacon(&mut self, from: NodeId, beacon: Beacon) {
         let now = self.cx.now.mono;
-        if beacon.node == self.cx.me
-            || self.cx.parted.has(beacon.node)
-            || !self.live.hear(now, beacon)
-        {
+        if beacon.node == self.cx.me || self.cx.parted.has(beacon.node) {
+            return;
+        }
+        if beacon.node == from {
+            self.live.hear_directly(now, from);
+        }
+        if !self.live.hear(now, beacon) {
             return;
         }
         self.rosters.set_alive(now, beacon.node, true);
@@ -408,6 +413,12 @@ impl Engine {
                 self.cx.broadcast(None, want);
             }
         }
+    }
+
+    /// Beacons are gossiped while that tells anybody anything.
+    pub(super) fn refresh_spread(&mut self) {
+        let calm = self.live.is_calm(self.cx.now.mono);
+        self.spread = if calm { Spread::NowAndThen } else { Spread::EachTime };
     }
 
     /// Nodes that are not heard any more take their agents with them.

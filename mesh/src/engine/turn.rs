@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use super::{Engine, Waiter};
 use crate::{
     batch::Change,
-    boundary::{Alarm, Effect, Pulse, Turn},
+    boundary::{Alarm, Effect, Turn},
     command::{Outcome, Refused, SaidOk},
     context::{Arrived, Fact, Proof},
     directory::{Learned, Named},
@@ -16,6 +16,7 @@ use crate::{
     log::first_8,
     message::{Message, Signed},
     number::Number,
+    pulse::Pulse,
     room::Room,
     roster::RosterNews,
     run::Run,
@@ -420,7 +421,7 @@ impl Engine {
     fn beat(&mut self) {
         let digest = self.digest();
         let (boot, roster) = self.rosters.version(self.cx.me);
-        let pulse = Pulse { boot, roster, digest };
+        let pulse = Pulse { boot, roster, digest, spread: self.spread };
         if pulse != self.pulse {
             self.pulse = pulse;
             self.cx.effects.push(Effect::Pulse(pulse));

@@ -230,6 +230,12 @@ impl Net {
         self.shared.outboxes.get(to).ok_or(SendError::NotConnected)?.push(frame)
     }
 
+    /// Whether all frames for a node that is up are written: what is queued next does not wait for others.
+    #[must_use]
+    pub fn has_sent(&self, to: &NodeId) -> bool {
+        self.shared.outboxes.get(to).is_some_and(|it| it.is_drained())
+    }
+
     /// Decides about a gossip message.
     pub fn verdict(&self, ticket: Ticket, verdict: Verdict) {
         // A lost verdict is an `Ignore`: the message is not relayed, and anti-entropy brings it.

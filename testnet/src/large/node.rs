@@ -7,7 +7,11 @@ use std::{
 };
 
 use mesh::{
-    Config, Engine, Identity, Input, MeshSecret, Pulse, Turn, batch::Summary, id::NodeId, time::Now,
+    Config, Engine, Identity, Input, MeshSecret, Turn,
+    batch::Summary,
+    id::NodeId,
+    pulse::{Pulse, Rhythm},
+    time::Now,
 };
 
 use super::{
@@ -39,7 +43,7 @@ pub(super) struct Node {
     engine: Option<Engine>,
     pub(super) inbox: VecDeque<Waiting>,
     pub(super) pulse: Option<Pulse>,
-    pub(super) tick: u64,
+    pub(super) rhythm: Rhythm,
     /// A commit takes until then.
     pub(super) busy_until: Slot,
     /// When it looks at its inbox next; what was planned for another slot is void.
@@ -65,7 +69,7 @@ impl Node {
                 engine: None,
                 inbox: VecDeque::new(),
                 pulse: None,
-                tick: 0,
+                rhythm: Rhythm::default(),
                 busy_until: 0,
                 wakes: Slot::MAX,
             }

@@ -13,7 +13,8 @@ use mesh::{
     event::RoomEvent,
     id::{LogId, MessageId, NodeId, RoomId},
     limits::{BEACON_EVERY, BUCKETS, WANT_REPLY_BYTES},
-    message::{Beacon, Message, Signed, Span},
+    message::{Message, Signed, Span},
+    pulse::Beat,
     run::{Run, Verified},
 };
 
@@ -315,14 +316,14 @@ impl World {
         let id = self.nodes[node].id;
         let it = &mut self.nodes[node];
         let Some(pulse) = it.pulse else { return };
-        it.tick += 1;
-        let (boot, roster, digest) = (pulse.boot, pulse.roster, pulse.digest);
-        let beacon = Beacon { node: id, boot, tick: it.tick, roster, digest };
+        let Some(Beat { beacon, gossiped }) = it.rhythm.beat(id, pulse) else { return };
         let mesh = self.secret.mesh_id();
         let message = Message::Beacon(Signed::new(mesh, &it.identity, beacon));
         let (spoken, _) = Spoken::new(&message, mesh, ALL_NODES);
         // By gossip and to each peer directly, as the daemon does.
-        self.flood((node, self.now), &spoken);
+        if gossiped {
+            self.flood((node, self.now), &spoken);
+        }
         for nth in 0..self.links[node].len() {
             self.frame((node, self.now), nth, spoken.clone());
         }

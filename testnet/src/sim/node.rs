@@ -7,13 +7,14 @@ use std::{
 
 use super::promises::Entry;
 use mesh::{
-    Config, Effect, Engine, Identity, Input, Pulse, Turn,
+    Config, Effect, Engine, Identity, Input, Turn,
     agenda::Retention,
     batch::Change,
     command::Refused,
     id::{LogId, LogIx, NodeId, RoomId},
     identity::{Epoch, LinkSecret},
     number::Number,
+    pulse::{Pulse, Rhythm},
     time::Now,
 };
 use store::{
@@ -32,7 +33,8 @@ pub(super) struct Running {
     pub(super) reader: Reader,
     pub(super) inbox: VecDeque<Input>,
     pub(super) pulse: Option<Pulse>,
-    pub(super) tick: u64,
+    /// Since it first had something to say.
+    pub(super) rhythm: Option<Rhythm>,
     /// Whether the process may exit.
     pub(super) stopped: bool,
     logs: BTreeMap<(RoomId, LogIx), LogId>,
@@ -134,7 +136,7 @@ impl Node {
             store,
             inbox: VecDeque::new(),
             pulse: None,
-            tick: 0,
+            rhythm: None,
             stopped: false,
             logs,
         });

@@ -19,8 +19,9 @@ use mesh::{
         Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, SaidOk, Say, Speech,
     },
     id::{KeyPrint, NodeId, RoomId, RoomKey},
-    message::{Beacon, Message, Signed},
+    message::{Message, Signed},
     number::Number,
+    pulse::Beat,
 };
 
 use super::node::Node;
@@ -199,9 +200,8 @@ impl Nodes {
         let id = self.nodes[node].id;
         let Some(running) = &mut self.nodes[node].running else { return };
         let Some(pulse) = running.pulse else { return };
-        running.tick += 1;
-        let (boot, roster, digest) = (pulse.boot, pulse.roster, pulse.digest);
-        let beacon = Beacon { node: id, boot, tick: running.tick, roster, digest };
+        let rhythm = running.rhythm.get_or_insert_default();
+        let Some(Beat { beacon, .. }) = rhythm.beat(id, pulse) else { return };
         let signed = Signed::new(self.secret.mesh_id(), self.nodes[node].identity(), beacon);
         self.gossip(node, &Message::Beacon(signed));
     }

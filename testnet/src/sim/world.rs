@@ -17,7 +17,8 @@ use mesh::{
     entry::{self, Body, Stored},
     event::RoomEvent,
     id::{At, NodeId, RoomId},
-    message::{Beacon, Message, Signed},
+    message::{Message, Signed},
+    pulse::{Beat, Rhythm},
     run::Verified,
 };
 
@@ -604,9 +605,9 @@ impl World {
     fn begin_beating(&mut self, node: usize) {
         let life = self.nodes[node].life;
         if let Some(running) = &mut self.nodes[node].running
-            && running.tick == 0
+            && running.rhythm.is_none()
         {
-            running.tick = 1;
+            running.rhythm = Some(Rhythm::default());
             self.after(Duration::ZERO, Event::Beat { node, life });
         }
     }
@@ -622,14 +623,15 @@ impl World {
         let id = self.nodes[node].id;
         let Some(running) = &mut self.nodes[node].running else { return };
         let Some(pulse) = running.pulse else { return };
-        running.tick += 1;
-        let (boot, roster, digest) = (pulse.boot, pulse.roster, pulse.digest);
-        let beacon = Beacon { node: id, boot, tick: running.tick, roster, digest };
+        let rhythm = running.rhythm.get_or_insert_default();
+        let Some(Beat { beacon, gossiped }) = rhythm.beat(id, pulse) else { return };
         let mesh = self.secret.mesh_id();
         let signed = Signed::new(mesh, self.nodes[node].identity(), beacon);
         let peers = self.peers(node);
         // By gossip and to each peer directly, as the daemon does.
-        self.send(node, (&peers, false), &Message::Beacon(signed.clone()));
+        if gossiped {
+            self.send(node, (&peers, false), &Message::Beacon(signed.clone()));
+        }
         self.send(node, (&peers, true), &Message::Beacon(signed));
     }
 

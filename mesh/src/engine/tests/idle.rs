@@ -1,7 +1,13 @@
 //! What a node looks at when nothing happens: only what waits, however many rooms there are.
 
 use super::*;
-use crate::{limits::EPHEMERAL_EMPTY_FOR, message::Head};
+use crate::{
+    limits::{
+        BEACON_EVERY, EPHEMERAL_EMPTY_FOR, HEARD_DIRECTLY_WITHIN, PAUSED_AFTER, TAKEOVER_AFTER,
+    },
+    message::Head,
+    pulse::Spread,
+};
 
 const PEER: u8 = 9;
 
@@ -101,4 +107,57 @@ fn an_ephemeral_room_that_nobody_joins_ends() {
     }
     assert!(!node.engine.rooms.contains_key(&room));
     assert!(node.engine.ephemeral.is_empty());
+}
+
+/// How the node's own beacons go, after this time with direct beacons of these nodes, and of others that
+/// the first of them passes on.
+fn spread_after(node: &mut Node, lasts: Duration, (direct, relayed): (&[u8], &[u8])) -> Spread {
+    let mut left = lasts;
+    while left > Duration::ZERO {
+        let step = left.min(BEACON_EVERY);
+        (node.now.mono, left) = (node.now.mono + step, left - step);
+        let tick = u64::try_from(node.now.mono.as_millis()).unwrap();
+        let digest = node.engine.digest();
+        for (of, by) in direct.iter().map(|it| (it, it)).chain(relayed.iter().map(|it| (it, &PEER)))
+        {
+            let it = Beacon { node: identity(*of).node_id(), boot: 1, tick, roster: 0, digest };
+            let message = Message::Beacon(Signed { it, signature: [0; 64] });
+            node.give(Input::Message { from: identity(*by).node_id(), message });
+        }
+        node.give(Input::Timeout);
+    }
+    node.engine.pulse.spread
+}
+
+#[test]
+fn beacons_are_gossiped_while_somebody_who_lives_is_not_heard_directly() {
+    use Spread::{EachTime, NowAndThen};
+    const STRANGER: u8 = 8;
+    let short = HEARD_DIRECTLY_WITHIN + TICK;
+    let mut node = Node::new(1);
+    assert_eq!(spread_after(&mut node, short, (&[], &[])), EachTime, "who lives is not known yet");
+    node.give(Input::PeerUp(identity(PEER).node_id()));
+    assert_eq!(spread_after(&mut node, ROSTER_LEASE, (&[PEER], &[])), NowAndThen);
+    // Somebody who is not connected lives.
+    assert_eq!(spread_after(&mut node, short, (&[PEER], &[STRANGER])), EachTime);
+    assert_eq!(spread_after(&mut node, ROSTER_LEASE, (&[PEER], &[])), NowAndThen);
+    // It is connected, but heard through the other only: this node may not be heard by it either.
+    node.give(Input::PeerUp(identity(STRANGER).node_id()));
+    assert_eq!(spread_after(&mut node, short, (&[PEER], &[STRANGER])), EachTime);
+    assert_eq!(spread_after(&mut node, short, (&[PEER, STRANGER], &[])), NowAndThen);
+    assert_eq!(spread_after(&mut node, short, (&[STRANGER], &[])), EachTime, "one is silent");
+    assert_eq!(spread_after(&mut node, short, (&[PEER, STRANGER], &[])), NowAndThen);
+    node.give(Input::PeerDown(identity(STRANGER).node_id()));
+    assert_eq!(node.engine.pulse.spread, EachTime, "at once: it may live");
+    assert_eq!(spread_after(&mut node, ROSTER_LEASE, (&[PEER], &[])), NowAndThen, "it does not");
+    // After a pause nobody knows who came meanwhile.
+    node.now.mono += PAUSED_AFTER + TICK;
+    assert_eq!(spread_after(&mut node, short, (&[PEER], &[])), EachTime);
+}
+
+#[test]
+fn who_is_in_a_hurry_to_take_over_says_all_the_more_often_that_it_lives() {
+    let mut node = Node::with(1, |config| config.takeover_after = TAKEOVER_AFTER - TICK);
+    node.give(Input::PeerUp(identity(PEER).node_id()));
+    assert_eq!(spread_after(&mut node, ROSTER_LEASE, (&[PEER], &[])), Spread::EachTime);
 }
