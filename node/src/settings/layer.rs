@@ -56,7 +56,8 @@ pub(crate) struct Layer {
     /// Let everybody attach who can reach the node
     #[arg(long, num_args = 0, default_missing_value = "true")]
     pub(crate) no_auth: Option<bool>,
-    /// Take over from a node that was not heard for this long [default: 1.5s]
+    /// Take over from a node that was not heard for this long; if it is less than the default, the same at all
+    /// nodes, for each says that it lives as often as its own needs [default: 1.5s]
     #[arg(long, value_name = "TIME")]
     pub(crate) takeover_after: Option<String>,
     /// Let webhooks go to addresses that are not public: to whatever this node can reach
