@@ -266,20 +266,21 @@ impl Rosters {
             return What::Whole { version: 0, changes: Vec::new() };
         };
         let follows = mine.follows.iter().map(|token| RosterChange::Follows(*token));
-        let mut bytes = mine.follows.len() * TOKEN_CHANGE_BYTES;
+        let mut left = ROSTER_BYTES_MAX.saturating_sub(mine.follows.len() * TOKEN_CHANGE_BYTES);
         let agents = mine.agents.iter().map(|(agent, record)| {
             let mut told = record.clone();
             told.rooms.retain(|room, _| !self.local_rooms.contains(room));
             RosterChange::Agent(agent.clone(), told)
         });
-        // What does not fit a frame is not seen elsewhere: that takes thousands of agents.
-        let agents = agents.take_while(|it| {
-            bytes += crate::entry::encode(it).len();
-            bytes <= ROSTER_BYTES_MAX
-        });
         let shared = mine.rooms.iter().filter(|(id, _)| !self.local_rooms.contains(id));
         let rooms = shared.map(|(id, it)| RosterChange::Room(*id, it.clone()));
-        let changes = follows.chain(agents).chain(rooms).collect();
+        // What does not fit a frame is not seen elsewhere: that takes thousands of agents, or rooms of which much is said.
+        let fits = |it: &RosterChange| {
+            let rest = left.checked_sub(crate::entry::encode(it).len());
+            left = rest.unwrap_or(left);
+            rest.is_some()
+        };
+        let changes = follows.chain(agents.chain(rooms).filter(fits)).collect();
         What::Whole { version: mine.version, changes }
     }
 

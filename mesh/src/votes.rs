@@ -213,7 +213,8 @@ impl Votes {
     }
 
     fn drop_from_all(&mut self, void: impl Fn(&Place) -> bool) {
-        for (place, vote) in &mut self.all {
+        // Those that were brought had ended: nothing can become due in them.
+        for (place, vote) in self.all.iter_mut().filter(|(_, it)| !it.is_imported()) {
             vote.cut(&void);
             self.waiting.insert(*place);
         }

@@ -162,7 +162,8 @@ impl Engine {
 
     /// Agents that were attached when the node last wrote its roster: gone, and free to come back.
     pub(super) fn restore_agents(&mut self) {
-        let Some(kept) = self.node.roster.take() else { return };
+        // It stays until another one is written: the next crash may come before that.
+        let Some(kept) = self.node.roster.clone() else { return };
         let agents = minicbor::decode::<Vec<RosterChange>>(&kept).unwrap_or_default();
         for change in agents {
             if let RosterChange::Agent(agent, mut record) = change {

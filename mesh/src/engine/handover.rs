@@ -96,6 +96,7 @@ impl Engine {
     /// The successor accepts: from here on this node does not issue in that era any more.
     pub(super) fn on_accept(&mut self, from: NodeId, posts: &[Post]) {
         let Some(mut stopping) = self.stopping.take() else { return };
+        let asked = stopping.rooms.values().any(|(_, step)| *step == Step::Offered(from));
         for post in posts {
             let Some((era, step)) = stopping.rooms.get_mut(&post.room) else { continue };
             if (*era, *step) != (post.era, Step::Offered(from)) || post.log.author != from {
@@ -116,7 +117,10 @@ impl Engine {
         stopping
             .rooms
             .retain(|room, (_, step)| *step != Step::Offered(from) || accepted.contains(room));
-        stopping.since = self.cx.now.mono;
+        // Who was not asked, or answers again, gains no time.
+        if asked {
+            stopping.since = self.cx.now.mono;
+        }
         self.stopping = Some(stopping);
         self.go_on_stopping();
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::command::Presence;
+use crate::{command::Presence, entry::RoomCreated, limits::FRAME_BYTES_MAX, roster::RoomFacts};
 
 const TELLER: NodeId = NodeId([5; 32]);
 
@@ -68,4 +68,37 @@ fn a_node_that_never_says_what_came_first_costs_little() {
     assert_eq!(rosters.nodes[&TELLER].early.len(), ROSTER_CHANGES_EARLY_MAX);
     assert_eq!(rosters.apply(now(), news(2, false, "x")), Taken::Now);
     assert_eq!(rosters.version(TELLER), (1, 2 + ROSTER_CHANGES_EARLY_MAX as u64));
+}
+
+#[test]
+fn a_whole_roster_fits_a_frame_whatever_is_said_of_its_rooms() {
+    let mut rosters = Rosters::new(NodeId([1; 32]), MeshId([0; 16]), 1);
+    let RosterNews { what: What::Whole { changes, .. }, .. } = news(1, true, "me") else {
+        panic!("it is whole")
+    };
+    let [RosterChange::Agent(agent, record)] = &changes[..] else { panic!("one agent") };
+    rosters.put(now(), agent.clone(), record.clone());
+    for n in 0..256_u16 {
+        let mut id = [0; 16];
+        id[..2].copy_from_slice(&n.to_be_bytes());
+        let created = RoomCreated {
+            room: RoomId(id),
+            name: format!("room{n}"),
+            description: Some("x".repeat(4_096)),
+            parent: None,
+            public: true,
+            encrypted: false,
+            owner: KeyPrint([1; 16]),
+            created_by: "me".into(),
+            imported: None,
+        };
+        let home = LogId { author: NodeId([1; 32]), incarnation: 1 };
+        let room = EphemeralRoom { facts: RoomFacts::Open(created), home, created_ms: 1 };
+        rosters.list(RoomId(id), Some(room));
+    }
+    let what = rosters.whole();
+    assert!(crate::entry::encode(&what).len() <= FRAME_BYTES_MAX);
+    let What::Whole { changes, .. } = what else { panic!("it is whole") };
+    assert!(changes.len() > 200, "as many as fit");
+    assert!(changes.iter().any(|it| matches!(it, RosterChange::Agent(..))));
 }

@@ -365,6 +365,28 @@ fn the_opener_s_close_counts_whenever_it_comes() {
     assert_eq!(it.tally(vote), Some(vec![0, 1]), "the opener's first");
 }
 
+/// As what a node wrote is cut that forked its log, or was expelled.
+#[test]
+fn from_a_cut_on_nothing_of_a_log_counts() {
+    let mut it = Script::default();
+    let (first, second) = (it.open(0), it.open(0));
+    let kept = it.cast(1, first, (1, 0));
+    let beyond = it.cast(1, first, (2, 1));
+    let other = it.cast(2, first, (3, 1));
+    it.votes.cut(log(1), beyond.seq);
+    assert_eq!(it.votes.get(first).map(|it| it.view(ROOM, NOW).cast), Some(2));
+    it.close(0, first, &[kept, beyond, other]);
+    for (log, ballot, choice) in [(1, kept, 0), (1, beyond, 1), (2, other, 1)] {
+        it.show(log, first, (ballot, choice));
+    }
+    assert_eq!(it.tally(first), Some(vec![1, 1]));
+    let bytes = it.votes.bytes();
+    it.votes.cut(log(0), second.seq);
+    assert!(it.votes.get(second).is_none());
+    assert!(it.votes.get(first).is_some());
+    assert_eq!(it.votes.bytes() * 2, bytes, "one of two that are alike");
+}
+
 #[test]
 fn of_two_ballots_of_one_agent_the_lower_counts() {
     let mut it = Script::default();

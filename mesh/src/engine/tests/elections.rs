@@ -123,6 +123,12 @@ fn only_the_leader_decides_and_all_members_are_told() {
         let refused = world.ask(n, decide(&callers[n], room, "x")).expect_err("another leads");
         assert_eq!(refused, Refused::NotLeader);
     }
+    // Nor does whoever else is at the leader's node: no other node could ever judge that, nor what comes after it.
+    let aide = world.nodes[host].attach("aide", false, KEY).expect("free");
+    world.ask(host, Command::Join { caller: aide.clone(), room }).expect("public");
+    (0..3).for_each(|n| drop(told(&mut world, n)));
+    let refused = world.ask(host, decide(&aide, room, "x")).expect_err("another leads");
+    assert_eq!(refused, Refused::NotLeader);
     let large = "x".repeat(CONTENT_BYTES_MAX + 1);
     let refused = world.ask(host, decide(&callers[host], room, &large)).expect_err("too large");
     assert!(matches!(refused, Refused::TooLarge { .. }));

@@ -243,6 +243,28 @@ fn votes_that_had_ended_and_tasks_are_shown_as_they_were() {
 }
 
 #[test]
+fn a_fork_makes_nobody_close_a_vote_of_old_again() {
+    let mut node = Node::new(1);
+    node.bring(Import::Room(brought())).expect("new");
+    node.bring(Import::Vote(BROUGHT, 77, ended())).expect("it ended");
+    let lobby = node.lobby();
+    for content in ["one", "another"] {
+        let run = said_in(&node, (lobby, 0), (5, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    node.wait(STEP * 5);
+    assert_eq!(node.engine.status().forked, [identity(5).node_id()]);
+    let is_close = |row: &Change| match row {
+        Change::Entry { entry, .. } => {
+            let body = Body::decode(entry.facts.kind, &entry.body);
+            matches!(body, Body::Vote(VoteAct::Closed(_)))
+        }
+        _ => false,
+    };
+    assert!(!node.rows.iter().any(is_close));
+}
+
+#[test]
 fn decisions_of_leaders_of_old_are_in_history() {
     let mut world = World::new(2);
     world.nodes[0].bring(Import::Room(brought())).expect("new");
