@@ -196,4 +196,41 @@ mod tests {
         followers.follow(KEY, &RoomKey::of("one"));
         assert_eq!(followers.prove(OTHER, token(OTHER)), Some((KEY, true)));
     }
+
+    #[test]
+    fn what_is_known_of_who_follows_goes_with_those_who_show_it() {
+        let mut followers = Followers::new(MESH, ME);
+        followers.follow(KEY, &RoomKey::of("one"));
+        assert_eq!(followers.token(KEY), Some(token(ME)));
+        assert_eq!(followers.token(KeyPrint([5; 16])), None);
+        assert!(!followers.is_rostered(OTHER) && followers.shared_with(OTHER).is_empty());
+        followers.show(OTHER, &BTreeSet::from([token(OTHER)]));
+        assert!(followers.is_rostered(OTHER));
+        assert_eq!(followers.shared_with(OTHER), [KEY]);
+        // It is not connected any more: it shows nothing itself.
+        followers.peer_up(OTHER);
+        followers.peer_down(OTHER);
+        assert_eq!(followers.prove(OTHER, token(OTHER)), None);
+        // It has no part any more; this node itself goes on.
+        assert_eq!((followers.forget(OTHER), followers.forget(ME)), (vec![KEY], vec![]));
+        assert!(!followers.is_rostered(OTHER));
+        assert_eq!(followers.of(KEY), &BTreeSet::from([ME]));
+    }
+
+    #[test]
+    fn so_many_nodes_show_what_they_follow_and_those_may_show_something_else() {
+        let mut followers = Followers::new(MESH, ME);
+        followers.follow(KEY, &RoomKey::of("one"));
+        let node = |nth: usize| {
+            let mut id = [9; 32];
+            id[..8].copy_from_slice(&(nth as u64).to_be_bytes());
+            NodeId(id)
+        };
+        for nth in 0..=NODES_MAX {
+            followers.show(node(nth), &BTreeSet::new());
+        }
+        assert!(followers.is_rostered(node(NODES_MAX - 1)));
+        assert!(!followers.is_rostered(node(NODES_MAX)), "one too many");
+        assert_eq!(followers.show(node(3), &BTreeSet::from([token(node(3))])), [KEY]);
+    }
 }

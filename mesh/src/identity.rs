@@ -297,6 +297,8 @@ mod tests {
         assert_eq!(mesh.mesh_id(), name);
         assert_ne!(*mesh.pre_shared_key(), *key);
         assert_eq!(mesh.former()[0].pre_shared_key(FOUNDER), key);
+        mesh.renew(LinkSecret::new(1, [7; 32]));
+        assert_eq!(mesh.former().len(), 1, "the same one again takes no place of another");
         for number in 2..10 {
             mesh.renew(LinkSecret::new(number, [7; 32]));
         }

@@ -246,5 +246,41 @@ mod tests {
         let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Free, label });
         learn(&mut keys, (1, 1, 1, act));
         assert!(!keys.knows(KEY));
+        let label = Some("x".repeat(KEY_LABEL_BYTES_MAX));
+        let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Free, label });
+        learn(&mut keys, (1, 1, 1, act));
+        assert!(keys.knows(KEY), "as long as any may be");
+    }
+
+    #[test]
+    fn what_a_forked_log_said_before_the_fork_and_what_others_say_revokes() {
+        let mut keys = Keys::default();
+        learn(&mut keys, (1, 1, 1, minted(KEY, Tier::Free)));
+        learn(&mut keys, (2, 5, 2, KeyAct::Revoked(KEY)));
+        for (author, seq) in [(2, 6), (3, 1)] {
+            keys.forget(false, log(author), seq);
+            assert_eq!(keys.tier(KEY), None, "it is revoked");
+        }
+        keys.forget(false, log(2), 5);
+        assert_eq!(keys.tier(KEY), Some(Tier::Free), "by nobody that counts");
+    }
+
+    #[test]
+    fn so_many_keys_are_known_and_of_these_anything_more_is_learned() {
+        let print = |nth: usize| {
+            let mut print = [0; 16];
+            print[..8].copy_from_slice(&(nth as u64).to_be_bytes());
+            KeyPrint(print)
+        };
+        let mut keys = Keys::default();
+        for nth in 0..KEYS_MAX {
+            let act = minted(print(nth), Tier::Free);
+            assert!(keys.has_room_for(&act), "{nth}");
+            learn(&mut keys, (1, 1, 1, act));
+        }
+        assert_eq!(keys.places(), 0);
+        assert!(!keys.has_room_for(&minted(print(KEYS_MAX), Tier::Free)));
+        assert!(!keys.has_room_for(&KeyAct::Revoked(print(KEYS_MAX))));
+        assert!(keys.has_room_for(&KeyAct::Revoked(print(7))), "it can be revoked");
     }
 }

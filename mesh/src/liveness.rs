@@ -313,3 +313,122 @@ pub(crate) fn incarnation(boot: u64, nth: u64) -> u64 {
 pub(crate) fn boot_of(incarnation: u64) -> u64 {
     incarnation >> COUNTER_BITS
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ME: NodeId = NodeId([1; 32]);
+    const ROOM: RoomId = RoomId([2; 16]);
+    const EVERYBODY: Heirs<'_> = Heirs { room: ROOM, only: None };
+    const AFTER: Duration = Duration::from_millis(1_500);
+    /// When the node started.
+    const START: Duration = Duration::from_secs(100);
+
+    fn node(n: u8) -> NodeId {
+        NodeId([n; 32])
+    }
+
+    fn live(unclean: bool) -> Liveness {
+        Liveness::new(ME, AFTER, START, unclean)
+    }
+
+    fn hear(live: &mut Liveness, now: Duration, n: u8) {
+        let tick = u64::try_from(now.as_millis()).expect("small");
+        assert!(live.hear(now, Beacon { node: node(n), boot: 1, tick, roster: 0, digest: 0 }));
+    }
+
+    #[test]
+    fn who_was_away_replaces_nobody_before_it_hears_others_unless_there_are_none() {
+        let gone = (node(9), START);
+        let verdict = |others: &[u8], up: &[u8], heard: bool| {
+            let mut live = live(false);
+            live.others = others.iter().map(|n| node(*n)).collect();
+            live.up = up.iter().map(|n| node(*n)).collect();
+            if heard {
+                hear(&mut live, START, 7);
+            }
+            live.verdict(START + AFTER * 2, EVERYBODY, gone)
+        };
+        assert_eq!(verdict(&[9], &[], false), Verdict::Gone, "there is nobody else");
+        assert_eq!(verdict(&[9], &[8], false), Verdict::Wait);
+        assert_eq!(verdict(&[9, 8], &[], false), Verdict::Wait);
+        assert_eq!(verdict(&[8], &[], false), Verdict::Wait);
+        assert_eq!(verdict(&[9, 8], &[], true), Verdict::Gone, "it hears somebody");
+        assert_eq!(verdict(&[9, 8], &[8], true), Verdict::AskPeers);
+    }
+
+    #[test]
+    fn better_ones_come_first_if_they_live_and_have_the_room() {
+        let mut live = live(false);
+        let better: Vec<u8> =
+            (2..=255).filter(|n| weight(ROOM, node(*n)) < weight(ROOM, ME)).take(4).collect();
+        let worse = (2..=255).find(|n| weight(ROOM, node(*n)) > weight(ROOM, ME)).expect("many");
+        let [gone, silent, without, first] = better[..] else { panic!("too few are better") };
+        hear(&mut live, START, silent);
+        let now = START + AFTER;
+        for n in [gone, without, first, worse] {
+            hear(&mut live, now, n);
+        }
+        let only = [gone, silent, first, worse].map(node).into();
+        let heirs = Heirs { room: ROOM, only: Some(&only) };
+        assert_eq!(live.rank(now, heirs, node(gone)), 1);
+        assert_eq!(live.rank(now, heirs, node(99)), 2);
+        assert_eq!(live.rank(now, EVERYBODY, node(gone)), 2);
+        let since = now;
+        let later = |time| live.verdict(now + time, heirs, (node(gone), since));
+        assert_eq!(later(TAKEOVER_RANK_STEP / 2), Verdict::Wait, "it is the second");
+        assert_eq!(later(TAKEOVER_RANK_STEP), Verdict::Gone);
+    }
+
+    #[test]
+    fn a_room_is_handed_to_the_best_of_those_who_are_connected_and_heard_and_have_it() {
+        let mut live = live(false);
+        let mut nodes: Vec<u8> = (2..8).collect();
+        nodes.sort_by_key(|n| weight(ROOM, node(*n)));
+        let [apart, silent, without, best, next, _] = nodes[..] else { panic!("six") };
+        hear(&mut live, START, silent);
+        let now = START + AFTER;
+        for n in [apart, without, best, next] {
+            hear(&mut live, now, n);
+        }
+        live.up = [silent, without, best, next].map(node).into();
+        let only = [apart, silent, best, next].map(node).into();
+        let heirs = Heirs { room: ROOM, only: Some(&only) };
+        assert_eq!(live.successor(now, heirs), Some(node(best)));
+        live.up.remove(&node(best));
+        assert_eq!(live.successor(now, heirs), Some(node(next)));
+        live.up.remove(&node(next));
+        assert_eq!(live.successor(now, heirs), None);
+    }
+
+    #[test]
+    fn who_did_not_stop_in_order_gives_numbers_when_it_hears_others_or_gave_up() {
+        let after = |unclean, others: &[u8]| {
+            let mut live = live(unclean);
+            live.others = others.iter().map(|n| node(*n)).collect();
+            live
+        };
+        assert!(after(false, &[8]).may_issue() && after(true, &[]).may_issue());
+        let mut waits = after(true, &[8]);
+        assert!(!waits.may_issue());
+        assert!(!waits.gave_up_hearing(START + ALONE_AFTER / 2) && !waits.may_issue());
+        assert!(waits.gave_up_hearing(START + ALONE_AFTER) && waits.may_issue());
+        assert!(!waits.gave_up_hearing(START + ALONE_AFTER * 2), "once");
+        let mut hears = after(true, &[8]);
+        hear(&mut hears, START, 8);
+        assert!(hears.may_issue() && !hears.gave_up_hearing(START + ALONE_AFTER));
+        for (unclean, others) in [(false, &[8][..]), (true, &[])] {
+            assert!(!after(unclean, others).gave_up_hearing(START + ALONE_AFTER));
+        }
+    }
+
+    #[test]
+    fn logs_of_memory_are_of_one_start_each_and_no_two_are_one() {
+        assert_eq!(incarnation(1, 1), 1 << 20 | 1);
+        assert_eq!(incarnation(5, 0xa_bcde), 0x5a_bcde);
+        for (boot, nth) in [(1, 1), (7, 3), (7, 1 << 20 | 3)] {
+            assert_eq!(boot_of(incarnation(boot, nth)), boot);
+        }
+    }
+}

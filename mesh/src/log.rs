@@ -305,6 +305,10 @@ mod tests {
         assert_eq!(logs.place(ROOM, &first, false), Position::Old);
         assert_eq!(logs.place(ROOM, &run(3, head, &[3]), false), Position::Next(0));
         assert_eq!(logs.place(ROOM, &run(4, head, &[4]), false), Position::Gap);
+        // What ends before the head is old, whatever it says; what was not sealed yet cannot be told apart.
+        assert_eq!(logs.place(ROOM, &run(1, [0; 32], &[1]), false), Position::Old);
+        assert_eq!(logs.place(ROOM, &first, true), Position::Old);
+        assert_eq!(logs.place(ROOM, &run(3, head, &[3]), true), Position::Gap);
         // The same beginning under a later seal: only the rest is new.
         assert_eq!(logs.place(ROOM, &run(1, [0; 32], &[1, 2, 3]), false), Position::Next(2));
         // Another history: both are signed, so both cannot be of an honest author.
@@ -359,5 +363,69 @@ mod tests {
         assert_eq!(a.digest(), b.digest(), "what does not count makes none");
         b.advance(ix, 2, 2);
         assert_eq!(a.digest(), b.digest());
+    }
+
+    /// One author's log in a room where each may have several.
+    fn log(author: u8, incarnation: u64) -> LogId {
+        LogId { author: NodeId([author; 32]), incarnation }
+    }
+
+    /// Such a room, with these logs up to these heads.
+    fn several(heads: &[(LogId, u64)]) -> Logs {
+        let mut logs = Logs { several: true, ..Logs::default() };
+        for (id, seq) in heads {
+            let ix = logs.ensure(*id).expect("there is room");
+            if *seq > 0 {
+                logs.advance(ix, *seq, *seq);
+            }
+        }
+        logs
+    }
+
+    #[test]
+    fn who_is_shut_out_makes_no_difference_any_more_whatever_is_had_of_it() {
+        let others = [(log(1, 0), 7), (log(2, 0), 3)];
+        let without = several(&others);
+        let mut with = several(&[others[0], (log(9, 1), 5), (log(9, 2), 6), others[1]]);
+        assert_ne!(with.digest(), without.digest());
+        with.shut_out(NodeId([9; 32]));
+        with.shut_out(NodeId([9; 32]));
+        assert!(with.has_shut_out(NodeId([9; 32])) && !with.has_shut_out(NodeId([1; 32])));
+        assert_eq!(with.digest(), without.digest());
+        assert_eq!(with.heads(), without.heads());
+        let ix = with.ix(log(9, 2)).expect("it is there");
+        with.advance(ix, 8, 8);
+        assert_eq!(with.digest(), without.digest(), "nor what came of it since");
+        assert!(!with.are_ahead_of(&without.heads()));
+    }
+
+    #[test]
+    fn logs_are_ahead_of_heads_that_say_less_or_nothing_of_one_of_them() {
+        let logs = several(&[(log(1, 0), 7), (log(2, 0), 3), (log(3, 0), 0)]);
+        let head = |log, seq| Head { log, seq };
+        assert_eq!(logs.heads(), [head(log(1, 0), 7), head(log(2, 0), 3)], "an empty one is none");
+        let ahead = |one, two| logs.are_ahead_of(&[head(log(1, 0), one), head(log(2, 0), two)]);
+        assert!(ahead(6, 3) && ahead(9, 2) && logs.are_ahead_of(&[head(log(1, 0), 7)]));
+        assert!(!ahead(7, 3) && !ahead(8, 9));
+    }
+
+    #[test]
+    fn logs_that_are_read_again_say_the_same_of_themselves() {
+        let logs = several(&[(log(1, 0), 7), (log(2, 0), 3), (log(3, 0), 5)]);
+        let mut again = Logs { several: true, ..Logs::default() };
+        for (_, record) in logs.iter() {
+            again.push(record.clone(), false);
+        }
+        assert_eq!((again.digest(), again.heads()), (logs.digest(), logs.heads()));
+        assert!(again.take_dirty().is_empty(), "the store has them");
+    }
+
+    #[test]
+    fn a_room_has_so_many_logs_and_no_more() {
+        let mut logs = several(&[]);
+        let ids = (0..).map(|incarnation| log(1, incarnation));
+        assert!(ids.take(LOGS_PER_ROOM_MAX).all(|id| logs.ensure(id).is_some()));
+        assert_eq!(logs.ensure(log(2, 0)), None);
+        assert_eq!(logs.ensure(log(1, 5)), Some(5), "those that are there go on");
     }
 }

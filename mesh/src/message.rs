@@ -585,4 +585,35 @@ mod tests {
         let bare = Message::Roster(Box::new(Signed { it, signature: [0; 64] }));
         assert!(!is_taken(&bare, node), "anything else is signed in any case");
     }
+
+    #[test]
+    fn nothing_longer_than_a_frame_or_than_a_body_may_be_is_read() {
+        let long = vec![0; FRAME_BYTES_MAX + 1];
+        assert!(matches!(Message::decode(&long), Err(BadMessage::Bytes(_))));
+        assert!(matches!(Message::decode(&long[1..]), Err(BadMessage::Form(_))), "it is looked at");
+        let log = LogId { author: NodeId([3; 32]), incarnation: 0 };
+        let with = |len: usize| {
+            let bodies = vec![ApartBody { log, seq: 1, body: vec![0; len].into() }];
+            let room = RoomId([1; 16]);
+            let message: Message<Run> =
+                Message::Spans { room, runs: Vec::new(), bodies, last: true };
+            Message::decode(&message.encode()).map(drop)
+        };
+        assert!(with(9_000).is_ok() && with(BODY_BYTES_MAX).is_ok());
+        assert!(matches!(with(BODY_BYTES_MAX + 1), Err(BadMessage::Length(1))));
+    }
+
+    #[test]
+    fn a_signature_is_over_what_is_said_in_one_mesh() {
+        let (mesh, own) = (MeshId([1; 16]), Identity::from_seed(&[3; 32]));
+        let it = Beacon { node: own.node_id(), boot: 1, tick: 1, roster: 0, digest: 0 };
+        let signed = Signed::new(mesh, &own, it);
+        let holds = |it, mesh| {
+            let message: Message<Run> = Message::Beacon(Signed { it, signature: signed.signature });
+            message.verify(mesh).is_ok()
+        };
+        assert!(holds(it, mesh));
+        assert!(!holds(Beacon { tick: 2, ..it }, mesh));
+        assert!(!holds(it, MeshId([2; 16])));
+    }
 }

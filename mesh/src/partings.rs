@@ -171,17 +171,24 @@ mod tests {
             assert_eq!(cut(5, false), Cut::AsHeld);
             let view = partings.view(GONE).expect("it has parted");
             assert_eq!((view.why, view.by), (Parting::Expelled, log(2).author), "{order:?}");
+            let expelled = |by: Option<u8>| {
+                let by = by.map(|author| log(author).author);
+                partings.expelled(by).collect::<Vec<_>>()
+            };
+            assert_eq!([expelled(None), expelled(Some(2))], [[GONE], [GONE]]);
+            assert_eq!(expelled(Some(1)), [], "by another one");
         }
     }
 
     #[test]
     fn what_no_honest_node_writes_means_nothing() {
         let mut partings = Partings::default();
-        let bad: [Said; 4] = [
+        let bad: [Said; 5] = [
             (9, 1, Parting::Expelled, &[]),
             (9, 1, Parting::Retired, &[]),
             (1, 1, Parting::Left, &[]),
             (1, 1, Parting::Expelled, &[(2, 1), (1, 1)]),
+            (1, 1, Parting::Expelled, &[(1, 1), (1, 2)]),
         ];
         for it in bad {
             assert_eq!(learn(&mut partings, it), Some(Folded::Void), "{it:?}");

@@ -301,7 +301,7 @@ impl Verified {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::RoomId;
+    use crate::{id::RoomId, limits::LOG_SEQ_MAX};
 
     const MESH: MeshId = MeshId([1; 16]);
 
@@ -324,7 +324,9 @@ mod tests {
     fn a_sealed_run_verifies_and_any_change_to_it_does_not() {
         let (run, identity) = run(&[b"a", b"b"]);
         let good = run.seal(MESH, &identity).run().clone();
-        assert!(good.clone().verify(MESH).is_ok());
+        let verified = good.clone().verify(MESH).expect("its author sealed it");
+        assert!(verified.certificate().verify());
+        assert!(!Certificate { hash: [7; 32], ..verified.certificate() }.verify());
         assert_eq!(good.clone().verify(MeshId([2; 16])).unwrap_err(), BadRun::Seal);
         let check = |change: &dyn Fn(&mut Run)| {
             let mut bad = good.clone();
@@ -352,6 +354,7 @@ mod tests {
         }
         let verified = without.clone().verify(MESH).expect("the chain and the seal hold");
         assert_eq!(verified.certificate(), whole.certificate());
+        assert!(verified.run().has_gone() && !whole.run().has_gone());
         let gone = |run: &mut Run, it| run.entries[0].body = Carried::Gone(it);
         let mut another = without.clone();
         gone(&mut another, Gone { hash: sha256(&[b"c"]), len: 1 });
@@ -398,9 +401,48 @@ mod tests {
     }
 
     #[test]
+    fn as_much_as_may_travel_does_and_not_a_byte_more() {
+        let said = |change: &dyn Fn(&mut Run)| {
+            let (mut run, identity) = run(&[b"a"]);
+            change(&mut run);
+            run.seal(MESH, &identity).run().clone().verify(MESH).map(drop)
+        };
+        let body = |body: Carried| said(&|run| run.entries[0].body = body.clone());
+        let max = BODY_BYTES_MAX as u64;
+        let apart = |len| body(Carried::Apart { hash: [1; 32], len });
+        let gone = |len| body(Carried::Gone(Gone { hash: [1; 32], len }));
+        assert_eq!((apart(max), apart(max + 1)), (Ok(()), Err(BadRun::Body(max + 1))));
+        assert_eq!((gone(max), gone(max + 1)), (Ok(()), Err(BadRun::Body(max + 1))));
+        let first = |seq| said(&|run| run.first = seq);
+        assert_eq!((first(LOG_SEQ_MAX), first(0)), (Ok(()), Err(BadRun::First(0))));
+        assert_eq!(first(LOG_SEQ_MAX + 1), Err(BadRun::First(LOG_SEQ_MAX + 1)));
+        let (full, identity) = run(&[[0; BODY_INLINE_BYTES_MAX].as_slice(); 4]);
+        let full = full.seal(MESH, &identity).run().clone();
+        assert_eq!(full.verify(MESH).map(drop), Ok(()), "{RUN_BYTES_MAX} bytes");
+    }
+
+    #[test]
+    fn what_a_run_takes_is_estimated_well_enough_to_plan_with() {
+        let near = |run: &Run| {
+            let (size, bytes) = (run.size(), run.encode().len());
+            assert!(size >= bytes && size <= bytes + bytes / 4 + 64, "{size} for {bytes}");
+        };
+        let (large, _) = run(&[[0xff; 8_000].as_slice(); 4]);
+        near(&large);
+        let (mut apart, _) = run(&[b"a".as_slice(); 64]);
+        for entry in &mut apart.entries {
+            entry.facts.wall_ms = 1_800_000_000_000;
+            entry.body = Carried::Apart { hash: [1; 32], len: 9_000 };
+        }
+        near(&apart);
+    }
+
+    #[test]
     fn decoding_never_panics_on_cut_or_changed_bytes() {
         let (run, identity) = run(&[b"hello", b"world"]);
-        let bytes = run.seal(MESH, &identity).run().encode();
+        let run = run.seal(MESH, &identity).run().clone();
+        let bytes = run.encode();
+        assert_eq!(minicbor::decode::<Run>(&bytes).expect("it is one"), run);
         for i in 0..bytes.len() {
             let _ = minicbor::decode::<Run>(&bytes[..i]);
             let mut bad = bytes.clone();

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     entry::{EraClaimed, NodeAdmitted},
-    limits::HOLE_AFTER_SILENCE,
+    limits::{BLAMED_MAX, HOLE_AFTER_SILENCE},
     message::Head,
     number::Era,
 };
@@ -116,4 +116,59 @@ fn eras_of_whoever_forked_hold_nobody_up_for_ever_who_never_heard_of_its_lane() 
         let opened = node.engine.rooms[&lobby].numbering.eras.contains_key(&era);
         assert_eq!(opened, is_forked);
     }
+}
+
+/// Whoever signs what forks no log would otherwise shut out an honest node, or stop those who count back from it.
+#[test]
+fn what_proves_no_fork_cuts_no_log() {
+    let mut node = Node::new(1);
+    let (lobby, mesh) = (node.lobby(), node.secret.mesh_id());
+    let one = said_in(&node, (lobby, 0), (5, 1, "one"));
+    node.hear(one.run());
+    let seal = |change: &dyn Fn(&mut Run)| {
+        let mut run = said_in(&node, (lobby, 0), (5, 1, "another")).run().clone();
+        change(&mut run);
+        run.seal(mesh, &identity(5)).certificate()
+    };
+    let sound = [
+        one.certificate(),
+        seal(&|run| run.room = RoomId([3; 16])),
+        seal(&|run| run.log.incarnation = 1),
+        seal(&|run| run.first = 2),
+        // No log has such a place; its seal holds all the same.
+        seal(&|run| (run.first, run.backlink) = (0, [3; 32])),
+    ];
+    let (author, forked) = (identity(5).node_id(), seal(&|_| {}));
+    for certificate in sound {
+        assert!(certificate.verify(), "its author signed it");
+        let message = Message::Fork(certificate, Box::new(one.clone()));
+        node.give(Input::Message { from: identity(9).node_id(), message });
+        assert!(!node.engine.cx.forked.contains(&author), "{certificate:?}");
+    }
+    let message = Message::Fork(forked, Box::new(one));
+    node.give(Input::Message { from: identity(9).node_id(), message });
+    assert!(node.engine.cx.forked.contains(&author), "two histories");
+}
+
+/// Authors can be made up: so many names are kept, and of those who did most.
+#[test]
+fn those_who_did_most_are_shown_however_many_did_a_little() {
+    let mut node = Node::new(1);
+    let cx = &mut node.engine.cx;
+    let name = |nth: usize| {
+        let mut name = [0; 32];
+        name[..8].copy_from_slice(&(nth as u64).to_be_bytes());
+        NodeId(name)
+    };
+    let worst = NodeId([0; 32]);
+    for _ in 0..3 {
+        cx.blame(worst, |it| &mut it.void);
+    }
+    for nth in 1..BLAMED_MAX * 2 {
+        cx.blame(name(nth), |it| &mut it.void);
+        cx.blame(worst, |it| &mut it.void);
+    }
+    assert_eq!(cx.blamed.len(), BLAMED_MAX);
+    assert_eq!(cx.blamed[&worst].void, BLAMED_MAX as u64 * 2 + 2);
+    assert_eq!(cx.faults.void, BLAMED_MAX as u64 * 4 + 1, "all of it is counted");
 }

@@ -487,3 +487,118 @@ fn a_vote_of_old_that_cannot_have_been_means_nothing() {
     let view = votes.get(place).expect("known").view(lobby, node.now);
     assert_eq!((view.cast, view.tally), (4, Some(vec![3, 1])));
 }
+
+fn task(note: Option<&str>, status: TaskStatus, updated_ms: Option<u64>) -> ImportedTask {
+    let task = TaskAssigned {
+        title: "paint it".to_owned(),
+        description: None,
+        assignee: None,
+        created_by: "ann".into(),
+    };
+    let (room, note) = (BROUGHT, note.map(str::to_owned));
+    ImportedTask { room, task, created_ms: 70, status, note, updated_ms }
+}
+
+#[test]
+fn tasks_are_as_they_were_whatever_had_become_of_them() {
+    let mut world = World::new(1);
+    world.nodes[0].bring(Import::Room(brought())).expect("new");
+    let (pending, completed) = (TaskStatus::Pending, TaskStatus::Completed);
+    let all = [
+        (None, pending, None),
+        (Some("soon"), pending, None),
+        (None, pending, Some(80)),
+        (None, completed, None),
+    ];
+    for (note, status, updated_ms) in all {
+        world.nodes[0].bring(Import::Task(task(note, status, updated_ms))).expect("as any");
+    }
+    let mut shown: Vec<_> = world.tasks_of(0, BROUGHT);
+    shown.sort_by_key(|it| it.task);
+    let shown = shown.iter().map(|it| (it.note.as_deref(), it.status, it.updated_ms));
+    let updated = [None, Some(70), Some(80), Some(70)];
+    assert!(shown.eq(all.iter().zip(updated).map(|((note, status, _), at)| (*note, *status, at))));
+}
+
+#[test]
+fn what_cannot_be_brought_is_refused_and_leaves_nothing() {
+    let mut node = Node::new(1);
+    let lobby = node.lobby();
+    node.bring(Import::Room(brought())).expect("new");
+    let caller = node.attach("me", false, KEY).expect("free");
+    let (name, description, parent) = ("own".to_owned(), None, None);
+    let (ephemeral, public, encrypted) = (false, true, false);
+    let room = NewRoom { name, description, parent, ephemeral, public, encrypted };
+    let made = node.ask(Command::CreateRoom { caller, room });
+    let Ok(Outcome::Room(own)) = made else { panic!("{made:?}") };
+    let entries =
+        |node: &Node| node.rows.iter().filter(|it| matches!(it, Change::Entry { .. })).count();
+    let (before, beyond) = (entries(&node), Era::HOME.capacity() + 1);
+    let other = RoomId([2, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16]);
+    let name = "x".repeat(crate::limits::NAME_BYTES_MAX + 1);
+    let invalid = [
+        Import::Room(brought()),
+        Import::Room(ImportedRoom { room: other, name, ..brought() }),
+        messages(lobby, [3, 3], 4),
+        messages(lobby, [4, 3], 5),
+        messages(lobby, [3], 3),
+        messages(lobby, [3], beyond),
+        messages(own.room, [3], 4),
+        Import::Vote(own.room, 77, ended()),
+    ];
+    for it in invalid {
+        let refused = node.bring(it);
+        assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+    }
+    let content = "x".repeat(crate::limits::PLAIN_BODY_BYTES_MAX);
+    let long = ImportedMessage { content, ..message(3) };
+    let long = ImportedMessages { room: lobby, messages: vec![long], next: 4 };
+    let refused = node.bring(Import::Messages(long));
+    assert!(matches!(refused, Err(Refused::TooLarge { .. })), "{refused:?}");
+    assert_eq!(entries(&node), before);
+}
+
+#[test]
+fn numbers_are_brought_while_the_founder_gives_them_and_not_after_another_did() {
+    let mut world = World::new(2);
+    let (caller, room) = (world.callers[1].clone(), world.lobby());
+    world.groups = vec![0, 1];
+    let say = Say {
+        room,
+        speech: Speech::Chat,
+        content: "new".to_owned(),
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+        dedup: None,
+    };
+    let call = world.begin(1, Command::Say { caller, say });
+    world.pass(Duration::from_secs(6));
+    assert!(world.reply(1, call).is_some_and(|it| it.is_ok()), "in an era of its own");
+    world.groups = vec![0; 2];
+    world.carry();
+    let late = world.nodes[0].bring(messages(room, [50], 60));
+    assert!(matches!(late, Err(Refused::Invalid(_))), "{late:?}");
+}
+
+#[test]
+fn what_follows_one_upon_the_other_takes_one_item_and_so_does_what_names_nothing() {
+    let mut node = Node::new(1);
+    let lobby = node.lobby();
+    node.bring(messages(lobby, [], 1)).expect("nothing");
+    node.bring(messages(lobby, [], 3)).expect("nothing but numbers");
+    node.bring(messages(lobby, [5, 6, 7, 9], 10)).expect("they rise");
+    let ordered = node.rows.iter().filter_map(|it| match it {
+        Change::Entry { room, entry, .. } if *room == lobby => {
+            match Body::decode(entry.facts.kind, &entry.body) {
+                Body::Ordered(it) => {
+                    Some((it.first, it.items.iter().map(|it| it.count).collect::<Vec<_>>()))
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    });
+    assert!(ordered.eq([(1, vec![2]), (3, vec![2, 3, 1, 1])]));
+    assert_eq!((node.tip(lobby), node.void()), (9, 0));
+}

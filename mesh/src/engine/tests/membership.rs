@@ -39,6 +39,7 @@ fn speak(world: &mut World, n: usize) -> CallId {
 fn member(world: &mut World, at: usize, of: usize) -> MemberStatus {
     let of = id(world, of);
     let Ok(Outcome::Members(all)) = world.ask(at, Command::Members) else { panic!("it lists") };
+    assert!(all.iter().all(|it| it.me == (it.node == id(world, at))));
     all.into_iter().find(|it| it.node == of).expect("it was admitted")
 }
 
@@ -161,6 +162,30 @@ fn two_nodes_that_expel_each_other_are_both_out_whoever_hears_what_first() {
         }
         let digests = [2, 3].map(|n| world.nodes[n].engine.digest());
         assert_eq!(digests[0], digests[1]);
+        // So it is from the first moment of another start.
+        let again = Node::open(3, disk::stored(&world.nodes[2].rows), world.nodes[2].now);
+        assert_eq!(said_at_start(&again), (2, 0));
+    }
+}
+
+/// Whom a node that has started shuts out, and of whom it says that they have parted.
+fn said_at_start(node: &Node) -> (usize, usize) {
+    let count = |fits: fn(&&Effect) -> bool| node.effects.iter().filter(fits).count();
+    (
+        count(|it| matches!(it, Effect::ShutOut(_))),
+        count(|it| matches!(it, Effect::Alarm(Alarm::Parted { .. }))),
+    )
+}
+
+#[test]
+fn a_start_shuts_out_who_is_out_and_tells_nothing_anew_but_to_that_node() {
+    let mut world = World::new(3);
+    part(&mut world, 0, 1, Parting::Expelled).expect("any member may");
+    for (n, said) in [(0, (1, 0)), (2, (1, 0)), (1, (0, 1))] {
+        let seed = u8::try_from(n + 1).expect("few");
+        let again = Node::open(seed, disk::stored(&world.nodes[n].rows), world.nodes[n].now);
+        assert_eq!(said_at_start(&again), said, "node{n}");
+        assert_eq!(again.engine.cx.out, n == 1);
     }
 }
 
@@ -201,9 +226,12 @@ fn a_node_is_told_that_it_is_out_by_members_and_nobody_else() {
     assert!(!told(member, member, stranger));
     assert!(!told(stranger, member, me), "it is not said to others");
     assert!(told(member, member, me));
+    assert_eq!(world.nodes[0].engine.cx.faults.stray, 3, "the others are counted");
     // It may have made up who decided it.
     let farewell = world.nodes[0].engine.farewell().map(|it| it.by);
     assert_eq!(farewell, Some(member));
+    let again = Node::open(1, disk::stored(&world.nodes[0].rows), world.nodes[0].now);
+    assert!(again.engine.cx.out, "it does not forget it");
     assert_eq!(member_alarms(&world, 0), [me]);
 }
 
@@ -264,6 +292,13 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
     let refused = world.reply(0, call);
     assert!(matches!(refused, Some(Err(Refused::Invalid(_)))), "nobody is there: {refused:?}");
     world.link();
+    world.groups = vec![0, 1];
+    speak(&mut world, 0);
+    let call = world.begin(0, Command::LeaveMesh { force: false });
+    let Some(Err(Refused::Invalid(text))) = world.reply(0, call) else { panic!("nobody has it") };
+    assert!(text.contains("is known to have the last"), "{text}");
+    world.groups = vec![0, 0];
+    world.carry();
     // It says that the other has what it wrote when that is in step.
     world.pass(Duration::from_secs(2));
     let call = world.begin(0, Command::LeaveMesh { force: false });
@@ -274,11 +309,161 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
     assert!(world.nodes[0].engine.cx.out);
     let left = member(&mut world, 1, 0).parted.map(|it| (it.why, it.by));
     assert_eq!(left, Some((Parting::Left, id(&world, 0))));
+    // All that it wrote counts, this entry too.
+    let directory = RoomId::directory(world.nodes[1].secret.mesh_id());
+    for room in [directory, world.lobby()] {
+        let engine = &world.nodes[1].engine;
+        let log = LogId { author: id(&world, 0), incarnation: 0 };
+        let head = engine.rooms[&room].logs.head_of(log);
+        assert_eq!(engine.cx.parted.cut(log.author, room, true), Some(Cut::At(head)));
+    }
     // Its rooms were handed over: no era is spent.
     let call = speak(&mut world, 1);
     assert!(world.reply(1, call).is_some_and(|it| it.is_ok()), "at once");
     let era = world.nodes[1].engine.rooms[&world.lobby()].numbering.current();
     assert_eq!(era, crate::number::Era::HOME);
+}
+
+/// All of a log, as one run.
+fn log_of(node: &Node, room: RoomId, author: u8, bodies: &[Body]) -> Run {
+    let author = identity(author);
+    let entries = (1..).zip(bodies).map(|(clock, body)| {
+        let facts = Facts { clock, wall_ms: 0, kind: body.kind(), visible: body.visible() };
+        RunEntry { facts, body: Carried::Here(body.encode().into()) }
+    });
+    let log = LogId { author: author.node_id(), incarnation: 0 };
+    let (backlink, seal, entries) = ([0; 32], [0; 64], entries.collect());
+    let run = Run { room, log, first: 1, backlink, entries, seal };
+    run.seal(node.secret.mesh_id(), &author).run().clone()
+}
+
+/// A member's word that another is expelled, of whom this counts.
+fn expels(node: &Node, by: u8, out: u8, cut: &[(RoomId, u64)]) -> Run {
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let mut cut: Vec<Kept> =
+        cut.iter().map(|(room, seq)| Kept { room: *room, seq: *seq }).collect();
+    cut.sort_by_key(|it| it.room);
+    let it = NodeParted { node: identity(out).node_id(), why: Parting::Expelled, cut };
+    log_of(node, directory, by, &[Body::Parted(it)])
+}
+
+#[test]
+fn what_an_expelled_node_says_of_keys_counts_up_to_the_cut_and_of_who_is_out_always() {
+    let mut node = Node::new(1);
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let minted = |byte: u8| {
+        let (key, tier) = (KeyPrint([byte; 16]), crate::acts::Tier::Pro);
+        Body::Key(crate::acts::KeyAct::Minted(crate::acts::KeyMinted { key, tier, label: None }))
+    };
+    let third = NodeParted { node: identity(7).node_id(), why: Parting::Expelled, cut: Vec::new() };
+    let said = [minted(1), minted(2), Body::Parted(third)];
+    let within = log_of(&node, directory, 5, &said[..1]);
+    let all = log_of(&node, directory, 5, &said);
+    node.hear(&within);
+    for by in [6, 8] {
+        let run = expels(&node, by, 5, &[(directory, 1)]);
+        node.hear(&run);
+    }
+    node.hear(&all);
+    let keys = &node.engine.directory.keys;
+    assert!(keys.knows(KeyPrint([1; 16])), "what was within the cut stays");
+    assert!(!keys.knows(KeyPrint([2; 16])));
+    assert!(node.engine.cx.parted.has(identity(7).node_id()));
+    let alarms = node.effects.iter().filter(|it| matches!(it, Effect::Alarm(Alarm::Parted { .. })));
+    assert_eq!(alarms.count(), 2, "of each once");
+}
+
+#[test]
+fn what_waits_of_an_expelled_node_waits_on_within_the_cut_and_is_dropped_beyond_it() {
+    for (cut, waits) in [(3, true), (1, false)] {
+        let mut node = Node::new(1);
+        let lobby = node.lobby();
+        let said = ["one", "two", "three"].map(|it| Body::Chat(said(it)));
+        let one = log_of(&node, lobby, 5, &said[..1]);
+        let two = log_of(&node, lobby, 5, &said[..2]);
+        let mut three = log_of(&node, lobby, 5, &said);
+        three.entries.drain(..2);
+        let before = two.clone().verify(node.secret.mesh_id()).expect("it is sealed");
+        (three.first, three.backlink) = (3, before.certificate().hash);
+        let three = three.seal(node.secret.mesh_id(), &identity(5)).run().clone();
+        let parting = expels(&node, 6, 5, &[(lobby, cut)]);
+        for run in [&one, &three, &parting] {
+            node.hear(run);
+        }
+        assert_eq!(node.engine.rooms[&lobby].pending.is_empty(), !waits);
+        assert_eq!(node.engine.cx.pending_bytes > 0, waits);
+        node.hear(&two);
+        let head = node.engine.rooms[&lobby].logs.head_of(one.log);
+        assert_eq!(head, cut, "all of it that counts");
+    }
+}
+
+/// Nobody can name such a room in a parting: who names it not says nothing about it.
+#[test]
+fn in_rooms_of_memory_each_node_keeps_what_it_has_of_who_is_expelled() {
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let rooms = [(node.lobby(), Some(1)), (room_for_now(&mut node, &caller), None)];
+    for (room, _) in rooms {
+        let run = said_in(&node, (room, 0), (5, 1, "x")).run().clone();
+        node.hear(&run);
+    }
+    let run = expels(&node, 6, 5, &[]);
+    node.hear(&run);
+    for (room, cut) in rooms {
+        let logs = &node.engine.rooms[&room].logs;
+        let log = LogId { author: identity(5).node_id(), incarnation: 0 };
+        assert_eq!(logs.get(logs.ix(log).expect("it is there")).fork, cut);
+        assert_eq!(logs.has_shut_out(log.author), cut.is_none(), "and takes nothing more");
+    }
+}
+
+#[test]
+fn a_parting_names_rooms_that_last_and_how_far_they_are_here() {
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let (lobby, memory) = (node.lobby(), room_for_now(&mut node, &caller));
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let admitted = crate::entry::NodeAdmitted { lane: 2_000, name: String::new() };
+    let said = |content| Body::Chat(said(content));
+    for run in [
+        log_of(&node, directory, 5, &[Body::NodeAdmitted(admitted)]),
+        log_of(&node, lobby, 5, &[said("one"), said("two")]),
+        log_of(&node, memory, 5, &[said("three")]),
+    ] {
+        node.hear(&run);
+    }
+    let out = identity(5).node_id();
+    node.ask(Command::Part { node: out, why: Parting::Expelled, force: false }).expect("a member");
+    let named = node.rows.iter().find_map(|row| match row {
+        Change::Entry { entry, .. } => match Body::decode(entry.facts.kind, &entry.body) {
+            Body::Parted(it) => Some(it.cut),
+            _ => None,
+        },
+        _ => None,
+    });
+    let mut lasting = vec![Kept { room: directory, seq: 1 }, Kept { room: lobby, seq: 2 }];
+    lasting.sort_by_key(|it| it.room);
+    assert_eq!(named, Some(lasting));
+}
+
+#[test]
+fn who_forked_who_parted_and_this_node_when_it_is_out_give_no_numbers() {
+    let mut node = Node::new(1);
+    let lobby = node.lobby();
+    for content in ["one", "another"] {
+        let run = said_in(&node, (lobby, 0), (5, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    let run = expels(&node, 7, 6, &[]);
+    node.hear(&run);
+    let out = |node: &Node| {
+        let room = &node.engine.rooms[&lobby];
+        [1, 5, 6, 7].map(|seed| room.is_out(&node.engine.cx, identity(seed).node_id()))
+    };
+    assert_eq!(out(&node), [false, true, true, false]);
+    node.engine.cx.out = true;
+    assert_eq!(out(&node), [true, true, true, false]);
 }
 
 /// An author may seal its entries anew, as one run: of it only what is within the cut counts.
@@ -290,18 +475,8 @@ fn a_run_that_reaches_over_the_cut_counts_up_to_it() {
     let kept = vec![Kept { room: lobby, seq: 1 }];
     let it = NodeParted { node: out.node_id(), why: Parting::Expelled, cut: kept };
     let directory = RoomId::directory(node.secret.mesh_id());
-    let run = |room, author: &Identity, bodies: Vec<Body>| {
-        let entries = (1..).zip(&bodies).map(|(clock, body)| {
-            let facts = Facts { clock, wall_ms: 0, kind: body.kind(), visible: body.visible() };
-            RunEntry { facts, body: Carried::Here(body.encode().into()) }
-        });
-        let log = LogId { author: author.node_id(), incarnation: 0 };
-        let (backlink, seal, entries) = ([0; 32], [0; 64], entries.collect());
-        let run = Run { room, log, first: 1, backlink, entries, seal };
-        run.seal(node.secret.mesh_id(), author).run().clone()
-    };
-    let parting = run(directory, &identity(6), vec![Body::Parted(it)]);
-    let both = run(lobby, &out, vec![Body::Chat(said("within")), Body::Chat(said("beyond"))]);
+    let parting = log_of(&node, directory, 6, &[Body::Parted(it)]);
+    let both = log_of(&node, lobby, 5, &[Body::Chat(said("within")), Body::Chat(said("beyond"))]);
     node.hear(&parting);
     assert!(node.engine.cx.parted.has(out.node_id()));
     node.hear(&both);
