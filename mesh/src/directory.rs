@@ -547,4 +547,141 @@ mod tests {
         assert!(!directory.lane_clashes(NodeId([1; 32])));
         assert!(directory.lane_clashes(NodeId([2; 32])));
     }
+
+    /// A room of this author, as it is made in the directory that all have.
+    fn made(author: u8, change: impl FnOnce(&mut RoomCreated)) -> Fact {
+        let mut fact = plan(author);
+        let Body::RoomCreated(created) = &mut fact.body else { panic!("it is") };
+        change(created);
+        fact
+    }
+
+    #[test]
+    fn ids_of_rooms_are_uuids_of_a_form_that_no_server_gave() {
+        let ids: Vec<RoomId> = (0..64).map(|seq| room_id(MESH, DIRECTORY, log(1), seq)).collect();
+        assert!(ids.iter().all(|id| id.0[6] >> 4 == 8 && id.0[8] >> 6 == 2));
+        assert!(ids.iter().all(|id| !is_foreign_id(*id)));
+        for (byte, varies) in [(6, 12), (8, 32)] {
+            let all: BTreeSet<u8> = ids.iter().map(|id| id.0[byte]).collect();
+            assert!(all.len() > varies, "byte {byte} is of the hash: {all:?}");
+        }
+    }
+
+    #[test]
+    fn rooms_that_cannot_see_each_other_have_one_name_and_others_do_not() {
+        let cases = [
+            // Public, of one key, and what the later one is called.
+            ([true, true], false, Named::Void),
+            ([false, false], true, Named::Void),
+            ([false, false], false, Named::Name("plan".into())),
+            ([false, true], false, Named::Name("plan".into())),
+        ];
+        for (public, alike, second) in cases {
+            let mut directory = Directory::default();
+            for (author, number) in [(1, Number(4)), (2, Number(9))] {
+                let fact = made(author, |it| {
+                    it.public = public[usize::from(author - 1)];
+                    it.owner = KeyPrint([if alike { 7 } else { author }; 16]);
+                });
+                directory.learn(MESH, fact, &[number]);
+            }
+            assert_eq!(directory.name(id(1)), Named::Name("plan".into()), "{public:?} {alike}");
+            assert_eq!(directory.name(id(2)), second, "{public:?} {alike}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_its_first_ones_before_the_second_has_a_number() {
+        let mut directory = Directory::default();
+        directory.learn(MESH, plan(1), &[Number(4)]);
+        directory.learn(MESH, plan(2), &[]);
+        assert_eq!(directory.name(id(1)), Named::Name("plan".into()));
+        assert_eq!(directory.name(id(2)), Named::NotYet);
+        assert_eq!(directory.room_count(), 2);
+    }
+
+    #[test]
+    fn a_room_is_called_and_described_as_it_may_be_or_is_none() {
+        let taken = |change: &dyn Fn(&mut RoomCreated)| {
+            let mut directory = Directory::default();
+            directory.learn(MESH, made(1, change), &[Number(1)]) != Learned::Nothing
+        };
+        assert!(taken(&|it| it.name = "x".repeat(NAME_BYTES_MAX)));
+        assert!(!taken(&|it| it.name = "x".repeat(NAME_BYTES_MAX + 1)));
+        assert!(!taken(&|it| it.name = String::new()) && !taken(&|it| it.name = "lobby".into()));
+        assert!(taken(&|it| it.description = Some("x".repeat(DESCRIPTION_BYTES_MAX))));
+        assert!(!taken(&|it| it.description = Some("x".repeat(DESCRIPTION_BYTES_MAX + 1))));
+    }
+
+    #[test]
+    fn of_many_eras_that_numbered_a_room_the_lowest_are_known() {
+        let mut directory = Directory::default();
+        let max = u32::try_from(NAME_ERAS_MAX).expect("few");
+        let eras = |n: u32| Era::new(1 + n, 5).expect("an era");
+        directory.learn(MESH, plan(1), &[]);
+        let source = (DIRECTORY, At { log: 1, seq: 1 });
+        for n in (0..max + 9).rev() {
+            directory.renumber(source, eras(n).number(3));
+        }
+        let firsts = &directory.room(id(1)).expect("it is there").firsts;
+        assert_eq!(firsts.len(), NAME_ERAS_MAX);
+        assert!(firsts.keys().copied().eq((0..max).map(eras)));
+    }
+
+    #[test]
+    fn agent_ids_are_as_long_and_as_many_as_they_may_be() {
+        let mut directory = Directory::default();
+        let claim = |agent: &str| AgentClaimed { agent: agent.into(), key: KeyPrint([1; 16]) };
+        for (seq, len) in [(1, AGENT_ID_BYTES_MAX), (2, AGENT_ID_BYTES_MAX + 1)] {
+            let body = Body::AgentClaimed(claim(&"x".repeat(len)));
+            let learned = directory.learn(MESH, fact(1, seq, body), &[Number(seq)]);
+            assert_eq!(learned == Learned::Nothing, len > AGENT_ID_BYTES_MAX);
+        }
+        let more = (1..AGENT_IDS_MAX).map(|n| (format!("agent {n}").as_str().into(), Vec::new()));
+        assert!(directory.has_room_for(&claim("new")));
+        directory.claims.extend(more);
+        assert_eq!(directory.claims.len(), AGENT_IDS_MAX);
+        assert!(
+            !directory.has_room_for(&claim("new")) && directory.has_room_for(&claim("agent 7"))
+        );
+    }
+
+    #[test]
+    fn nodes_are_called_by_their_names_or_ids_and_have_their_newest_lanes() {
+        let mut directory = Directory::default();
+        let node = |author: u8| log(author).author;
+        let long = "é".repeat(NAME_BYTES_MAX);
+        for (author, seq, lane, name) in
+            [(1, 1, 5, "one"), (1, 2, 6, "one"), (2, 1, 7, ""), (3, 1, 8, &*long)]
+        {
+            let it = NodeAdmitted { lane, name: name.to_owned() };
+            let learned = directory.learn(MESH, fact(author, seq, Body::NodeAdmitted(it)), &[]);
+            assert_eq!(learned, Learned::Lane(node(author)));
+        }
+        assert_eq!(directory.node_name(node(1)), "one");
+        assert_eq!(directory.node_name(node(2)), node(2).short());
+        assert_eq!(directory.node_name(node(4)), node(4).short());
+        assert_eq!(directory.node_name(node(3)).chars().count(), NAME_BYTES_MAX / 4);
+        let lanes = [1, 2, 3, 4].map(|author| directory.lane_of(node(author)));
+        assert_eq!(lanes, [Some(6), Some(7), Some(8), None]);
+        let all = [(5, node(1)), (6, node(1)), (7, node(2)), (8, node(3))];
+        assert!(directory.lanes().eq(all));
+    }
+
+    #[test]
+    fn keys_of_the_part_of_a_log_that_does_not_count_are_none_in_its_directory_alone() {
+        let print = KeyPrint([8; 16]);
+        let minted =
+            crate::acts::KeyMinted { key: print, tier: crate::acts::Tier::Free, label: None };
+        let mesh = RoomId::directory(MESH);
+        for (room, other) in [(mesh, DIRECTORY), (DIRECTORY, mesh)] {
+            let mut directory = Directory::default();
+            let body = Body::Key(crate::acts::KeyAct::Minted(minted.clone()));
+            directory.learn(MESH, Fact { room, ..fact(1, 3, body) }, &[]);
+            directory.forget(MESH, other, (log(1), 1));
+            assert!(directory.keys.knows(print));
+            directory.forget(MESH, room, (log(1), 3));
+            assert!(!directory.keys.knows(print));
+        }
+    }
 }

@@ -423,3 +423,230 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
     let check = node.ask(Command::CheckKey { key: KeyPrint([6; 16]), own: false });
     assert_eq!(check.err(), Some(Refused::NoKey));
 }
+
+/// A node that knows the key and has not been shown it, and who presents it.
+fn presented(own: bool, local: bool) -> (Node, Attach) {
+    let mut node = Node::new(1);
+    let mint = NewKey { key: key(), tier: Tier::Pro, label: None, local };
+    node.ask(Command::MintKey(mint)).expect("it is new");
+    let attach = Attach {
+        agent: "me".into(),
+        stable: false,
+        reconnect: false,
+        key: key(),
+        own,
+        opener: Some(RoomKey::of(API_KEY)),
+        name: "me".to_owned(),
+        capabilities: Vec::new(),
+    };
+    (node, attach)
+}
+
+#[test]
+fn rooms_of_keys_of_one_node_are_not_shown_to_others_that_have_the_key() {
+    for (own, local) in [(true, false), (false, true)] {
+        let (mut node, attach) = presented(own, local);
+        node.ask(Command::Attach(attach)).expect("at once");
+        assert_eq!(node.engine.cx.followers.token(key()), None);
+    }
+}
+
+#[test]
+fn who_follows_as_many_keys_as_it_may_makes_no_private_rooms_of_others() {
+    let (mut node, attach) = presented(false, false);
+    for nth in 0..crate::limits::KEYS_FOLLOWED_MAX {
+        let text = format!("key {nth}");
+        node.engine.cx.followers.follow(KeyPrint::of(&text), &RoomKey::of(&text));
+    }
+    let Ok(Outcome::Attached(it)) = node.ask(Command::Attach(attach)) else { panic!("it may") };
+    let caller = Caller { agent: "me".into(), key: key(), registration: it.registration };
+    let (name, description, parent) = ("plan".to_owned(), None, None);
+    let (ephemeral, public, encrypted) = (false, false, false);
+    let room = NewRoom { name, description, parent, ephemeral, public, encrypted };
+    let made = node.ask(Command::CreateRoom { caller, room });
+    assert!(
+        matches!(made, Err(Refused::Full(_))),
+        "others with the key would not get it: {made:?}"
+    );
+}
+
+/// The run in which another node made a private room of the key.
+fn made_elsewhere(node: &Node) -> Run {
+    let (mesh, opener, author) = (node.secret.mesh_id(), RoomKey::of(API_KEY), identity(8));
+    let directory = crate::sealed::directory(mesh, &opener);
+    let log = LogId { author: author.node_id(), incarnation: 0 };
+    let body = Body::RoomCreated(RoomCreated {
+        room: crate::directory::room_id(mesh, directory, log, 1),
+        name: "elsewhere".to_owned(),
+        description: None,
+        parent: None,
+        public: false,
+        encrypted: false,
+        owner: key(),
+        created_by: "ann".into(),
+        imported: None,
+    });
+    let spot = Spot { room: directory, log, seq: 1, kind: body.kind() };
+    let sealed = Seal::of_room(key(), &opener, directory).seal(&spot, &body.encode());
+    let facts = Facts { clock: 1, wall_ms: 0, kind: body.kind(), visible: body.visible() };
+    let entries = vec![RunEntry { facts, body: Carried::Here(sealed.into()) }];
+    let run = Run { room: directory, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
+    run.seal(mesh, &author).run().clone()
+}
+
+#[test]
+fn who_presents_a_key_first_waits_until_those_who_are_connected_gave_what_they_have() {
+    let (mut node, attach) = presented(false, false);
+    for peer in [7, 8] {
+        node.give(Input::PeerUp(identity(peer).node_id()));
+    }
+    let call = node.begin(Command::Attach(attach));
+    let run = made_elsewhere(&node);
+    let (room, log) = (run.room, run.log);
+    let says = |node: &mut Node, peer, heads| {
+        node.told(peer, Message::Have { room, heads, answer: false });
+        node.give(Input::Timeout);
+        node.reply(call).is_some()
+    };
+    let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), identity(8).node_id());
+    node.told(8, Message::Follows(vec![Followed { token, digest: 0 }]));
+    assert!(!says(&mut node, 7, Vec::new()), "another has not answered");
+    assert!(!says(&mut node, 8, vec![Head { log, seq: 1 }]), "it is not here yet");
+    let run = run.verify(node.secret.mesh_id()).expect("it is sealed");
+    node.told(8, Message::Spans { room, runs: vec![run], bodies: Vec::new(), last: true });
+    node.give(Input::Timeout);
+    assert!(node.reply(call).is_some_and(|it| it.is_ok()));
+    let rooms = node.ask(Command::ListRooms { key: key(), parent: None });
+    let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("anybody may") };
+    assert!(rooms.iter().any(|it| &*it.name == "elsewhere"));
+}
+
+#[test]
+fn who_presents_a_key_first_does_not_wait_for_those_who_say_nothing_or_go() {
+    for goes in [false, true] {
+        let (mut node, attach) = presented(false, false);
+        let peer = identity(8).node_id();
+        node.give(Input::PeerUp(peer));
+        let call = node.begin(Command::Attach(attach));
+        node.wait(crate::limits::PRESENTED_WITHIN / 2);
+        assert!(node.reply(call).is_none());
+        if goes {
+            node.give(Input::PeerDown(peer));
+            node.give(Input::Timeout);
+        } else {
+            node.wait(crate::limits::PRESENTED_WITHIN);
+        }
+        assert!(node.reply(call).is_some_and(|it| it.is_ok()), "{goes}");
+    }
+}
+
+/// How far a node says that it is with the private rooms of the key, when a peer shows that it follows.
+fn how_far(node: &mut Node, peer: u8) -> Vec<u64> {
+    let me = identity(peer).node_id();
+    node.give(Input::PeerUp(me));
+    node.sent_to(peer);
+    let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), me);
+    node.told(peer, Message::Follows(vec![Followed { token, digest: 0 }]));
+    digests(node, peer)
+}
+
+fn digests(node: &mut Node, peer: u8) -> Vec<u64> {
+    let said = node.sent_to(peer).into_iter().filter_map(|it| match it {
+        Message::Follows(keys) => Some(keys[0].digest),
+        _ => None,
+    });
+    said.collect()
+}
+
+#[test]
+fn a_node_that_starts_again_follows_what_it_followed_and_is_as_far() {
+    let (mut node, me) = follower();
+    let rooms = [node.create_private(&me, false), node.create_second(&me)];
+    for room in rooms.into_iter().chain(rooms) {
+        node.number(&me, room);
+    }
+    let mut again = Node::open(1, disk::stored(&node.rows), node.now);
+    let token = again.engine.cx.followers.token(key()).expect("it follows");
+    let own = again.engine.cx.me;
+    assert!(again.engine.rosters.follows(own).contains(&token), "and shows it");
+    let before = how_far(&mut node, 8);
+    assert!(before.len() == 1 && before[0] != 0, "{before:?}");
+    assert_eq!(how_far(&mut again, 8), before);
+}
+
+#[test]
+fn followers_compare_their_private_rooms_now_and_then_and_say_more_only_if_they_differ() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    node.number(&me, room);
+    let mine = how_far(&mut node, 8)[0];
+    node.wait(crate::limits::FOLLOWERS_COMPARE_EVERY * 5);
+    let said = digests(&mut node, 8).len();
+    assert!((4..=6).contains(&said), "{said} times");
+    assert_eq!(digests(&mut node, STRANGER), [], "to those who follow");
+    let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), identity(8).node_id());
+    let mut named = |digest| {
+        node.told(8, Message::Follows(vec![Followed { token, digest }]));
+        node.sent_to(8).into_iter().any(|it| match it {
+            Message::Digests(rooms) => rooms.iter().any(|it| it.room == room),
+            _ => false,
+        })
+    };
+    assert!(!named(mine) && named(mine ^ 1));
+}
+
+#[test]
+fn a_roster_that_shows_one_more_key_is_answered_once_with_how_far_its_rooms_are_here() {
+    let (mut node, _) = follower();
+    let peer = identity(8).node_id();
+    node.give(Input::PeerUp(peer));
+    node.sent_to(8);
+    let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), peer);
+    node.heard_saying(8, vec![RosterChange::Follows(token)]);
+    assert_eq!(digests(&mut node, 8).len(), 1);
+    let lobby = node.lobby();
+    let changes = vec![seated("a", KEY, lobby)];
+    let it = RosterNews { node: peer, boot: 1, what: What::Changes { version: 2, changes } };
+    node.told(8, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
+    assert_eq!(digests(&mut node, 8).len(), 0, "it knows that already");
+}
+
+#[test]
+fn clients_do_not_see_the_private_rooms_of_a_key_that_is_revoked() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    let lobby = node.lobby();
+    let shown = |node: &Node| [room, lobby].map(|it| node.engine.view(it).is_some());
+    assert_eq!(shown(&node), [true, true]);
+    node.effects.clear();
+    node.ask(Command::RevokeKey { key: key() }).expect("it was minted");
+    assert_eq!(shown(&node), [false, true]);
+    let gone = node.effects.iter().filter_map(|it| match it {
+        Effect::Notify { room, event: RoomEvent::Destroyed { .. } } => Some(*room),
+        _ => None,
+    });
+    assert!(gone.eq([room]));
+}
+
+/// Who has no key cannot check it, and is not to learn of the room.
+#[test]
+fn proofs_of_forks_in_private_rooms_are_not_shown_to_strangers() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    let lobby = node.lobby();
+    for room in [room, lobby] {
+        node.hear(&written(&node, 8, (room, &[vec![1; 40]])));
+        node.hear(&written(&node, 8, (room, &[vec![2; 40], vec![3; 40]])));
+    }
+    node.give(Input::PeerUp(identity(STRANGER).node_id()));
+    node.wait(Duration::from_secs(5));
+    node.sent_to(STRANGER);
+    let log = LogId { author: identity(8).node_id(), incarnation: 0 };
+    let heads = vec![Head { log, seq: 2 }];
+    node.told(STRANGER, Message::Have { room: lobby, heads, answer: false });
+    let shown = node.sent_to(STRANGER).into_iter().filter_map(|it| match it {
+        Message::Fork(it, _) => Some(it.room),
+        _ => None,
+    });
+    assert!(shown.eq([lobby]));
+}

@@ -330,3 +330,72 @@ fn a_secret_without_an_expelled_node_is_taken_however_many_came_before() {
         }
     }
 }
+
+/// What was not taken because there were too many before may be the one without the expelled node.
+#[test]
+fn a_secret_that_came_before_its_reason_and_was_one_too_many_is_asked_for_again_at_once() {
+    let mut world = World::new(3);
+    world.link();
+    world.groups = vec![0, 1, 0];
+    expel(&mut world, 0, 2);
+    for byte in 1..=5 {
+        rotate(&mut world, 0, byte, true).expect("forced");
+    }
+    for number in 1..=SECRETS_TAKEN_MAX as u64 {
+        hand(&mut world, (2, 1), LinkSecret::new(number, [9; 32]));
+    }
+    let secret = world.nodes[0].engine.config.secret.clone();
+    hand(&mut world, (0, 1), secret);
+    assert_eq!(epoch(&world, 1).number, SECRETS_TAKEN_MAX as u64, "it is not taken");
+    // The reason comes by gossip, and nothing else of what was said does.
+    world.carry();
+    world.held.retain(|(_, _, it)| matches!(it, Message::Runs(_)));
+    world.groups = vec![0; 3];
+    world.carry();
+    assert_eq!(epoch(&world, 1), epoch(&world, 0));
+}
+
+/// What is drawn has to count beside what others took and this node did not.
+#[test]
+fn a_secret_that_was_one_too_many_is_counted_above_whatever_was_taken_since() {
+    let mut world = World::new(4);
+    world.link();
+    world.groups = vec![0, 0, 1, 1];
+    for number in 1..=SECRETS_TAKEN_MAX as u64 {
+        hand(&mut world, (2, 0), LinkSecret::new(number, [9; 32]));
+    }
+    world.carry();
+    hand(&mut world, (2, 0), LinkSecret::new(50, [9; 32]));
+    assert_eq!(epoch(&world, 0).number, SECRETS_TAKEN_MAX as u64);
+    // A lower one, that is needed.
+    expel(&mut world, 1, 3);
+    assert_eq!(world.nodes[0].engine.config.secret.without(), [id(&world, 3)]);
+    assert!(epoch(&world, 0).number < 50);
+    rotate(&mut world, 0, 77, true).expect("forced");
+    assert_eq!(epoch(&world, 0).number, 51);
+}
+
+#[test]
+fn a_node_says_of_itself_what_it_is_now_and_then_and_of_others_nothing() {
+    let mut world = World::new(2);
+    world.link();
+    let (from, other) = (id(&world, 1), identity(77).node_id());
+    let node = &mut world.nodes[0];
+    node.effects.clear();
+    node.wait(ABOUT_EVERY * 3);
+    let said = |it: &&Effect| matches!(it, Effect::Send { message: Message::About(_), .. });
+    let count = node.effects.iter().filter(said).count();
+    assert!((2..=4).contains(&count), "{count} times");
+    let stray = node.engine.cx.faults.stray;
+    for about in [other, from] {
+        let epoch = Epoch { number: 0, print: [0; 16] };
+        let it = About { node: about, epoch, version: "9".to_owned() };
+        let message = Message::About(Signed { it, signature: [0; 64] });
+        for from in [from, other] {
+            node.give(Input::Message { from, message: message.clone() });
+        }
+    }
+    assert_eq!(node.engine.cx.faults.stray, stray + 3, "of itself, and over its own link");
+    assert_eq!(node.engine.about[&from].version, "9");
+    assert!(!node.engine.about.contains_key(&other));
+}

@@ -1,0 +1,228 @@
+//! Peers: comparing with them, and their rosters.
+
+use super::*;
+use crate::{
+    limits::{BEACON_EVERY, BUCKETS},
+    message::{Head, RoomDigest, Span},
+};
+
+impl Node {
+    fn hears_from(&mut self, seed: u8, message: Message<Verified>) {
+        self.give(Input::Message { from: identity(seed).node_id(), message });
+    }
+
+    fn hears_beacon(&mut self, (from, of): (u8, u8), (tick, roster, digest): (u64, u64, u64)) {
+        let it = Beacon { node: identity(of).node_id(), boot: 1, tick, roster, digest };
+        self.hears_from(from, Message::Beacon(Signed { it, signature: [0; 64] }));
+    }
+
+    /// What it sent since it was looked at last.
+    fn sent(&mut self) -> Vec<(NodeId, Message)> {
+        let sent = std::mem::take(&mut self.effects).into_iter().filter_map(|it| match it {
+            Effect::Send { to, message } => Some((to, message)),
+            _ => None,
+        });
+        sent.collect()
+    }
+
+    /// Whom it told the folded digests of its rooms.
+    fn compared_with(&mut self) -> Vec<NodeId> {
+        let sent = self.sent().into_iter();
+        sent.filter(|(_, it)| matches!(it, Message::Buckets(_))).map(|(to, _)| to).collect()
+    }
+}
+
+/// A node that has something in its lobby, and a peer.
+fn with_peer() -> (Node, NodeId) {
+    let mut node = Node::new(1);
+    let run = said_at(&node, 5, 1).run().clone();
+    node.hear(&run);
+    let peer = identity(8).node_id();
+    node.give(Input::PeerUp(peer));
+    assert!(node.engine.node.had_peer, "it is not alone any more, also after a start");
+    node.effects.clear();
+    (node, peer)
+}
+
+#[test]
+fn what_is_nobody_elses_business_is_not_touched() {
+    let (mut node, _) = with_peer();
+    let caller = node.attach("me", false, KEY).expect("free");
+    let (name, description, parent) = ("own".to_owned(), None, None);
+    let (ephemeral, public, encrypted) = (false, false, false);
+    let room = NewRoom { name, description, parent, ephemeral, public, encrypted };
+    let made = node.ask(Command::CreateRoom { caller: caller.clone(), room });
+    let Ok(Outcome::Room(view)) = made else { panic!("{made:?}") };
+    let room = view.room;
+    node.ask(Command::Join { caller: caller.clone(), room }).expect("its owner");
+    node.say(&caller, room).expect("a member");
+    let own = LogId { author: node.engine.cx.me, incarnation: 0 };
+    for room in [room, node.engine.cx.private_directory] {
+        let run = said_in(&node, (room, 0), (5, 1, "x"));
+        let (log, before) = (run.run().log, node.engine.cx.faults.stray);
+        node.effects.clear();
+        let said = [
+            Message::Runs(vec![run]),
+            Message::Want { room, spans: vec![Span { log: own, after: 0, upto: 1 }] },
+            Message::WantBodies { room, at: vec![Head { log: own, seq: 1 }] },
+            Message::Have { room, heads: Vec::new(), answer: true },
+        ];
+        for message in said {
+            node.hears_from(8, message);
+        }
+        assert_eq!(node.engine.cx.faults.stray, before + 4, "it is counted");
+        assert!(node.effects.is_empty(), "{:?}", node.effects);
+        assert_eq!(node.engine.rooms[&room].logs.head_of(log), 0);
+    }
+}
+
+#[test]
+fn rooms_that_differ_are_named_and_looked_into_and_others_are_not() {
+    let (mut node, peer) = with_peer();
+    let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
+    let mut buckets = node.engine.buckets.to_vec();
+    assert_eq!(buckets.len(), BUCKETS);
+    node.hears_from(8, Message::Buckets(buckets.clone()));
+    assert!(node.sent().is_empty(), "they are the same");
+    let mine = |room| node.engine.rooms[&room].logs.digest();
+    let (of_lobby, of_directory) = (mine(lobby), mine(directory));
+    buckets[super::super::turn::bucket(lobby)] ^= 1;
+    node.hears_from(8, Message::Buckets(buckets));
+    let sent = node.sent();
+    let [(to, Message::Digests(rooms))] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((*to, &rooms[..]), (peer, &[RoomDigest { room: lobby, digest: of_lobby }][..]));
+    let own = node.engine.cx.private_directory;
+    let theirs = [(lobby, of_lobby ^ 1), (directory, of_directory), (own, 7)];
+    let theirs = theirs.map(|(room, digest)| RoomDigest { room, digest }).to_vec();
+    node.hears_from(8, Message::Digests(theirs));
+    let sent = node.sent();
+    let [(to, Message::Have { room, heads, answer: true })] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((*to, *room, heads), (peer, lobby, &node.engine.rooms[&lobby].logs.heads()));
+}
+
+#[test]
+fn a_peer_that_has_something_else_is_compared_with_now_and_then() {
+    let (mut node, peer) = with_peer();
+    node.hears_beacon((8, 8), (1, 0, 7));
+    assert_eq!(node.compared_with(), [], "it was when it came");
+    node.wait(Duration::from_secs(1));
+    node.hears_beacon((8, 9), (1, 0, 7));
+    assert_eq!(node.compared_with(), [], "of others it is hearsay");
+    let same = node.engine.digest();
+    node.hears_beacon((8, 8), (2, 0, same));
+    assert_eq!(node.compared_with(), [], "it has the same");
+    node.hears_beacon((8, 8), (3, 0, 7));
+    assert_eq!(node.compared_with(), [peer]);
+    node.hears_beacon((8, 8), (4, 0, 7));
+    assert_eq!(node.compared_with(), [], "once");
+}
+
+#[test]
+fn a_roster_that_a_beacon_promises_is_asked_for_directly_or_of_all() {
+    let (mut node, peer) = with_peer();
+    node.hears_beacon((8, 8), (1, 3, 7));
+    node.hears_beacon((8, 9), (1, 3, 7));
+    let asked = |node: &mut Node| {
+        let asked = std::mem::take(&mut node.effects).into_iter().filter_map(|it| match it {
+            Effect::Send { to, message: Message::WantRoster { node, nonce, .. } } => {
+                Some((Some(to), node, nonce.is_some()))
+            }
+            Effect::Broadcast { message: Message::WantRoster { node, nonce, .. }, .. } => {
+                Some((None, node, nonce.is_some()))
+            }
+            _ => None,
+        });
+        asked.collect::<Vec<_>>()
+    };
+    node.wait(BEACON_EVERY / 2);
+    assert_eq!(asked(&mut node), [], "it may be on its way");
+    node.wait(BEACON_EVERY);
+    let mut both = asked(&mut node);
+    both.sort();
+    let other = identity(9).node_id();
+    // By gossip it has to be another question than one that was asked before.
+    assert_eq!(both, [(None, other, true), (Some(peer), peer, false)]);
+    node.news(peer, Vec::new());
+    node.hears_beacon((8, 8), (2, 1, 7));
+    node.wait(BEACON_EVERY * 2);
+    assert_eq!(asked(&mut node), [], "it came");
+}
+
+#[test]
+fn questions_for_a_roster_by_gossip_are_never_the_same_twice() {
+    let mut nonces = std::collections::BTreeSet::new();
+    for seed in [1, 2] {
+        let mut node = Node::new(seed);
+        for tick in 1..4 {
+            node.hears_beacon((8, 9), (tick, 3, 7));
+            node.wait(BEACON_EVERY + TICK);
+        }
+        nonces.extend(node.effects.iter().filter_map(|it| match it {
+            Effect::Broadcast { message: Message::WantRoster { nonce, .. }, .. } => *nonce,
+            _ => None,
+        }));
+    }
+    assert_eq!(nonces.len(), 6);
+}
+
+#[test]
+fn nobody_is_believed_what_this_node_is_said_to_have_or_what_is_counted_against_it() {
+    let (mut node, _) = with_peer();
+    node.attach("me", false, KEY).expect("free");
+    let me = node.engine.cx.me;
+    let before = node.engine.rosters.version(me);
+    let it = RosterNews {
+        node: me,
+        boot: before.0,
+        what: What::Whole { version: before.1 + 5, changes: Vec::new() },
+    };
+    node.hears_from(8, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
+    assert_eq!(node.engine.rosters.version(me), before);
+    assert!(node.engine.rosters.agents().any(|agent| **agent == *"me"));
+    let silent = node.engine.live.last(me).is_none();
+    node.hears_beacon((8, 1), (9, 9, 7));
+    assert!(silent && node.engine.live.last(me).is_none(), "nor that it lives");
+}
+
+#[test]
+fn who_asks_by_gossip_for_what_it_has_or_for_anothers_roster_is_not_answered() {
+    let (mut node, _) = with_peer();
+    node.attach("me", false, KEY).expect("free");
+    let me = node.engine.cx.me;
+    let (boot, version) = node.engine.rosters.version(me);
+    let mut answers = |of, (boot, version)| {
+        node.effects.clear();
+        let nonce = Some(1);
+        let message = Message::WantRoster { node: of, boot, version, nonce };
+        node.give(Input::Gossip { from: identity(8).node_id(), message });
+        node.effects.iter().any(|it| matches!(it, Effect::Broadcast { .. }))
+    };
+    assert!(!answers(identity(9).node_id(), (0, 0)));
+    assert!(!answers(me, (boot, version)), "it has it");
+    assert!(answers(me, (0, 0)));
+}
+
+#[test]
+fn a_roster_of_who_is_out_is_not_kept_and_one_beyond_its_limits_is_counted() {
+    let (mut node, peer) = with_peer();
+    let expelled = crate::entry::NodeParted {
+        node: identity(6).node_id(),
+        why: crate::entry::Parting::Expelled,
+        cut: Vec::new(),
+    };
+    let body = Body::Parted(expelled);
+    let facts = Facts { clock: 1, wall_ms: 0, kind: body.kind(), visible: body.visible() };
+    let entries = vec![RunEntry { facts, body: Carried::Here(body.encode().into()) }];
+    let log = LogId { author: peer, incarnation: 0 };
+    let room = RoomId::directory(node.secret.mesh_id());
+    let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
+    node.hear(run.seal(node.secret.mesh_id(), &identity(8)).run());
+    let (out, stray) = (identity(6).node_id(), node.engine.cx.faults.stray);
+    for (of, agent) in [(out, "a"), (peer, "")] {
+        let changes = vec![RosterChange::NoAgent(agent.into())];
+        let it = RosterNews { node: of, boot: 1, what: What::Whole { version: 1, changes } };
+        node.hears_from(8, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
+        assert_eq!(node.engine.rosters.version(of), (0, 0));
+    }
+    assert_eq!(node.engine.cx.faults.stray, stray + 1);
+}

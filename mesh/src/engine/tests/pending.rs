@@ -1,0 +1,187 @@
+//! Runs that wait: how much of them is kept, and whom their bodies are asked of.
+
+use super::{retention::bare, *};
+use crate::{
+    context::Context,
+    id::sha256,
+    limits::{HOLE_AFTER, PENDING_BYTES_MAX, PENDING_FOR, PENDING_RUNS_PER_ROOM_MAX, WANT_TIMEOUT},
+    pending::{Needs, Pending},
+};
+
+/// Everything is needed.
+const ALL: Needs = Needs { from_ms: 0, certain_ms: 0, ahead_ms: u64::MAX };
+/// Who sent what waits.
+const FROM: NodeId = NodeId([9; 32]);
+
+/// `count` messages of a log of `seed`, the first of them at `first`.
+fn run(node: &Node, seed: u8, (first, count): (u64, usize)) -> Verified {
+    let mut run = said_at(node, seed, first).run().clone();
+    let entry = run.entries[0].clone();
+    run.entries = (first..)
+        .take(count)
+        .map(|clock| {
+            let facts = Facts { clock, ..entry.facts };
+            RunEntry { facts, ..entry.clone() }
+        })
+        .collect();
+    run.first = first;
+    run.seal(node.secret.mesh_id(), &identity(seed))
+}
+
+/// One message whose body does not travel with it.
+fn apart(node: &Node, seed: u8, body: &[u8]) -> Verified {
+    let mut run = said_at(node, seed, 1).run().clone();
+    run.entries[0].body = Carried::Apart { hash: sha256(&[body]), len: body.len() as u64 };
+    run.seal(node.secret.mesh_id(), &identity(seed))
+}
+
+fn without_bodies(node: &Node, run: &Verified) -> Verified {
+    bare(run.run()).verify(node.secret.mesh_id()).expect("it is sealed")
+}
+
+#[test]
+fn what_waits_takes_up_what_it_weighs_and_gives_it_back() {
+    let mut node = Node::new(1);
+    let body = vec![7; 9_000];
+    let (one, other) = (apart(&node, 5, &body), run(&node, 6, (3, 1)));
+    let (log, own) = (one.run().log, one.run().size());
+    let size = own + other.run().size();
+    let cx = &mut node.engine.cx;
+    let waiting = |cx: &mut Context| {
+        let mut pending = Pending::default();
+        pending.keep(cx, one.clone(), FROM);
+        pending.keep(cx, other.clone(), FROM);
+        // Twice, and once what belongs elsewhere.
+        for body in [&body, &body, &vec![8; 9_000]] {
+            pending.add_body(cx, FROM, (log, 1), body.clone());
+        }
+        assert_eq!(cx.pending_bytes, size + body.len());
+        pending
+    };
+    let mut pending = waiting(cx);
+    assert_eq!(pending.take(cx, (log, 1)).map(|it| it.bodies.len()), Some(1));
+    assert_eq!(cx.pending_bytes, size - own);
+    pending.clear(cx);
+    assert_eq!((cx.pending_bytes, pending.is_empty()), (0, true));
+    let mut pending = waiting(cx);
+    pending.forget_author(cx, log.author);
+    assert_eq!(pending.keys(), [(other.run().log, 3)]);
+    assert_eq!(cx.pending_bytes, size - own);
+    cx.now.mono += PENDING_FOR - Duration::from_millis(1);
+    pending.expire(cx);
+    assert!(!pending.is_empty());
+    cx.now.mono += Duration::from_millis(1);
+    pending.expire(cx);
+    assert_eq!((cx.pending_bytes, pending.is_empty()), (0, true));
+}
+
+#[test]
+fn so_much_waits_and_no_more_and_what_is_next_displaces_what_is_last() {
+    let mut node = Node::new(1);
+    let runs: Vec<Verified> = (2..300).map(|first| run(&node, 5, (first, 1))).collect();
+    let size = runs[0].run().size();
+    let cx = &mut node.engine.cx;
+    let mut pending = Pending::default();
+    for it in &runs {
+        pending.keep(cx, it.clone(), FROM);
+    }
+    assert_eq!(pending.keys().len(), PENDING_RUNS_PER_ROOM_MAX, "by number");
+    pending.clear(cx);
+    // Other rooms have almost all of the bytes.
+    cx.pending_bytes = PENDING_BYTES_MAX - size * 2 + 1;
+    let overflow = cx.faults.overflow;
+    for it in &runs[..2] {
+        pending.keep(cx, it.clone(), FROM);
+    }
+    assert_eq!((pending.keys().len(), cx.faults.overflow), (1, overflow + 1), "by bytes");
+    pending.clear(cx);
+    cx.pending_bytes = PENDING_BYTES_MAX - size * 2;
+    for it in &runs[1..3] {
+        pending.keep(cx, it.clone(), FROM);
+    }
+    assert_eq!(cx.pending_bytes, PENDING_BYTES_MAX, "to the last one");
+    pending.keep_next(cx, runs[0].clone(), FROM);
+    let firsts = |pending: &Pending| pending.keys().iter().map(|it| it.1).collect::<Vec<_>>();
+    assert_eq!(firsts(&pending), [2, 3, 4], "that much is no more than may be");
+    cx.faults.overflow = 0;
+    pending.keep_next(cx, runs[0].clone(), FROM);
+    assert_eq!((firsts(&pending), cx.faults.overflow), (vec![2, 3], 1));
+}
+
+#[test]
+fn of_two_runs_that_begin_alike_the_longer_waits_with_the_bodies_of_both() {
+    let node = &mut Node::new(1);
+    let (short, long) = (run(node, 5, (1, 1)), run(node, 5, (1, 2)));
+    let (bare_short, bare_long) = (without_bodies(node, &short), without_bodies(node, &long));
+    let key = (short.run().log, 1);
+    for runs in
+        [[&short, &bare_long], [&bare_long, &short], [&long, &bare_short], [&bare_short, &long]]
+    {
+        let cx = &mut node.engine.cx;
+        let mut pending = Pending::default();
+        runs.into_iter().for_each(|it| pending.keep(cx, it.clone(), FROM));
+        let waiting = pending.get(key).expect("one of them");
+        assert_eq!(waiting.run.run().last(), 2);
+        let lacks: Vec<u64> = waiting.lacks(0, ALL).map(|(seq, _)| seq).collect();
+        let whole = runs.iter().any(|it| it.hash_at(2).is_some() && !it.run().has_gone());
+        assert_eq!(lacks, if whole { vec![] } else { vec![2] });
+        pending.clear(cx);
+        assert_eq!(cx.pending_bytes, 0);
+    }
+}
+
+#[test]
+fn for_what_is_gone_its_author_is_asked_first_and_then_everybody() {
+    let node = &mut Node::new(1);
+    let whole = run(node, 5, (1, 1));
+    let waits = without_bodies(node, &whole);
+    let author = whole.run().log.author;
+    // Whoever its id is.
+    let peers = [NodeId([0; 32]), author, NodeId([0xff; 32]), FROM].into();
+    let cx = &mut node.engine.cx;
+    let mut pending = Pending::default();
+    pending.keep(cx, waits, FROM);
+    let mut asked = Vec::new();
+    for second in 0..3 {
+        let now = cx.now.mono + WANT_TIMEOUT * second;
+        asked.extend(pending.bodies_to_ask((now, &peers), ALL, |_| None).into_keys());
+    }
+    assert_eq!(asked, [author, NodeId([0; 32]), NodeId([0xff; 32])], "not who sent it without");
+}
+
+/// What is lacking next has been lacking as long: one wait is enough for all of it.
+#[test]
+fn what_all_say_to_be_gone_is_given_up_after_one_wait_and_a_later_one_after_another() {
+    let node = &mut Node::new(1);
+    let (first, second) = (run(node, 5, (1, 1)), run(node, 6, (1, 1)));
+    let bare = [first, second].map(|it| without_bodies(node, &it));
+    let peers = [FROM].into();
+    let cx = &mut node.engine.cx;
+    let start = cx.now.mono;
+    // How long nothing is lacking in between, and whether the second one is given up at once.
+    for (pause, at_once) in [(HOLE_AFTER / 2, true), (HOLE_AFTER * 2, false)] {
+        cx.now.mono = start;
+        let mut pending = Pending::default();
+        let look = |pending: &mut Pending, cx: &mut Context, later: Duration| {
+            cx.now.mono += later;
+            pending.bodies_to_ask((cx.now.mono, &peers), ALL, |_| None);
+        };
+        let key = |it: &Verified| (it.run().log, 1);
+        let given_up = |pending: &Pending, cx: &Context, it: &Verified| {
+            let waiting = pending.get(key(it)).expect("it waits");
+            pending.nobody_has((cx.now.mono, &peers), waiting)
+        };
+        pending.keep(cx, bare[0].clone(), FROM);
+        look(&mut pending, cx, Duration::ZERO);
+        look(&mut pending, cx, HOLE_AFTER / 2);
+        assert!(!given_up(&pending, cx, &bare[0]));
+        look(&mut pending, cx, HOLE_AFTER / 2);
+        assert!(given_up(&pending, cx, &bare[0]));
+        pending.take(cx, key(&bare[0]));
+        look(&mut pending, cx, Duration::from_secs(1));
+        look(&mut pending, cx, pause);
+        pending.keep(cx, bare[1].clone(), FROM);
+        look(&mut pending, cx, Duration::ZERO);
+        assert_eq!(given_up(&pending, cx, &bare[1]), at_once, "{pause:?}");
+    }
+}

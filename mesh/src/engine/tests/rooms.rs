@@ -1,0 +1,263 @@
+//! Making rooms, rooms that are memory only, and what may be said.
+
+use super::{world::World, *};
+use crate::{
+    engine::ephemeral_id,
+    entry::RoomCreated,
+    limits::{
+        CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_ROOMS_MAX, MENTIONS_MAX, NAME_BYTES_MAX,
+        NUMBER_WITHIN,
+    },
+    message::Head,
+    roster::{EphemeralRoom, RoomFacts},
+};
+
+fn new(name: &str, ephemeral: bool) -> NewRoom {
+    let (name, description, parent) = (name.to_owned(), None, None);
+    NewRoom { name, description, parent, ephemeral, public: true, encrypted: false }
+}
+
+fn make(node: &mut Node, caller: &Caller, room: NewRoom) -> Result<RoomId, Refused> {
+    match node.ask(Command::CreateRoom { caller: caller.clone(), room })? {
+        Outcome::Room(view) => Ok(view.room),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn words(room: RoomId, content: String) -> Say {
+    let (reply_to, mentions, metadata, dedup) = (None, Vec::new(), None, None);
+    Say { room, speech: Speech::Chat, content, reply_to, mentions, metadata, dedup }
+}
+
+/// A node, an agent of it, and a room that lasts and one that does not, with the agent in both.
+fn with_rooms() -> (Node, Caller, [RoomId; 2]) {
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let rooms = [("lasting", false), ("fleeting", true)].map(|(name, ephemeral)| {
+        let room = make(&mut node, &caller, new(name, ephemeral)).expect("it is new");
+        node.ask(Command::Join { caller: caller.clone(), room }).expect("public");
+        room
+    });
+    (node, caller, rooms)
+}
+
+#[test]
+fn a_room_is_made_under_a_name_that_may_be_and_is_free() {
+    let (mut node, caller, _) = with_rooms();
+    for name in ["", "  ", &"x".repeat(NAME_BYTES_MAX + 1)] {
+        let refused = make(&mut node, &caller, new(name, false));
+        assert!(matches!(refused, Err(Refused::Invalid(_))), "{name}: {refused:?}");
+    }
+    make(&mut node, &caller, new(&"x".repeat(NAME_BYTES_MAX), false)).expect("as long as may be");
+    for (name, ephemeral) in [
+        ("lobby", false),
+        ("lasting", false),
+        ("lasting", true),
+        ("fleeting", false),
+        ("fleeting", true),
+    ] {
+        let refused = make(&mut node, &caller, new(name, ephemeral));
+        assert_eq!(refused, Err(Refused::NameTaken(name.to_owned())), "{ephemeral}");
+    }
+    let other = node.attach("other", false, KeyPrint([2; 16])).expect("free");
+    let refused = make(&mut node, &other, new("fleeting", true));
+    assert_eq!(refused, Err(Refused::NameTaken("fleeting".to_owned())), "of another key, too");
+}
+
+#[test]
+fn as_much_is_said_as_may_be_and_no_more() {
+    let (mut node, caller, [lasting, fleeting]) = with_rooms();
+    let mut say = |say: Say, memory: usize| {
+        node.engine.cx.ephemeral_bytes = memory;
+        node.ask(Command::Say { caller: caller.clone(), say })
+    };
+    let full = "x".repeat(CONTENT_BYTES_MAX);
+    say(words(lasting, full.clone()), 0).expect("as long as may be");
+    let refused = say(words(lasting, format!("{full}x")), 0);
+    assert!(matches!(refused, Err(Refused::TooLarge { .. })), "{refused:?}");
+    let metadata = Some("x".repeat(CONTENT_BYTES_MAX));
+    let refused = say(Say { metadata, ..words(lasting, full.clone()) }, 0);
+    assert!(matches!(refused, Err(Refused::TooLarge { .. })), "with all that goes with it");
+    let named = |count| Say { mentions: vec!["x".into(); count], ..words(lasting, "y".into()) };
+    say(named(MENTIONS_MAX), 0).expect("as many as may be");
+    let refused = say(named(MENTIONS_MAX + 1), 0);
+    assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+    // What is memory only is bounded for all such rooms together.
+    say(words(fleeting, "hello".to_owned()), EPHEMERAL_BYTES_MAX / 2).expect("there is room");
+    let refused = say(words(fleeting, "hello".to_owned()), EPHEMERAL_BYTES_MAX - 10);
+    assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
+    say(words(lasting, "hello".to_owned()), EPHEMERAL_BYTES_MAX).expect("this one is kept");
+}
+
+#[test]
+fn what_peers_say_in_rooms_of_memory_is_bounded_with_it() {
+    let (mut node, _, [_, fleeting]) = with_rooms();
+    let run = said_in(&node, (fleeting, 7), (5, 1, "x")).run().clone();
+    let head = |node: &Node| node.engine.rooms[&fleeting].logs.head_of(run.log);
+    node.engine.cx.ephemeral_bytes = EPHEMERAL_BYTES_MAX - run.size() + 1;
+    let overflow = node.engine.cx.faults.overflow;
+    node.hear(&run);
+    assert_eq!((head(&node), node.engine.cx.faults.overflow), (0, overflow + 1));
+    node.engine.cx.ephemeral_bytes = EPHEMERAL_BYTES_MAX - run.size();
+    node.hear(&run);
+    assert_eq!(head(&node), 1);
+}
+
+#[test]
+fn a_room_of_memory_that_ends_gives_back_what_it_took() {
+    let (mut node, caller, [_, room]) = with_rooms();
+    node.say(&caller, room).expect("a member");
+    assert!(node.engine.cx.ephemeral_bytes > 0);
+    node.ask(Command::Leave { caller, room }).expect("a member");
+    assert!(!node.engine.rooms.contains_key(&room), "the last one has left");
+    assert_eq!(node.engine.cx.ephemeral_bytes, 0);
+    assert!(!node.engine.ephemeral.contains(&room));
+}
+
+#[test]
+fn a_room_that_nobody_joined_ends_with_who_made_it() {
+    let mut node = Node::new(1);
+    let callers = ["maker", "other"].map(|agent| node.attach(agent, false, KEY).expect("free"));
+    let rooms = callers.clone().map(|caller| {
+        let name = format!("of {}", caller.agent);
+        make(&mut node, &caller, new(&name, true)).expect("it is new")
+    });
+    let joined = make(&mut node, &callers[0], new("joined", true)).expect("it is new");
+    node.ask(Command::Join { caller: callers[1].clone(), room: joined }).expect("public");
+    let [caller, _] = callers;
+    node.ask(Command::Detach { caller, seen: Vec::new() }).expect("it leaves");
+    let there = |room| node.engine.rooms.contains_key(room);
+    assert_eq!((rooms.each_ref().map(there), there(&joined)), ([false, true], true));
+}
+
+#[test]
+fn a_room_of_memory_lives_while_any_node_has_a_member_there() {
+    let mut world = World::new(2);
+    let (maker, guest) = (world.callers[0].clone(), world.callers[1].clone());
+    let made = world.ask(0, Command::CreateRoom { caller: maker.clone(), room: new("now", true) });
+    let Ok(Outcome::Room(view)) = made else { panic!("{made:?}") };
+    let room = view.room;
+    world.pass(Duration::from_secs(1));
+    for (n, caller) in [(0, &maker), (1, &guest)] {
+        world.ask(n, Command::Join { caller: caller.clone(), room }).expect("public");
+    }
+    world.pass(Duration::from_secs(1));
+    world.ask(0, Command::Leave { caller: maker, room }).expect("a member");
+    world.pass(Duration::from_secs(1));
+    let there = |world: &World| [0, 1].map(|n| world.nodes[n].engine.rooms.contains_key(&room));
+    assert_eq!(there(&world), [true, true], "another is in it");
+    world.ask(1, Command::Leave { caller: guest, room }).expect("a member");
+    world.pass(Duration::from_secs(1));
+    assert_eq!(there(&world), [false, false]);
+}
+
+#[test]
+fn so_many_rooms_of_memory_are_known_and_no_more() {
+    for (others, known) in [(EPHEMERAL_ROOMS_MAX - 1, true), (EPHEMERAL_ROOMS_MAX, false)] {
+        let mut node = Node::new(1);
+        let home = LogId { author: identity(8).node_id(), incarnation: 1 << 20 | 1 };
+        let room = ephemeral_id(node.secret.mesh_id(), home, false);
+        let facts = RoomFacts::Open(RoomCreated {
+            room,
+            name: "theirs".to_owned(),
+            description: None,
+            parent: None,
+            public: true,
+            encrypted: false,
+            owner: KEY,
+            created_by: "eve".into(),
+            imported: None,
+        });
+        let ids = (0..others).map(|n| RoomId((n as u128).to_be_bytes()));
+        node.engine.ephemeral.extend(ids);
+        let overflow = node.engine.cx.faults.overflow;
+        let author = identity(8).node_id();
+        let it = Beacon { node: author, boot: 1, tick: 1, roster: 1, digest: 0 };
+        let message = Message::Beacon(Signed { it, signature: [0; 64] });
+        node.give(Input::Message { from: author, message });
+        node.news(
+            author,
+            vec![RosterChange::Room(room, EphemeralRoom { facts, home, created_ms: 1 })],
+        );
+        assert_eq!(node.engine.rooms.contains_key(&room), known);
+        assert_eq!(node.engine.cx.faults.overflow > overflow, !known);
+    }
+}
+
+#[test]
+fn ids_of_rooms_of_memory_are_uuids_and_of_their_home() {
+    let mesh = Node::new(1).secret.mesh_id();
+    let id = |incarnation, sealed| {
+        ephemeral_id(mesh, LogId { author: identity(1).node_id(), incarnation }, sealed)
+    };
+    let ids: Vec<RoomId> = (0..64).map(|it| id(it, false)).collect();
+    assert!(ids.iter().all(|id| id.0[6] >> 4 == 8 && id.0[8] >> 6 == 2));
+    for (byte, varies) in [(6, 12), (8, 32)] {
+        let all: std::collections::BTreeSet<u8> = ids.iter().map(|id| id.0[byte]).collect();
+        assert!(all.len() > varies, "byte {byte} is of the hash: {all:?}");
+    }
+    assert_ne!(id(1, false), id(1, true));
+}
+
+#[test]
+fn nothing_is_made_or_said_in_rooms_of_an_archive() {
+    let (node, _, [old, _]) = with_rooms();
+    let view = node.engine.view(old).expect("it is there");
+    let mut node = Node::with(2, |config| config.archive = vec![view]);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let below = NewRoom { parent: Some(old), ..new("below", true) };
+    assert_eq!(make(&mut node, &caller, below), Err(Refused::Closed));
+    assert_eq!(node.say(&caller, old).err(), Some(Refused::Closed));
+}
+
+/// The lobby of the mesh that a node joined is shorter than its own was: its clients hold higher cursors.
+#[test]
+fn a_lobby_goes_on_above_what_clients_have_seen_of_the_one_before() {
+    let (mut node, caller, [lasting, _]) = with_rooms();
+    let lobby = node.lobby();
+    node.ask(Command::Join { caller: caller.clone(), room: lobby }).expect("public");
+    let floor = Number(1_000);
+    node.engine.node.lobby_floor = floor;
+    let hello = words(lobby, "hello".to_owned());
+    let call = node.begin(Command::Say { caller: caller.clone(), say: hello });
+    assert!(node.reply(call).is_none(), "numbered now, nobody would read it");
+    node.say(&caller, lasting).expect("other rooms go on");
+    node.wait(NUMBER_WITHIN + Duration::from_secs(1));
+    let Some(Ok(Outcome::Said(said))) = node.reply(call) else { panic!("it is numbered") };
+    assert!(said.number > floor);
+    let Ok(Outcome::Said(said)) = node.say(&caller, lobby) else { panic!("it is") };
+    assert!(said.number > floor, "and what follows, at once");
+}
+
+#[test]
+fn who_spoke_of_a_room_before_it_was_known_is_asked_when_it_is() {
+    let mut node = Node::new(1);
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let author = identity(5);
+    let log = LogId { author: author.node_id(), incarnation: 0 };
+    let room = crate::directory::room_id(node.secret.mesh_id(), directory, log, 1);
+    let (from, heads) = (identity(8).node_id(), vec![Head { log, seq: 1 }]);
+    node.give(Input::PeerUp(from));
+    node.give(Input::Message { from, message: Message::Have { room, heads, answer: false } });
+    let body = Body::RoomCreated(RoomCreated {
+        room,
+        name: "theirs".to_owned(),
+        description: None,
+        parent: None,
+        public: true,
+        encrypted: false,
+        owner: KEY,
+        created_by: "eve".into(),
+        imported: None,
+    });
+    let facts = Facts { clock: 1, wall_ms: 0, kind: body.kind(), visible: true };
+    let entries = vec![RunEntry { facts, body: Carried::Here(body.encode().into()) }];
+    let run = Run { room: directory, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
+    node.effects.clear();
+    node.hear(run.seal(node.secret.mesh_id(), &author).run());
+    let asked = node.effects.iter().any(|it| {
+        matches!(it, Effect::Send { to, message: Message::Have { room: of, answer: true, .. } }
+            if *to == from && *of == room)
+    });
+    assert!(asked);
+}
