@@ -22,6 +22,7 @@ mod rooms;
 mod secret;
 mod sync;
 mod tasks;
+mod turn;
 mod votes;
 mod world;
 
@@ -261,8 +262,10 @@ fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
     let place = (node.lobby(), 7);
     let proof = said_in(&node, place, (5, 1, "y")).certificate();
     let run = Box::new(said_in(&node, place, (5, 1, "x")));
+    let stray = node.engine.cx.faults.stray;
     node.give(Input::Message { from: author, message: Message::Fork(proof, run) });
     assert!(node.engine.cx.forked.is_empty());
+    assert_eq!(node.engine.cx.faults.stray, stray + 1);
     let mut logs = node.engine.rooms[&node.lobby()].logs.iter();
     assert!(logs.all(|(_, log)| log.id.incarnation == 0), "none was made for it");
 }

@@ -526,3 +526,58 @@ fn in_parts(runs: Vec<(RoomId, Run)>) -> Vec<Vec<(RoomId, Run)>> {
     }
     parts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        entry::Facts,
+        id::NodeId,
+        limits::SPANS_MAX,
+        run::{Carried, RunEntry},
+    };
+
+    fn run(room: RoomId, first: u64, len: usize) -> (RoomId, Run) {
+        let facts = Facts { clock: first, wall_ms: 0, kind: CHAT, visible: true };
+        let entries = vec![RunEntry { facts, body: Carried::Here(vec![0; len].into()) }];
+        let log = LogId { author: NodeId([5; 32]), incarnation: 0 };
+        (room, Run { room, log, first, backlink: [0; 32], entries, seal: [0; 64] })
+    }
+
+    #[test]
+    fn rooms_are_in_all_buckets_alike() {
+        let buckets: Vec<usize> = (0..=255).map(|byte| bucket(RoomId([byte; 16]))).collect();
+        for nth in 0..BUCKETS {
+            assert_eq!(buckets.iter().filter(|it| **it == nth).count(), 256 / BUCKETS, "{nth}");
+        }
+        let (mut one, mut other) = ([0; BUCKETS], [0; BUCKETS]);
+        (one[3], other[4]) = (7, 7);
+        assert_ne!(fold(&one), fold(&other));
+    }
+
+    #[test]
+    fn what_is_said_at_once_goes_out_in_few_messages_that_are_small_and_of_one_bucket() {
+        let (one, same, other) = (RoomId([1; 16]), RoomId([65; 16]), RoomId([2; 16]));
+        let mut runs = Vec::new();
+        for first in 1..=600 {
+            runs.push(run(one, first, 10));
+        }
+        for first in 1..=10 {
+            runs.extend([run(other, first, 8_000), run(same, first, 8_000)]);
+        }
+        let all = runs.len();
+        let bytes = |part: &[(RoomId, Run)]| part.iter().map(|(_, run)| run.size()).sum::<usize>();
+        let whole = bytes(&runs);
+        let parts = in_parts(runs);
+        assert_eq!(parts.iter().map(Vec::len).sum::<usize>(), all);
+        for part in &parts {
+            assert!(bytes(part) <= RUNS_BYTES_MAX && part.len() <= SPANS_MAX);
+            assert!(part.iter().all(|(room, _)| bucket(*room) == bucket(part[0].0)));
+        }
+        let rooms: Vec<RoomId> = parts.iter().flatten().map(|(room, _)| *room).collect();
+        assert!(rooms.contains(&one) && rooms.contains(&same) && rooms.contains(&other));
+        // Two buckets, and what does not fill a part because the next run is a large one.
+        assert!(parts.len() <= whole / (RUNS_BYTES_MAX - 8_300) + 2, "{} parts", parts.len());
+        assert!(parts.iter().any(|part| bytes(part) > RUNS_BYTES_MAX - 300), "one is full");
+    }
+}

@@ -146,8 +146,11 @@ fn what_proves_no_fork_cuts_no_log() {
         assert!(!node.engine.cx.forked.contains(&author), "{certificate:?}");
     }
     let message = Message::Fork(forked, Box::new(one));
-    node.give(Input::Message { from: identity(9).node_id(), message });
-    assert!(node.engine.cx.forked.contains(&author), "two histories");
+    for _ in 0..2 {
+        node.give(Input::Message { from: identity(9).node_id(), message: message.clone() });
+        assert!(node.engine.cx.forked.contains(&author), "two histories");
+        assert_eq!(node.engine.cx.faults.forks, 1, "one fork");
+    }
 }
 
 /// Authors can be made up: so many names are kept, and of those who did most.
@@ -171,4 +174,19 @@ fn those_who_did_most_are_shown_however_many_did_a_little() {
     assert_eq!(cx.blamed.len(), BLAMED_MAX);
     assert_eq!(cx.blamed[&worst].void, BLAMED_MAX as u64 * 2 + 2);
     assert_eq!(cx.faults.void, BLAMED_MAX as u64 * 4 + 1, "all of it is counted");
+}
+
+#[test]
+fn a_claim_that_came_before_its_lane_is_taken_with_it() {
+    let mut node = Node::new(1);
+    let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
+    let era = Era::new(1, 2_000).expect("an era");
+    let claim = Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut: Vec::new() });
+    let run = begins(&node, 6, (lobby, 2, &claim));
+    node.hear(&run);
+    assert_eq!(node.engine.rooms[&lobby].logs.head_of(run.log), 0, "whose lane is it?");
+    let admitted = Body::NodeAdmitted(NodeAdmitted { lane: 2_000, name: String::new() });
+    let admitted = begins(&node, 6, (directory, 1, &admitted));
+    node.hear(&admitted);
+    assert_eq!(node.engine.rooms[&lobby].logs.head_of(run.log), 1);
 }

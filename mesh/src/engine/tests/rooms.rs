@@ -5,8 +5,8 @@ use crate::{
     engine::ephemeral_id,
     entry::RoomCreated,
     limits::{
-        CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_ROOMS_MAX, MENTIONS_MAX, NAME_BYTES_MAX,
-        NUMBER_WITHIN,
+        CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX,
+        MENTIONS_MAX, NAME_BYTES_MAX, NUMBER_WITHIN,
     },
     message::Head,
     roster::{EphemeralRoom, RoomFacts},
@@ -65,6 +65,18 @@ fn a_room_is_made_under_a_name_that_may_be_and_is_free() {
 }
 
 #[test]
+fn the_agents_of_one_node_make_so_many_rooms_of_memory_and_no_more() {
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    for nth in 0..EPHEMERAL_ROOMS_PER_NODE_MAX {
+        make(&mut node, &caller, new(&format!("room {nth}"), true)).expect("there is room");
+    }
+    let refused = make(&mut node, &caller, new("one more", true));
+    assert!(matches!(refused, Err(Refused::Full(_))), "others are to have some, too: {refused:?}");
+    make(&mut node, &caller, new("one that lasts", false)).expect("of these there may be more");
+}
+
+#[test]
 fn as_much_is_said_as_may_be_and_no_more() {
     let (mut node, caller, [lasting, fleeting]) = with_rooms();
     let mut say = |say: Say, memory: usize| {
@@ -99,8 +111,10 @@ fn what_peers_say_in_rooms_of_memory_is_bounded_with_it() {
     node.hear(&run);
     assert_eq!((head(&node), node.engine.cx.faults.overflow), (0, overflow + 1));
     node.engine.cx.ephemeral_bytes = EPHEMERAL_BYTES_MAX - run.size();
+    let before = node.engine.cx.ephemeral_bytes;
     node.hear(&run);
     assert_eq!(head(&node), 1);
+    assert!(node.engine.cx.ephemeral_bytes > before, "it is counted");
 }
 
 #[test]
