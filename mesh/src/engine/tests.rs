@@ -9,6 +9,7 @@ mod disk;
 mod elections;
 mod forks;
 mod gossip;
+mod handover;
 mod idle;
 mod import;
 mod keys;

@@ -71,7 +71,7 @@ impl Node {
         members.len()
     }
 
-    fn told(&mut self, from: u8, message: Message<Verified>) {
+    pub(super) fn told(&mut self, from: u8, message: Message<Verified>) {
         self.give(Input::Message { from: identity(from).node_id(), message });
     }
 
