@@ -34,7 +34,7 @@ use crate::{
     batch::{Change, Summary},
     boundary::{Effect, Input},
     command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Presence, Refused, Say, Speech},
-    entry::{Body, Facts, Said},
+    entry::{Body, Facts, RoomCreated, Said},
     event::RoomEvent,
     id::{KeyPrint, LogId, NodeId, RoomId},
     identity::{Identity, MeshSecret},
@@ -211,6 +211,21 @@ fn said_at(node: &Node, seed: u8, clock: u64) -> Verified {
 }
 
 /// The same in another room, or in another log of its author.
+/// What is written of a room that everybody may enter, made with [`KEY`].
+fn public_room(room: RoomId, name: &str) -> RoomCreated {
+    RoomCreated {
+        room,
+        name: name.to_owned(),
+        description: None,
+        parent: None,
+        public: true,
+        encrypted: false,
+        owner: KEY,
+        created_by: "x".into(),
+        imported: None,
+    }
+}
+
 fn said_in(
     node: &Node,
     (room, incarnation): (RoomId, u64),

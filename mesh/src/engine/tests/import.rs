@@ -49,6 +49,18 @@ fn message(number: u64) -> ImportedMessage {
     }
 }
 
+fn said_now(room: RoomId) -> Say {
+    Say {
+        room,
+        speech: Speech::Chat,
+        content: "new".to_owned(),
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+        dedup: None,
+    }
+}
+
 fn messages(room: RoomId, numbers: impl IntoIterator<Item = u64>, next: u64) -> Import {
     let messages = numbers.into_iter().map(message).collect();
     Import::Messages(ImportedMessages { room, messages, next })
@@ -109,15 +121,7 @@ impl World {
     fn number(&mut self, n: usize, room: RoomId) -> u64 {
         let caller = self.callers[n].clone();
         self.ask(n, Command::Join { caller: caller.clone(), room }).expect("public");
-        let say = Say {
-            room,
-            speech: Speech::Chat,
-            content: "new".to_owned(),
-            reply_to: None,
-            mentions: Vec::new(),
-            metadata: None,
-            dedup: None,
-        };
+        let say = said_now(room);
         let call = self.begin(n, Command::Say { caller, say });
         self.carry();
         let Some(Ok(Outcome::Said(said))) = self.reply(n, call) else { panic!("not numbered") };
@@ -325,15 +329,8 @@ fn a_room_that_was_brought_is_in_the_archive_of_who_leaves_the_mesh() {
 
 fn created(room: RoomId) -> Body {
     Body::RoomCreated(RoomCreated {
-        room,
-        name: "stolen".to_owned(),
-        description: None,
-        parent: None,
-        public: true,
-        encrypted: false,
-        owner: KEY,
-        created_by: "x".into(),
         imported: Some(Imported { created_ms: 1 }),
+        ..public_room(room, "stolen")
     })
 }
 
@@ -563,15 +560,7 @@ fn numbers_are_brought_while_the_founder_gives_them_and_not_after_another_did() 
     let mut world = World::new(2);
     let (caller, room) = (world.callers[1].clone(), world.lobby());
     world.groups = vec![0, 1];
-    let say = Say {
-        room,
-        speech: Speech::Chat,
-        content: "new".to_owned(),
-        reply_to: None,
-        mentions: Vec::new(),
-        metadata: None,
-        dedup: None,
-    };
+    let say = said_now(room);
     let call = world.begin(1, Command::Say { caller, say });
     world.pass(Duration::from_secs(6));
     assert!(world.reply(1, call).is_some_and(|it| it.is_ok()), "in an era of its own");

@@ -23,19 +23,7 @@ fn key() -> KeyPrint {
 
 /// A node to which the key was presented, and an agent of it.
 fn follower() -> (Node, Caller) {
-    let mut node = Node::new(1);
-    let mint = NewKey { key: key(), tier: Tier::Pro, label: None, local: false };
-    node.ask(Command::MintKey(mint)).expect("it is new");
-    let attach = Attach {
-        agent: "me".into(),
-        stable: false,
-        reconnect: false,
-        key: key(),
-        own: false,
-        opener: Some(RoomKey::of(API_KEY)),
-        name: "me".to_owned(),
-        capabilities: Vec::new(),
-    };
+    let (mut node, attach) = presented(false, false);
     let attached = node.ask(Command::Attach(attach));
     let Ok(Outcome::Attached(it)) = attached else { panic!("{attached:?}") };
     let registration = it.registration;
@@ -244,17 +232,7 @@ fn a_sealed_announcement_cannot_be_passed_off_as_an_open_one() {
     let mesh = node.secret.mesh_id();
     let home = LogId { author: identity(8).node_id(), incarnation: 1 << 20 | 1 };
     let (room, open) = (ephemeral_id(mesh, home, true), ephemeral_id(mesh, home, false));
-    let facts = |room| RoomCreated {
-        room,
-        name: "theirs".to_owned(),
-        description: None,
-        parent: None,
-        public: true,
-        encrypted: false,
-        owner: KeyPrint([9; 16]),
-        created_by: "eve".into(),
-        imported: None,
-    };
+    let facts = |room| RoomCreated { owner: KeyPrint([9; 16]), ..public_room(room, "theirs") };
     let announce =
         |room, facts| RosterChange::Room(room, EphemeralRoom { facts, home, created_ms: 1 });
     let rooms = |node: &mut Node| {

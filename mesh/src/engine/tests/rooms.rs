@@ -3,7 +3,6 @@
 use super::{world::World, *};
 use crate::{
     engine::ephemeral_id,
-    entry::RoomCreated,
     limits::{
         CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX,
         MENTIONS_MAX, NAME_BYTES_MAX, NUMBER_WITHIN,
@@ -171,17 +170,7 @@ fn so_many_rooms_of_memory_are_known_and_no_more() {
         let mut node = Node::new(1);
         let home = LogId { author: identity(8).node_id(), incarnation: 1 << 20 | 1 };
         let room = ephemeral_id(node.secret.mesh_id(), home, false);
-        let facts = RoomFacts::Open(RoomCreated {
-            room,
-            name: "theirs".to_owned(),
-            description: None,
-            parent: None,
-            public: true,
-            encrypted: false,
-            owner: KEY,
-            created_by: "eve".into(),
-            imported: None,
-        });
+        let facts = RoomFacts::Open(public_room(room, "theirs"));
         let ids = (0..others).map(|n| RoomId((n as u128).to_be_bytes()));
         node.engine.ephemeral.extend(ids);
         let overflow = node.engine.cx.faults.overflow;
@@ -253,17 +242,7 @@ fn who_spoke_of_a_room_before_it_was_known_is_asked_when_it_is() {
     let (from, heads) = (identity(8).node_id(), vec![Head { log, seq: 1 }]);
     node.give(Input::PeerUp(from));
     node.give(Input::Message { from, message: Message::Have { room, heads, answer: false } });
-    let body = Body::RoomCreated(RoomCreated {
-        room,
-        name: "theirs".to_owned(),
-        description: None,
-        parent: None,
-        public: true,
-        encrypted: false,
-        owner: KEY,
-        created_by: "eve".into(),
-        imported: None,
-    });
+    let body = Body::RoomCreated(public_room(room, "theirs"));
     let facts = Facts { clock: 1, wall_ms: 0, kind: body.kind(), visible: true };
     let entries = vec![RunEntry { facts, body: Carried::Here(body.encode().into()) }];
     let run = Run { room: directory, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };

@@ -3,7 +3,6 @@
 use super::*;
 use crate::{
     acts::{KeyAct, KeyMinted, Tier},
-    entry::RoomCreated,
     limits::KEYS_MAX,
 };
 
@@ -21,17 +20,7 @@ fn created(node: &Node, name: &str) -> (RoomId, Body) {
     let (mesh, directory) = (node.secret.mesh_id(), RoomId::directory(node.secret.mesh_id()));
     let log = LogId { author: identity(5).node_id(), incarnation: 0 };
     let room = crate::directory::room_id(mesh, directory, log, 1);
-    let body = Body::RoomCreated(RoomCreated {
-        room,
-        name: name.to_owned(),
-        description: None,
-        parent: None,
-        public: true,
-        encrypted: false,
-        owner: KEY,
-        created_by: "x".into(),
-        imported: None,
-    });
+    let body = Body::RoomCreated(public_room(room, name));
     (room, body)
 }
 
