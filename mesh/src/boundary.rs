@@ -198,3 +198,11 @@ pub struct Turn {
     /// To be performed in order, after that.
     pub effects: Vec<Effect>,
 }
+
+impl Turn {
+    /// Goes on with the turn that came after.
+    pub(crate) fn append(&mut self, mut next: Turn) {
+        self.batch.append(&mut next.batch);
+        self.effects.append(&mut next.effects);
+    }
+}

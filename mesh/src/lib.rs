@@ -2,7 +2,7 @@
 //!
 //! It does no I/O, reads no clock, draws no randomness it was not given, spawns nothing and cannot
 //! fail. Its one contract: [`Engine::take_turn`] returns a batch and effects; commit the batch in one
-//! transaction, then perform the effects in order. Persist, then speak.
+//! transaction, then perform the effects in order. Persist, then speak. [`Unsaid`] says which commits may wait.
 //!
 //! In reading order: names ([`id`], [`number`], [`time`]) and secrets ([`identity`]); what is written
 //! ([`entry`], [`acts`], [`run`]) and said between nodes ([`message`]); what clients want ([`command`],
@@ -46,8 +46,10 @@ pub mod status;
 mod sync;
 mod tasks;
 pub mod time;
+mod unsaid;
 mod votes;
 
 pub use boundary::{Alarm, Effect, Input, Turn};
 pub use engine::{Config, Engine, archive, bucket};
 pub use identity::{Identity, LinkSecret, MeshSecret};
+pub use unsaid::Unsaid;

@@ -205,6 +205,11 @@ pub const VOTE_SHOWN_AT_ONCE_MAX: usize = 128;
 /// Buckets that rooms are hashed into, for digests and for gossip topics.
 pub const BUCKETS: usize = 64;
 
+/// What nobody hears of waits for so long until it is committed, for something that is said: a few times what a commit
+/// takes, so that who brings only such things costs a hundred commits a second at most.
+pub const UNSAID_FOR: Duration = Duration::from_millis(10);
+/// Rows that wait so, beside those of the last turn.
+pub const UNSAID_ROWS_MAX: usize = 256;
 /// How often a node says that it lives.
 pub const BEACON_EVERY: Duration = Duration::from_millis(300);
 /// While all who live are connected and heard, and nothing has changed, every so many beacons one is sent.

@@ -37,8 +37,10 @@ pub(crate) struct Votes {
     expelled: BTreeSet<NodeId>,
     /// What they take, as [`bytes`] counts it.
     bytes: usize,
-    /// Votes in which something may be due, or possible.
+    /// Votes in which something may become due.
     waiting: BTreeSet<Place>,
+    /// Of these, in which something may be possible that was not when the engine looked.
+    stirred: BTreeSet<Place>,
     /// Votes that the engine has not seen yet.
     pub(crate) opened: Vec<Place>,
     /// Votes that are not known any more.
@@ -95,6 +97,7 @@ impl Votes {
     fn touch(&mut self, vote: Place) -> Option<&mut Vote> {
         let known = self.all.get_mut(&vote).filter(|it| !it.is_imported())?;
         self.waiting.insert(vote);
+        self.stirred.insert(vote);
         Some(known)
     }
 
@@ -107,6 +110,7 @@ impl Votes {
         }
         self.all.insert(place, Vote::new((place, at), facts, it));
         self.waiting.insert(place);
+        self.stirred.insert(place);
         self.opened.push(place);
         Folded::Taken
     }
@@ -161,7 +165,7 @@ impl Votes {
     }
 
     fn forget(&mut self, place: Place) {
-        self.waiting.remove(&place);
+        self.rest(place);
         if let Some(vote) = self.all.remove(&place) {
             self.bytes -= vote.bytes();
             self.forgotten.push((place, vote.at()));
@@ -217,6 +221,7 @@ impl Votes {
         for (place, vote) in self.all.iter_mut().filter(|(_, it)| !it.is_imported()) {
             vote.cut(&void);
             self.waiting.insert(*place);
+            self.stirred.insert(*place);
         }
     }
 
@@ -242,13 +247,20 @@ impl Votes {
         !self.waiting.is_empty()
     }
 
+    /// Those in which something may become due with time, or with who is there.
     pub(crate) fn waiting(&self) -> Vec<Place> {
         self.waiting.iter().copied().collect()
+    }
+
+    /// Those that acts have come to since it was asked last. However many votes are open, an act is work for one.
+    pub(crate) fn take_stirred(&mut self) -> Vec<Place> {
+        std::mem::take(&mut self.stirred).into_iter().collect()
     }
 
     /// Nothing is due in it until another act of it comes.
     pub(crate) fn rest(&mut self, place: Place) {
         self.waiting.remove(&place);
+        self.stirred.remove(&place);
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 use bridge::Hub;
 use bytes::Bytes;
 use mesh::{
-    Alarm, Effect, Engine, Input, Turn,
+    Alarm, Effect, Engine, Input, Turn, Unsaid,
     command::{CallId, Outcome, Refused},
     entry::Parting,
     event::RoomEvent,
@@ -95,28 +95,40 @@ impl Driver {
 
     fn run(mut self) -> End {
         let mut calls = Calls::default();
+        let mut unsaid = Unsaid::default();
         let mut inputs = 0;
         let mut written = self.clock.now().mono;
         loop {
             // The first turn is of the engine's opening: it has no input.
             let turn = self.engine.take_turn();
-            if !turn.batch.is_empty() {
-                written = self.clock.now().mono;
-            } else if let Err(error) = self.settle(written) {
-                return End::Failed(error);
+            if let Some(turn) = unsaid.add(turn, self.clock.now().mono) {
+                if !turn.batch.is_empty() {
+                    written = self.clock.now().mono;
+                } else if let Err(error) = self.settle(written) {
+                    return End::Failed(error);
+                }
+                match self.end_turn(turn, std::mem::take(&mut inputs), &mut calls) {
+                    Ok(false) => {}
+                    Ok(true) => return End::Stopped,
+                    Err(error) => return End::Failed(error),
+                }
             }
-            match self.end_turn(turn, inputs, &mut calls) {
-                Ok(false) => {}
-                Ok(true) => return End::Stopped,
-                Err(error) => return End::Failed(error),
-            }
-            let wait = self.engine.deadline().saturating_sub(self.clock.now().mono);
-            let Some(items) = self.queue.take(INPUTS_AT_ONCE, wait) else { return End::Stopped };
-            if items.is_empty() {
-                self.engine.handle(self.clock.now(), Input::Timeout);
-            }
-            inputs = self.handle(items, &mut calls);
+            let Some(items) = self.next(unsaid.due()) else { return End::Stopped };
+            inputs += self.handle(items, &mut calls);
         }
+    }
+
+    /// What waits; or nothing, when something is due: to the engine, or, at the time given, to what it has said.
+    fn next(&mut self, due: Option<Duration>) -> Option<Vec<Item>> {
+        let deadline = self.engine.deadline();
+        let until = due.map_or(deadline, |due| due.min(deadline));
+        let wait = until.saturating_sub(self.clock.now().mono);
+        let items = self.queue.take(INPUTS_AT_ONCE, wait)?;
+        let now = self.clock.now();
+        if items.is_empty() && now.mono >= deadline {
+            self.engine.handle(now, Input::Timeout);
+        }
+        Some(items)
     }
 
     /// These, and what waits besides, as far as a turn goes: how many.

@@ -128,18 +128,23 @@ impl Engine {
 
 /// What becomes due, or possible.
 impl Engine {
-    /// At every tick: rooms in which nothing else happens are looked at for their votes alone.
+    /// At every tick: what becomes due with time, and with who is there.
     pub(super) fn go_on_with_all_votes(&mut self) {
         for id in self.voting.clone() {
-            self.go_on_voting(id);
+            let waiting = self.rooms.get(&id).map(|room| room.votes.waiting());
+            self.go_on_with(id, waiting.unwrap_or_default());
         }
     }
 
-    /// Goes on with the votes of a room as far as is possible now.
+    /// Goes on with the votes of a room that acts have come to, as far as is possible now.
     pub(super) fn go_on_voting(&mut self, id: RoomId) {
+        let stirred = self.rooms.get_mut(&id).map(|room| room.votes.take_stirred());
+        self.go_on_with(id, stirred.unwrap_or_default());
+    }
+
+    fn go_on_with(&mut self, id: RoomId, votes: Vec<Place>) {
         self.note_votes(id, true);
-        let waiting = self.rooms.get(&id).map(|room| room.votes.waiting());
-        for place in waiting.unwrap_or_default() {
+        for place in votes {
             self.close_vote_if_due(id, place);
             self.judge_closes(id, place);
             self.show_ballots(id, place);

@@ -388,6 +388,23 @@ fn from_a_cut_on_nothing_of_a_log_counts() {
 }
 
 #[test]
+fn an_act_is_work_for_its_own_vote_however_many_are_open() {
+    let mut it = Script::default();
+    let all = [it.open(0), it.open(0), it.open(1)];
+    assert_eq!(it.votes.take_stirred(), all);
+    it.cast(2, all[1], (1, 0));
+    assert_eq!(it.votes.take_stirred(), [all[1]]);
+    assert_eq!(it.votes.take_stirred(), []);
+    assert_eq!(it.votes.waiting(), all, "with time something becomes due in each");
+    it.votes.expel(NodeId([0; 32]));
+    assert_eq!(it.votes.take_stirred(), all, "another close may count now");
+    it.cast(2, all[0], (2, 0));
+    it.votes.rest(all[0]);
+    assert_eq!(it.votes.take_stirred(), []);
+    assert_eq!(it.votes.waiting(), all[1..]);
+}
+
+#[test]
 fn of_two_ballots_of_one_agent_the_lower_counts() {
     let mut it = Script::default();
     let vote = it.open(0);

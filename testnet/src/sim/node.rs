@@ -7,7 +7,7 @@ use std::{
 
 use super::promises::Entry;
 use mesh::{
-    Config, Effect, Engine, Identity, Input, Turn,
+    Config, Effect, Engine, Identity, Input, Turn, Unsaid,
     agenda::Retention,
     batch::Change,
     command::Refused,
@@ -32,6 +32,7 @@ pub(super) struct Running {
     store: Store,
     pub(super) reader: Reader,
     pub(super) inbox: VecDeque<Input>,
+    unsaid: Unsaid,
     pub(super) pulse: Option<Pulse>,
     /// Since it first had something to say.
     pub(super) rhythm: Option<Rhythm>,
@@ -135,6 +136,7 @@ impl Node {
             reader: store.reader(),
             store,
             inbox: VecDeque::new(),
+            unsaid: Unsaid::default(),
             pulse: None,
             rhythm: None,
             stopped: false,
@@ -206,7 +208,7 @@ impl Node {
         }
     }
 
-    /// Handles everything that waits and commits what that comes to.
+    /// Handles everything that waits and commits what that comes to, if anybody hears of it or it has waited for long.
     ///
     /// # Errors
     ///
@@ -223,7 +225,8 @@ impl Node {
         if now >= running.engine.deadline() {
             running.engine.handle(at, Input::Timeout);
         }
-        let turn = running.engine.take_turn();
+        let next = running.engine.take_turn();
+        let Some(turn) = running.unsaid.add(next, now) else { return Ok(Turn::default()) };
         running.store.set_wall_ms(at.wall_ms);
         match running.store.commit(&turn.batch) {
             Ok(()) => Ok(self.written(turn)),
@@ -317,7 +320,11 @@ impl Node {
     /// When it has something to do by itself.
     pub(super) fn deadline(&self, now: Duration) -> Option<Duration> {
         let running = self.running.as_ref()?;
-        Some(if self.held.is_some() { now + RETRY } else { running.engine.deadline() })
+        if self.held.is_some() {
+            return Some(now + RETRY);
+        }
+        let deadline = running.engine.deadline();
+        Some(running.unsaid.due().map_or(deadline, |due| due.min(deadline)))
     }
 
     fn written(&mut self, turn: Turn) -> Turn {
