@@ -26,7 +26,7 @@ use crate::{
     outbox::{Page, Work},
     reply::{Failure, Given, Hook, Reply, Ticket},
     session::{Session, Step, Steps},
-    transport::{Gone, Sink, Source},
+    transport::{Gone, Ration, Sink, Source},
     webhooks::Webhooks,
 };
 
@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) webhooks: Arc<Webhooks>,
     /// See [`limits::READS_AT_ONCE`].
     pub(crate) reads: Semaphore,
+    /// For those who send much.
+    pub(crate) ration: Arc<Ration>,
     /// What `/metrics` shows, if it shows anything.
     pub(crate) metrics: OnceLock<Metrics>,
 }

@@ -39,7 +39,7 @@ use crate::{
     limits,
     refusal::Refusal,
     reply::{Failure, Reply},
-    transport::Texts,
+    transport::{Share, Texts},
 };
 
 mod guard;
@@ -174,7 +174,8 @@ async fn websocket(
         .read_buffer_size(limits::WEBSOCKET_READ_BYTES)
         .write_buffer_size(limits::WRITE_BYTES)
         .on_upgrade(async move |socket| {
-            let (texts, sink) = Texts::split(socket, stranger);
+            let share = Share::of(web.shared.ration.clone());
+            let (texts, sink) = Texts::split(socket, (stranger, share));
             connection::serve(web.shared, Transport::WebSocket, (texts, sink)).await;
         })
 }

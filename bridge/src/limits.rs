@@ -80,6 +80,14 @@ pub const READ_BYTES_MIN: usize = 1_024;
 /// Of one connection so much is read before others have their turn. Parsing it takes less than a millisecond, and
 /// a line of 1 MiB a few: of sixteen who send such lines without end nobody notices more.
 pub const READ_BYTES_PER_TURN: usize = 256 * 1_024;
+/// Who uses that up within this time sends more than 2.5 MB a second, which agents that talk do not: such connections
+/// share what follows.
+pub const READ_TURN_WITHIN: Duration = Duration::from_millis(100);
+/// What all of them together may send: 125 MB a second, more than the messages of it could be stored, and a third of a
+/// core's time to read.
+pub const READ_TIME_PER_BYTE: Duration = Duration::from_nanos(8);
+/// So much of it that nobody took is there to be taken: timers are a millisecond late, or a few.
+pub const READ_SLACK: Duration = Duration::from_millis(10);
 /// A larger read buffer is given back when it is empty.
 pub const READ_BYTES_KEPT: usize = 8 * 1_024;
 

@@ -26,7 +26,7 @@ use crate::{
     hub::Hub,
     limits,
     meter::Meter,
-    transport::{LineSink, Lines},
+    transport::{LineSink, Lines, Share},
     webhooks::Webhooks,
 };
 
@@ -62,6 +62,7 @@ impl Bridge {
                 meter: Arc::new(Meter::new(Instant::now())),
                 signups: http::Signups::default(),
                 reads: Semaphore::new(limits::READS_AT_ONCE),
+                ration: Arc::default(),
                 metrics: OnceLock::new(),
             }),
             ready: Arc::default(),
@@ -200,7 +201,8 @@ impl Bridge {
     {
         let shared = self.shared.clone();
         tokio::spawn(async move {
-            connection::serve(shared, transport, (Lines::new(read), LineSink(write))).await;
+            let lines = Lines::new(read, Share::of(shared.ration.clone()));
+            connection::serve(shared, transport, (lines, LineSink(write))).await;
             drop(permit);
         });
     }

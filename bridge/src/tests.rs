@@ -24,6 +24,7 @@ use crate::{
     Bridge, Config,
     fake::{Fake, chat, keyed, lobby},
     limits,
+    transport::{LineSink, Lines, Share},
 };
 
 mod hostile;
@@ -582,7 +583,7 @@ async fn an_idle_connection_is_small() {
     let task = crate::connection::serve(
         shared,
         crate::Transport::Tcp,
-        (crate::transport::Lines::new(read), crate::transport::LineSink(write)),
+        (Lines::new(read, Share::of(Arc::default())), LineSink(write)),
     );
     assert!(size_of_val(&task) + limits::READ_BYTES_MIN <= 8 * 1024, "{}", size_of_val(&task));
     drop(task);

@@ -1,9 +1,13 @@
 //! Bytes to frames and back, for sockets and for WebSockets.
 
-use std::{future::Future, io};
+use std::{future::Future, io, sync::Arc};
 
 use protocol::frame::{Incoming, RequestError};
-use tokio::{task::yield_now, time::Instant};
+use tokio::{
+    sync::Mutex,
+    task::yield_now,
+    time::{Instant, sleep_until},
+};
 
 use crate::{limits, link::Ending, outbox::Frame};
 
@@ -17,21 +21,62 @@ pub(crate) use websocket::Texts;
 pub(crate) type Received = Result<Incoming, RequestError>;
 
 /// What a connection has read since others had their turn. The runtime counts reads, however much they bring.
-#[derive(Debug, Default)]
-struct Share(usize);
+#[derive(Debug)]
+pub(crate) struct Share {
+    ration: Arc<Ration>,
+    bytes: usize,
+    /// When it began to count.
+    since: Instant,
+}
 
 impl Share {
-    fn take(&mut self, bytes: usize) {
-        self.0 = self.0.saturating_add(bytes);
+    pub(crate) fn of(ration: Arc<Ration>) -> Share {
+        Share { ration, bytes: 0, since: Instant::now() }
     }
 
-    /// Lets others go first when it is used up. May be dropped.
+    fn take(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Lets others go first when it is used up: for long, if it was used up quickly. May be dropped.
     async fn turn(&mut self) {
-        if self.0 >= limits::READ_BYTES_PER_TURN {
-            self.0 = 0;
+        if self.bytes < limits::READ_BYTES_PER_TURN {
+            return;
+        }
+        if self.since.elapsed() < limits::READ_TURN_WITHIN {
+            self.ration.wait(self.bytes).await;
+        } else {
             yield_now().await;
         }
+        (self.bytes, self.since) = (0, Instant::now());
     }
+}
+
+/// What all who send much may send together; they take turns. Others do not come here.
+#[derive(Debug)]
+pub(crate) struct Ration {
+    /// When there is some again. Who holds it is next.
+    next: Mutex<Instant>,
+}
+
+impl Default for Ration {
+    fn default() -> Ration {
+        Ration { next: Mutex::new(Instant::now()) }
+    }
+}
+
+impl Ration {
+    async fn wait(&self, bytes: usize) {
+        let mut next = self.next.lock().await;
+        sleep_until(*next).await;
+        *next = then(*next, Instant::now(), bytes);
+    }
+}
+
+/// When there is some again, if so much of what was there at `next` is taken now.
+fn then(next: Instant, now: Instant, bytes: usize) -> Instant {
+    let from = now.checked_sub(limits::READ_SLACK).map_or(now, |it| it.max(next));
+    from + limits::READ_TIME_PER_BYTE * u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// Where requests come from.
@@ -66,4 +111,48 @@ pub(crate) enum Gone {
     NotText,
     #[error("read the connection")]
     Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const TURN: usize = limits::READ_BYTES_PER_TURN;
+
+    #[test]
+    fn whoever_sends_much_sends_no_more_than_that_in_a_second() {
+        let begun = Instant::now();
+        let (mut next, mut now, mut bytes) = (begun, begun, 0);
+        while now < begun + Duration::from_secs(10) {
+            // Timers are late.
+            now = now.max(next) + Duration::from_millis(1);
+            next = then(next, now, TURN);
+            bytes += TURN;
+        }
+        let due = limits::READ_TIME_PER_BYTE * u32::try_from(bytes).unwrap();
+        let took = now - begun;
+        assert!(due > took * 9 / 10 && due < took + limits::READ_SLACK * 2, "{due:?} in {took:?}");
+        // Who did nothing for an hour may not do everything at once then.
+        let hour = now + Duration::from_secs(3_600);
+        assert!(then(next, hour, TURN) + limits::READ_SLACK > hour);
+    }
+
+    #[tokio::test]
+    async fn only_who_sends_much_waits_for_others_who_do() {
+        let ration = Arc::<Ration>::default();
+        let held = ration.next.lock().await;
+        let earlier = Instant::now() - limits::READ_TURN_WITHIN;
+        let mut calm = Share { ration: ration.clone(), bytes: TURN, since: earlier };
+        timeout(Duration::from_secs(60), calm.turn()).await.unwrap();
+        let mut hasty = Share { ration: ration.clone(), bytes: TURN, since: Instant::now() };
+        let mut turn = Box::pin(hasty.turn());
+        assert!(futures::poll!(&mut turn).is_pending());
+        drop(held);
+        turn.await;
+        assert_eq!((calm.bytes, hasty.bytes), (0, 0));
+    }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin + Send> Lines<R> {
-    pub(crate) fn new(io: R) -> Lines<R> {
+    pub(crate) fn new(io: R, share: Share) -> Lines<R> {
         Lines {
             io,
             buffer: Vec::new(),
@@ -37,7 +37,7 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
             dialect: None,
             heard: Instant::now(),
             limit: limits::STRANGER_LINE_BYTES_MAX,
-            share: Share::default(),
+            share,
         }
     }
 
@@ -144,7 +144,7 @@ mod tests {
     async fn lines(parts: &[&[u8]]) -> (Vec<Received>, Gone) {
         let mut io = tokio_test_io(parts);
         let mut got = Vec::new();
-        let mut lines = Lines::new(&mut io);
+        let mut lines = Lines::new(&mut io, share());
         lines.trust();
         loop {
             match lines.next().await {
@@ -176,6 +176,10 @@ mod tests {
             }
             std::task::Poll::Ready(Ok(()))
         }
+    }
+
+    fn share() -> Share {
+        Share::of(Arc::default())
     }
 
     const PING: &[u8] = b"{\"type\":\"ping\"}\n";
@@ -248,7 +252,7 @@ mod tests {
     async fn a_stranger_may_not_send_as_much() {
         let long = vec![b'x'; limits::STRANGER_LINE_BYTES_MAX];
         let mut io = tokio_test_io(&[PING, &long]);
-        let mut lines = Lines::new(&mut io);
+        let mut lines = Lines::new(&mut io, share());
         assert!(lines.next().await.unwrap().is_ok());
         assert!(matches!(lines.next().await, Err(Gone::TooLong)));
     }
@@ -258,7 +262,7 @@ mod tests {
         let mut long = vec![b' '; LINE_BYTES_MAX - 1];
         long.push(b'\n');
         let mut io = tokio_test_io(&[&long, PING]);
-        let mut lines = Lines::new(&mut io);
+        let mut lines = Lines::new(&mut io, share());
         lines.trust();
         assert!(lines.next().await.unwrap().is_err());
         assert!(lines.next().await.unwrap().is_ok());

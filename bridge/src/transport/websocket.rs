@@ -28,12 +28,12 @@ pub(crate) struct Texts {
 pub(crate) struct TextSink(SplitSink<WebSocket, Message>);
 
 impl Texts {
-    pub(crate) fn split(socket: WebSocket, stranger: Stranger) -> (Texts, TextSink) {
+    pub(crate) fn split(
+        socket: WebSocket,
+        (stranger, share): (Stranger, Share),
+    ) -> (Texts, TextSink) {
         let (sink, io) = socket.split();
-        (
-            Texts { io, dialect: None, heard: Instant::now(), stranger, share: Share::default() },
-            TextSink(sink),
-        )
+        (Texts { io, dialect: None, heard: Instant::now(), stranger, share }, TextSink(sink))
     }
 }
 
