@@ -311,6 +311,7 @@ impl Fake {
                 | Effect::Pulse(_)
                 | Effect::ShutOut(_)
                 | Effect::Known(_)
+                | Effect::Noisy(_)
                 | Effect::Secret(_)
                 | Effect::DrawSecret
                 | Effect::Alarm(_)

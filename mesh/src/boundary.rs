@@ -108,6 +108,9 @@ pub enum Effect {
     DrawSecret,
     /// What beacons say from now on.
     Pulse(Pulse),
+    /// It writes much without effect: for a while most of what it pushes is not to be handed to the core. See
+    /// [`crate::Hearing`].
+    Noisy(NodeId),
     /// Something an operator should see.
     Alarm(Alarm),
     /// The handover that `Command::Stop` began has ended: the process may exit.

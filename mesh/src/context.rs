@@ -12,6 +12,7 @@ use crate::{
     id::{At, KeyPrint, LogId, MeshId, NodeId, RoomId},
     limits::BLAMED_MAX,
     message::Message,
+    noise::Noise,
     number::{Era, Number},
     partings::Partings,
     run::{Certificate, Run, Verified},
@@ -101,6 +102,7 @@ pub(crate) struct Context {
     pub(crate) faults: Faults,
     /// Who wrote what is counted there: at most [`BLAMED_MAX`].
     pub(crate) blamed: BTreeMap<NodeId, Faults>,
+    pub(crate) noise: Noise,
 
     pub(crate) batch: Vec<Change>,
     pub(crate) effects: Vec<Effect>,
@@ -148,6 +150,9 @@ impl Context {
             least.and_then(|node| self.blamed.remove(&node));
         }
         *count(self.blamed.entry(author).or_default()) += 1;
+        if author != self.me && self.noise.add(author, self.now.mono) {
+            self.effects.push(Effect::Noisy(author));
+        }
     }
 
     /// The lane this node claims eras in, once it has one.

@@ -72,6 +72,17 @@ pub const ROAMING_MAX: usize = 1_024;
 pub const HELD_MAX: usize = 1_024;
 /// Authors of whom it is counted what they wrote without effect.
 pub const BLAMED_MAX: usize = 256;
+/// So many entries without effect of one author are noise: who loses races for eras writes a few.
+pub const NOISE_FROM: u32 = 32;
+/// If they come within this time.
+pub const NOISE_WITHIN: Duration = Duration::from_secs(10);
+/// So long less is heard of it, then.
+pub const NOISE_LASTS: Duration = Duration::from_secs(10);
+/// Of what it pushes, one message in so long: twenty a second, enough for a node at which people or agents talk.
+pub const NOISE_HEARD_EVERY: Duration = Duration::from_millis(50);
+/// Authors of whom that is remembered. Authors of what has an effect are members; others can be made up, and oust
+/// those who wrote such things before them.
+pub const NOISY_MAX: usize = 256;
 /// Proofs of forks that are kept to be told to others.
 pub const PROOFS_MAX: usize = 64;
 /// A whole roster in one message: a frame with room for its envelope.

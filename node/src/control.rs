@@ -315,6 +315,7 @@ impl Control {
             disk_full: self.meters.disk_full.load(Relaxed),
             refused: count(&self.counters.refused),
             dropped: count(&self.counters.dropped),
+            noise: count(&self.counters.noise),
             peers: self.net.peers(),
         };
         Ok(report::status(status, own))

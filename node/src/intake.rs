@@ -9,25 +9,26 @@ mod questions;
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
 use mesh::{
-    Input,
+    Hearing, Input,
     id::{MeshId, NodeId},
     message::{BadMessage, Message},
-    run::Verified,
+    run::{Run, Verified},
 };
 use net::{Inbox, Incoming, Net, PeerAddress, Reason, Share, Ticket, Verdict};
 use tokio::sync::mpsc;
 
 use crate::{
     beacon::Connected,
+    clock::Clock,
     limits::{BEACON_BYTES_MAX, VERIFIERS},
     metrics::Meters,
     queue::{Closed, Queue},
@@ -46,6 +47,8 @@ pub(crate) struct Counters {
     pub(crate) dropped: AtomicU64,
     /// Questions of peers that ask too much.
     pub(crate) unheard: AtomicU64,
+    /// What nodes push that write much without effect. It is asked for.
+    pub(crate) noise: AtomicU64,
 }
 
 /// Where things go.
@@ -61,6 +64,9 @@ pub(crate) struct Intake {
     pub(crate) learned: mpsc::Sender<PeerAddress>,
     /// How much each peer has asked.
     pub(crate) questions: Arc<Mutex<Questions>>,
+    /// What is not looked at.
+    pub(crate) hearing: Arc<SharedHearing>,
+    pub(crate) clock: Clock,
 }
 
 /// For one peer, in order.
@@ -160,8 +166,9 @@ impl Intake {
     fn frame(&self, from: NodeId, payload: &[u8], share: Share) -> Result<(), Closed> {
         self.meters.received.frames.fetch_add(payload.len() as u64, Ordering::Relaxed);
         match self.read(payload) {
-            Ok(message) if !self.may_ask(from, &message) => Ok(()),
-            Ok(message) => {
+            Ok(None) => Ok(()),
+            Ok(Some(message)) if !self.may_ask(from, &message) => Ok(()),
+            Ok(Some(message)) => {
                 let input = Input::Message { from, message };
                 self.queue.put((from, input), payload.len(), Some(share))
             }
@@ -191,11 +198,13 @@ impl Intake {
     fn gossip(&self, from: NodeId, payload: &[u8], (ticket, share): (Ticket, Share)) {
         self.meters.received.gossip.fetch_add(payload.len() as u64, Ordering::Relaxed);
         match self.read(payload) {
+            // Nor is it relayed: nobody is to have the work that this node spares itself.
+            Ok(None) => self.net.verdict(ticket, Verdict::Ignore),
             // No correct node says or relays it so: whoever passes it on would be taken for who said it.
-            Ok(message) if !message.may_be_gossiped() => {
+            Ok(Some(message)) if !message.may_be_gossiped() => {
                 self.reject(from, ticket, "it is of a kind that is not gossiped");
             }
-            Ok(message) => {
+            Ok(Some(message)) => {
                 // Relayed at once: whether this node has time for it is not the others' concern.
                 self.net.verdict(ticket, Verdict::Accept);
                 let input = Input::Gossip { from, message };
@@ -216,14 +225,40 @@ impl Intake {
         tracing::debug!(peer = %from.short(), why, "gossip is refused");
     }
 
-    fn read(&self, payload: &[u8]) -> Result<Message<Verified>, BadMessage> {
-        Message::decode(payload)?.verify(self.mesh)
+    /// `None`: it is noise, and passed over.
+    fn read(&self, payload: &[u8]) -> Result<Option<Message<Verified>>, BadMessage> {
+        let message = Message::decode(payload)?;
+        if let Message::Runs(runs) = &message
+            && !self.hearing.hears(runs, self.clock.now().mono)
+        {
+            self.counters.noise.fetch_add(1, Ordering::Relaxed);
+            return Ok(None);
+        }
+        message.verify(self.mesh).map(Some)
     }
 
     fn refuse(&self, from: NodeId, error: &BadMessage) {
         self.net.penalise(from.0, Reason::Invalid, &format!("a frame is refused: {error}"));
         self.counters.refused.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(peer = %from.short(), %error, "a frame is refused");
+    }
+}
+
+/// What is heard of noisy nodes: the engine says who they are, threads that check signatures ask.
+#[derive(Debug, Default)]
+pub(crate) struct SharedHearing(Mutex<Hearing>);
+
+impl SharedHearing {
+    pub(crate) fn note(&self, author: NodeId, now: Duration) {
+        self.locked().note(author, now);
+    }
+
+    fn hears(&self, runs: &[Run], now: Duration) -> bool {
+        self.locked().hears(runs, now)
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Hearing> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -96,6 +96,7 @@ pub(crate) struct Own {
     pub(crate) disk_full: bool,
     pub(crate) refused: u64,
     pub(crate) dropped: u64,
+    pub(crate) noise: u64,
     pub(crate) peers: Vec<PeerStatus>,
 }
 
@@ -121,6 +122,7 @@ pub(crate) fn status(status: mesh::status::Status, own: Own) -> Status {
         faults: Faults {
             refused: own.refused,
             dropped: own.dropped,
+            noise: own.noise,
             chain: faults.chain,
             void: faults.void,
             forks: faults.forks,

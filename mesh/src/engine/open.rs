@@ -337,6 +337,7 @@ fn context(
         ephemeral_bytes: 0,
         faults: Faults::default(),
         blamed: Default::default(),
+        noise: Default::default(),
         batch: Vec::new(),
         effects: Vec::new(),
         facts: Vec::new(),

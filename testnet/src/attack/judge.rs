@@ -10,8 +10,8 @@ use crate::{proc, process::Mesh};
 
 /// How often memory is looked at.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Less of what is signed without effect `status` does not show to people: it may be a race that was lost.
-const BLAMED_FROM: u64 = 16;
+/// Who signs so much without effect is heard less. Less of it may be a race that was lost.
+const BLAMED_FROM: u64 = mesh::limits::NOISE_FROM as u64;
 
 /// What a daemon may cost its honest agents and its machine.
 #[derive(Clone, Copy, Debug)]
@@ -114,8 +114,9 @@ fn blame(status: &Value, node: &str) -> Option<String> {
     for it in blamed.filter(|it| it["node_id"] == node) {
         let count = |what: &str| it[what].as_u64().unwrap_or_default();
         let (void, chain) = (count("void"), count("chain"));
-        if void + chain >= BLAMED_FROM {
-            said.push(format!("{void} void, {chain} off its log"));
+        let noise = status["faults"]["noise"].as_u64().unwrap_or_default();
+        if void + chain >= BLAMED_FROM && noise > 0 {
+            said.push(format!("{void} void, {chain} off its log, {noise} passed over"));
         }
     }
     let peers = status["peers"].as_array().into_iter().flatten();

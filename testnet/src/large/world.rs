@@ -304,6 +304,7 @@ impl World {
             // Nobody is shut out, no secret changes, and nobody's client hears what it is told.
             Effect::ShutOut(_)
             | Effect::Known(_)
+            | Effect::Noisy(_)
             | Effect::Secret(_)
             | Effect::DrawSecret
             | Effect::Tell(_)

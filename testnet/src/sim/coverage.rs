@@ -72,6 +72,7 @@ happenings! {
     Rosters, Liars, "lie: rosters";
     Secrets, Liars, "lie: secrets";
     ForkFound, Liars, "fork found";
+    Noise, Liars, "noise passed over";
 }
 
 /// How often each kind has happened.

@@ -7,14 +7,16 @@ use std::{
 
 use super::promises::Entry;
 use mesh::{
-    Config, Effect, Engine, Identity, Input, Turn, Unsaid,
+    Config, Effect, Engine, Hearing, Identity, Input, Turn, Unsaid,
     agenda::Retention,
     batch::Change,
     command::Refused,
     id::{LogId, LogIx, NodeId, RoomId},
     identity::{Epoch, LinkSecret},
+    message::Message,
     number::Number,
     pulse::{Pulse, Rhythm},
+    run::Verified,
     time::Now,
 };
 use store::{
@@ -33,6 +35,7 @@ pub(super) struct Running {
     pub(super) reader: Reader,
     pub(super) inbox: VecDeque<Input>,
     unsaid: Unsaid,
+    hearing: Hearing,
     pub(super) pulse: Option<Pulse>,
     /// Since it first had something to say.
     pub(super) rhythm: Option<Rhythm>,
@@ -137,6 +140,7 @@ impl Node {
             store,
             inbox: VecDeque::new(),
             unsaid: Unsaid::default(),
+            hearing: Hearing::default(),
             pulse: None,
             rhythm: None,
             stopped: false,
@@ -198,6 +202,25 @@ impl Node {
 
     pub(super) fn is_doomed(&self) -> bool {
         self.doomed
+    }
+
+    /// It writes much without effect, the engine found.
+    pub(super) fn note_noisy(&mut self, author: NodeId, now: Duration) {
+        if let Some(running) = &mut self.running {
+            running.hearing.note(author, now);
+        }
+    }
+
+    /// Whether it is handed to the engine at all.
+    pub(super) fn hears(&mut self, input: &Input, now: Duration) -> bool {
+        match (input, &mut self.running) {
+            (
+                Input::Message { message: Message::Runs(runs), .. }
+                | Input::Gossip { message: Message::Runs(runs), .. },
+                Some(running),
+            ) => running.hearing.hears(runs.iter().map(Verified::run), now),
+            _ => true,
+        }
     }
 
     pub(super) fn push(&mut self, input: Input) {
@@ -347,6 +370,7 @@ impl Node {
                 | Effect::Tell(_)
                 | Effect::ShutOut(_)
                 | Effect::Known(_)
+                | Effect::Noisy(_)
                 | Effect::Secret(_)
                 | Effect::DrawSecret
                 | Effect::Alarm(_) => {}

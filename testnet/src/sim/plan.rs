@@ -42,6 +42,8 @@ const LASTING: Duration = Duration::from_secs(145);
 
 /// In worlds of these seeds (modulo 16) nodes sign as real ones do.
 const REAL: u64 = 6;
+/// Of the remainders of eight, the worlds whose liar is loud.
+const LOUD: u64 = 5;
 
 /// A world before it begins.
 #[derive(Clone, Debug)]
@@ -72,6 +74,8 @@ pub struct Plan {
     pub scripted: Option<usize>,
     /// The last node lies.
     pub liar: bool,
+    /// And writes much without effect.
+    pub loud: bool,
     /// How nodes sign.
     pub signing: Signing,
     /// From then on agents do nothing until the last fault is over.
@@ -110,6 +114,7 @@ impl Plan {
             keys: false,
             scripted: None,
             liar: false,
+            loud: false,
             signing: Signing::Simulated,
             silent_from: None,
         }
@@ -124,7 +129,7 @@ impl Plan {
     /// A plan of a seed in which the last node lies, and at least two others do not.
     #[must_use]
     pub fn with_liar(seed: u64) -> Plan {
-        Plan { liar: true, ..Plan::draw(seed, 3) }
+        Plan { liar: true, loud: seed % 8 == LOUD, ..Plan::draw(seed, 3) }
     }
 
     fn draw(seed: u64, least: usize) -> Plan {
@@ -162,6 +167,7 @@ impl Plan {
             keys: dice.chance(60),
             scripted: None,
             liar: false,
+            loud: false,
             signing: if seed % 16 == REAL { Signing::Real } else { Signing::Simulated },
             silent_from: (kind == Kind::Lonely).then_some(silent_from).flatten(),
         }

@@ -321,6 +321,9 @@ impl World {
 
     /// Puts an input into a node's inbox; it is handled a little later, with what else has come.
     pub(super) fn give(&mut self, node: usize, input: Input) {
+        if !self.nodes[node].hears(&input, self.now) {
+            return self.coverage.count(Happening::Noise);
+        }
         self.nodes[node].push(input);
         let wait = self.dice.within(20, 400);
         self.wake(node, self.now + Duration::from_micros(wait));
@@ -507,6 +510,7 @@ impl World {
                 // Engines take nothing from whom they shut out, whatever the network does; and all can
                 // connect here, whichever secret they have.
                 Effect::ShutOut(_) | Effect::Known(_) => {}
+                Effect::Noisy(author) => self.nodes[node].note_noisy(author, self.now),
                 Effect::Secret(it) => {
                     self.coverage.count(Happening::SecretGiven);
                     self.nodes[node].keep_secret(it);
@@ -576,13 +580,16 @@ impl World {
         let node = self.nodes.len() - 1;
         let peers = self.peers(node);
         let Some(liar) = &mut self.liar else { return };
-        let bytes = liar.lie();
+        let loud = self.plan.loud;
+        let bytes = if loud { liar.noise() } else { liar.lie() };
         let verified = Message::decode(&bytes)
             .and_then(|it| it.verify_by(&*self.judge, self.secret.mesh_id()));
         match verified {
             Ok(verified) => {
                 liar.taken += 1;
-                for to in peers.into_iter().filter(|_| self.dice.chance(70)).collect::<Vec<_>>() {
+                // Of a log with gaps nothing is taken, and so nothing is without effect.
+                let told = if loud { 100 } else { 70 };
+                for to in peers.into_iter().filter(|_| self.dice.chance(told)).collect::<Vec<_>>() {
                     let wait = Duration::from_micros(self.dice.within(200, 1_500));
                     let message = Box::new(verified.clone());
                     self.after(wait, Event::Arrive { to, from: node, message });
@@ -590,7 +597,7 @@ impl World {
             }
             Err(_) => liar.refused += 1,
         }
-        let wait = self.dice.within(1, 30);
+        let wait = self.dice.within(1, if loud { 8 } else { 30 });
         self.after(Duration::from_millis(wait), Event::Lie);
     }
 

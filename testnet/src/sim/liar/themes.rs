@@ -66,6 +66,12 @@ impl Liar {
         }
     }
 
+    /// Well signed, and mostly without effect. Of who forks its log, or leaves gaps in it, nothing more would be taken.
+    pub(crate) fn noise(&mut self) -> Vec<u8> {
+        let theme = *self.dice.pick(&[Theme::Junk, Theme::Ballots, Theme::Leaders]);
+        self.lie_about(theme)
+    }
+
     /// An entry of somebody else, or nearly so: its seal does not hold.
     fn forgery(&mut self) -> Vec<u8> {
         let mut run = self.themed(Theme::Anything);
@@ -144,7 +150,7 @@ impl Liar {
         let sealed = run.seal(self.mesh, &self.authors[author]);
         let (last, run) = (sealed.certificate(), sealed.run().clone());
         // Nobody takes a clock from so far ahead: what is said next begins where this did.
-        if theme != Theme::Clock && run.clone().verify(self.mesh).is_ok() {
+        if theme != Theme::Clock && run.clone().verify_by(&*self.judge, self.mesh).is_ok() {
             self.tails.insert((room, log), Tail { seq: last.seq, hash: last.hash, clock });
         }
         run
