@@ -20,7 +20,7 @@ fn part(world: &mut World, by: usize, node: usize, why: Parting) -> Result<Outco
     world.ask(by, Command::Part { node, why, force: false })
 }
 
-fn speak(world: &mut World, n: usize) -> CallId {
+pub(super) fn speak(world: &mut World, n: usize) -> CallId {
     let (caller, room) = (world.callers[n].clone(), world.lobby());
     let say = Say {
         room,
@@ -322,19 +322,6 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
     assert!(world.reply(1, call).is_some_and(|it| it.is_ok()), "at once");
     let era = world.nodes[1].engine.rooms[&world.lobby()].numbering.current();
     assert_eq!(era, crate::number::Era::HOME);
-}
-
-/// All of a log, as one run.
-fn log_of(node: &Node, room: RoomId, author: u8, bodies: &[Body]) -> Run {
-    let author = identity(author);
-    let entries = (1..).zip(bodies).map(|(clock, body)| {
-        let facts = Facts { clock, wall_ms: 0, kind: body.kind(), visible: body.visible() };
-        RunEntry { facts, body: Carried::Here(body.encode().into()) }
-    });
-    let log = LogId { author: author.node_id(), incarnation: 0 };
-    let (backlink, seal, entries) = ([0; 32], [0; 64], entries.collect());
-    let run = Run { room, log, first: 1, backlink, entries, seal };
-    run.seal(node.secret.mesh_id(), &author).run().clone()
 }
 
 /// A member's word that another is expelled, of whom this counts.

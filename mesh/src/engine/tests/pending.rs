@@ -14,7 +14,7 @@ const ALL: Needs = Needs { from_ms: 0, certain_ms: 0, ahead_ms: u64::MAX };
 const FROM: NodeId = NodeId([9; 32]);
 
 /// `count` messages of a log of `seed`, the first of them at `first`.
-fn run(node: &Node, seed: u8, (first, count): (u64, usize)) -> Verified {
+pub(super) fn run(node: &Node, seed: u8, (first, count): (u64, usize)) -> Verified {
     let mut run = said_at(node, seed, first).run().clone();
     let entry = run.entries[0].clone();
     run.entries = (first..)
