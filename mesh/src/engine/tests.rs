@@ -5,6 +5,8 @@
     reason = "a test names what it looks for; a new variant is none of its business"
 )]
 
+mod acts;
+mod agents;
 mod asking;
 mod disk;
 mod elections;
@@ -25,9 +27,11 @@ mod roaming;
 mod rooms;
 mod secret;
 mod sending;
+mod starting;
 mod sync;
 mod tasks;
 mod turn;
+mod views;
 mod votes;
 mod world;
 
@@ -602,9 +606,15 @@ fn a_registration_of_another_key_does_not_take_a_stable_id_away() {
         reconnected: false,
         gone: None,
     };
+    // Of a node that is not heard nothing counts.
+    node.hears_beacon((5, 5), (1, 1, 0));
     node.news(identity(5).node_id(), vec![RosterChange::Agent("bob".into(), thief)]);
     let lobby = node.lobby();
     node.ask(Command::Join { caller, room: lobby }).expect("bob is still bob");
+    let listed = node.ask(Command::ListAgents { key: KEY, room: Some(lobby) });
+    let Ok(Outcome::Agents(agents)) = listed else { panic!("anybody may") };
+    let nodes: Vec<NodeId> = agents.iter().map(|it| it.node).collect();
+    assert_eq!(nodes, [node.engine.cx.me]);
     assert_eq!(
         node.attach("bob", true, KeyPrint([2; 16])).expect_err("another key"),
         Refused::AgentTaken("bob".into())

@@ -8,6 +8,8 @@ use super::{
     *,
 };
 use crate::{
+    acts::{TaskAct, TaskAssigned, TaskUpdated},
+    agenda::TaskUpdate,
     batch::Fate,
     boundary::Alarm,
     entry::{Items, Ordered},
@@ -240,6 +242,49 @@ fn who_waits_for_what_comes_before_it_asks_for_no_number() {
         assert!(asked.iter().all(|(_, it)| matches!(it, Asked::Frontier(_))), "{asked:?}");
         assert_eq!((node.said_as(call), node.current()), (None, Era::HOME));
     }
+}
+
+#[test]
+fn who_waits_too_long_for_the_answer_to_a_claim_opens_an_era_to_give_it() {
+    let (mut node, caller) = beside_founder();
+    let new = TaskAssigned {
+        title: "do it".to_owned(),
+        description: None,
+        assignee: None,
+        created_by: "x".into(),
+    };
+    let mut other = Liar::new(5);
+    let (task, run) = other.write(&node, &Body::Task(TaskAct::Assigned(new)));
+    node.hear(&run);
+    let held_by = |who: &str| TaskUpdated {
+        task,
+        over: Vec::new(),
+        status: None,
+        assignee: Some(who.into()),
+        note: None,
+        by: who.into(),
+    };
+    // For another's claim that one does it, or another one.
+    let claim = TaskAct::Claimed { update: held_by("x"), if_assignee: None, era: Era::HOME };
+    let (_, run) = other.write(&node, &Body::Task(claim));
+    node.hear(&run);
+    assert_eq!(node.asked_within(Founder::Lives, 40), []);
+    let id = crate::id::MessageId::new(node.lobby(), task.log, task.seq);
+    let update = TaskUpdate {
+        task: id,
+        status: None,
+        assignee: Some("me".into()),
+        note: None,
+        if_assignee: Some(None),
+    };
+    let call = node.begin(Command::UpdateTask { caller, update });
+    let asked = node.asked_within(Founder::Lives, 29);
+    let frontier = |step| (step, Asked::Frontier(founder()));
+    assert_eq!(asked, [frontier(5), frontier(15)]);
+    assert!(node.reply(call).is_none());
+    assert_eq!(node.asked_within(Founder::Lives, 5), [(1, Asked::Claim)]);
+    assert!(node.reply(call).is_some());
+    assert!(node.current() > Era::HOME);
 }
 
 // Holes.

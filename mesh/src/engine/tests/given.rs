@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     boundary::Alarm,
-    entry::{EraClaimed, HandedOver, NodeAdmitted, Reached},
+    entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached},
     number::Era,
 };
 
@@ -193,4 +193,69 @@ fn numbers_that_come_before_their_entries_are_kept_until_these_come() {
     node.founder_writes(&mut liar, &ordered(Era::HOME, 6, &[(other.log, 1, 1)]));
     assert_eq!(node.void_so_far(), 1);
     assert_eq!(node.engine.rooms[&node.lobby()].numbering.known(Era::HOME), 4);
+}
+
+/// Numbers that name nothing cost nothing, and those that name entries are as many as in any other.
+#[test]
+fn numbers_of_old_are_bounded_by_how_many_of_them_name_something() {
+    let gap = Items { log: u32::MAX, from: 1, count: 1_000_000 };
+    let named = |count| Items { log: 0, from: 1, count };
+    for (items, counts) in [
+        (vec![gap, named(256)], true),
+        (vec![named(257), gap], false),
+        (vec![gap, named(200), named(200)], false),
+    ] {
+        let (mut node, mut liar) = beside_liar();
+        let ordered = Ordered { era: Era::HOME, first: 1, logs: vec![log(5)], items };
+        node.founder_writes(&mut liar, &Body::Ordered(ordered));
+        assert_eq!(node.void_so_far(), u64::from(!counts));
+        assert_eq!(node.engine.rooms[&node.lobby()].numbering.known(Era::HOME) > 0, counts);
+    }
+}
+
+#[test]
+fn who_takes_over_says_whose_place_it_took() {
+    let mut node = Node::new(2);
+    let caller = node.joins("me");
+    node.begin_say(&caller);
+    node.wait(Duration::from_secs(4));
+    let opened = node.effects.iter().filter_map(|it| match it {
+        Effect::Alarm(Alarm::EraOpened { room, era, before }) => Some((*room, *era, *before)),
+        _ => None,
+    });
+    assert_eq!(opened.collect::<Vec<_>>(), [(node.lobby(), node.current(), founder())]);
+}
+
+/// What an entry of the directory has for numbers decides about names, whenever they come.
+#[test]
+fn a_room_without_a_name_is_given_one_when_another_era_has_numbered_it() {
+    let mut node = Node::new(FOUNDER);
+    let caller = node.joins("me");
+    super::rooms::make(&mut node, &caller, super::rooms::new("plan", false)).expect("it is new");
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let (mut liar, lane) = (Liar::new(6), 2_000);
+    let room = crate::directory::room_id(node.secret.mesh_id(), directory, log(6), 2);
+    let era = Era::new(1, lane).expect("an era");
+    let names = |node: &mut Node| {
+        let Ok(Outcome::Rooms(rooms)) = node.ask(Command::ListRooms { key: KEY, parent: None })
+        else {
+            panic!("anybody may")
+        };
+        rooms.into_iter().map(|it| it.name.to_string()).collect::<Vec<_>>()
+    };
+    let mut write = |node: &mut Node, body| {
+        let (_, run) = liar.write_in(node, directory, &body);
+        node.hear(&run);
+    };
+    write(&mut node, Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() }));
+    write(&mut node, Body::RoomCreated(public_room(room, "plan")));
+    assert_eq!(names(&mut node), ["lobby", "plan"], "the name was taken");
+    write(&mut node, Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut: Vec::new() }));
+    write(&mut node, ordered(era, 1, &[(log(6), 2, 1)]));
+    let mut again = Node::open(FOUNDER, disk::stored(&node.rows), node.now);
+    for node in [&mut node, &mut again] {
+        let names = names(node);
+        assert_eq!((names.len(), &*names[1]), (3, "plan"), "{names:?}");
+        assert!(names[2].starts_with("plan ("), "{names:?}");
+    }
 }
