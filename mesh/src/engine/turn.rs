@@ -169,10 +169,10 @@ impl Engine {
             let ix = it.logs.ix(log)?;
             it.logs.get(ix).fork
         });
-        if !proof.holds() || known.is_some_and(|known| known <= seq) {
+        if known.is_some_and(|known| known <= seq) {
             return;
         }
-        if !self.rooms.get(&room).is_some_and(|it| it.logs.can_have(log)) {
+        if !proof.holds() || !self.rooms.get(&room).is_some_and(|it| it.logs.can_have(log)) {
             self.cx.faults.stray += 1;
             return;
         }

@@ -139,11 +139,13 @@ fn what_proves_no_fork_cuts_no_log() {
         seal(&|run| (run.first, run.backlink) = (0, [3; 32])),
     ];
     let (author, forked) = (identity(5).node_id(), seal(&|_| {}));
-    for certificate in sound {
+    let stray = node.engine.cx.faults.stray;
+    for (certificate, count) in sound.into_iter().zip(stray + 1..) {
         assert!(certificate.verify(), "its author signed it");
         let message = Message::Fork(certificate, Box::new(one.clone()));
         node.give(Input::Message { from: identity(9).node_id(), message });
         assert!(!node.engine.cx.forked.contains(&author), "{certificate:?}");
+        assert_eq!(node.engine.cx.faults.stray, count, "it is seen");
     }
     let message = Message::Fork(forked, Box::new(one));
     for _ in 0..2 {
