@@ -385,6 +385,24 @@ fn what_waits_of_an_expelled_node_waits_on_within_the_cut_and_is_dropped_beyond_
     }
 }
 
+#[test]
+fn what_waits_of_a_log_of_which_nothing_is_here_is_dropped_with_its_author() {
+    for (cut, waits) in [(0, false), (9, true)] {
+        let mut node = Node::new(1);
+        let lobby = node.lobby();
+        let mut ahead = said_at(&node, 5, 9).run().clone();
+        ahead.first = 9;
+        let ahead = ahead.seal(node.secret.mesh_id(), &identity(5)).run().clone();
+        node.hear(&ahead);
+        assert!(!node.engine.rooms[&lobby].pending.is_empty());
+        let named = [(lobby, cut)];
+        let parting = expels(&node, 6, 5, if waits { &named } else { &[] });
+        node.hear(&parting);
+        assert_eq!(node.engine.rooms[&lobby].pending.is_empty(), !waits);
+        assert_eq!(node.engine.cx.pending_bytes > 0, waits);
+    }
+}
+
 /// Nobody can name such a room in a parting: who names it not says nothing about it.
 #[test]
 fn in_rooms_of_memory_each_node_keeps_what_it_has_of_who_is_expelled() {
