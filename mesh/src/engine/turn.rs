@@ -512,7 +512,6 @@ fn in_parts(runs: Vec<(RoomId, Run)>) -> Vec<Vec<(RoomId, Run)>> {
         match parts.last_mut() {
             Some(part)
                 if bytes + size <= RUNS_BYTES_MAX
-                    && part.len() < crate::limits::SPANS_MAX
                     && part.last().is_some_and(|(last, _)| bucket(*last) == bucket(room)) =>
             {
                 bytes += size;
