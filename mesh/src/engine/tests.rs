@@ -8,6 +8,7 @@
 mod acts;
 mod agents;
 mod asking;
+mod bounds;
 mod disk;
 mod elections;
 mod forks;

@@ -671,3 +671,20 @@ fn a_room_of_memory_that_was_told_of_before_the_key_was_presented_is_there_when_
     node.ask(Command::Attach(attach)).expect("at once");
     assert!(node.engine.rooms.contains_key(&room));
 }
+
+#[test]
+fn who_leaves_is_told_of_a_private_room_that_nobody_else_has_if_there_is_something_in_it() {
+    for said in [false, true] {
+        let (mut node, me) = follower();
+        let room = node.create_private(&me, false);
+        if said {
+            node.say(&me, room).expect("a member");
+        }
+        node.give(Input::PeerUp(identity(STRANGER).node_id()));
+        node.effects.clear();
+        let call = node.begin(Command::LeaveMesh { force: false });
+        let refused = node.reply(call).and_then(|it| it.err());
+        let expected = "no other member has the private room plan; --force leaves all the same";
+        assert_eq!(refused, said.then(|| Refused::Invalid(expected.to_owned())));
+    }
+}

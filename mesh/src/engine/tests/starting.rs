@@ -62,16 +62,28 @@ fn what_a_fork_took_from_the_directory_is_taken_after_a_restart_too() {
     let minted = |key| Body::Key(KeyAct::Minted(KeyMinted { key, tier: Tier::Pro, label: None }));
     let (_, first) = liar.write_in(&node, directory, &minted(keys[0]));
     let (_, second) = liar.write_in(&node, directory, &minted(keys[1]));
+    let claim = |agent: &str| {
+        Body::AgentClaimed(crate::entry::AgentClaimed { agent: agent.into(), key: keys[0] })
+    };
+    let (_, third) = liar.write_in(&node, directory, &claim("bob"));
     let mut other = second.clone();
     other.entries[0].facts.clock += 1;
-    let other = other.seal(node.secret.mesh_id(), &identity(5)).run().clone();
-    for run in [first, second, other] {
-        node.hear(&run);
+    let proof = other.seal(node.secret.mesh_id(), &identity(5)).certificate();
+    for run in [&first, &second, &third] {
+        node.hear(run);
     }
-    let tiers = |node: &Node| keys.map(|key| node.engine.directory.keys.tier(key).is_some());
-    assert_eq!(tiers(&node), [true, false, false]);
+    let known = |node: &Node| {
+        let directory = &node.engine.directory;
+        let tiers = keys.map(|key| directory.keys.tier(key).is_some());
+        (tiers, directory.owner("bob").is_some())
+    };
+    assert_eq!(known(&node), ([true, true, false], true));
+    let run = second.verify(node.secret.mesh_id()).expect("it is sealed");
+    node.told(9, Message::Fork(proof, Box::new(run)));
     let again = Node::open(1, disk::stored(&node.rows), node.now);
-    assert_eq!(tiers(&again), [true, false, false]);
+    for node in [node, again] {
+        assert_eq!(known(&node), ([true, false, false], false));
+    }
 }
 
 /// A log that is used twice is a fork of one's own.
