@@ -297,6 +297,8 @@ impl Engine {
                 let said = SaidOk { message, number, wall_ms, name, repeated: true };
                 self.reply(call, Ok(Outcome::Said(said)));
             }
+            // Nobody takes what was written here, so nobody is to wait for it.
+            None if !room.is_writable(&self.cx) => return false,
             None => {
                 let waiter = Waiter::Said { call, name, wall_ms, repeated: true };
                 self.waiters.entry((say.room, at)).or_default().push(waiter);

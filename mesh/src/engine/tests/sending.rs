@@ -76,6 +76,23 @@ fn a_send_that_is_repeated_before_it_has_its_number_is_answered_with_it() {
     assert_eq!(said.map(|it| it.repeated), [false, true]);
 }
 
+#[test]
+fn a_send_that_is_repeated_where_nobody_takes_the_first_one_is_refused() {
+    let mut node = Node::new(2);
+    let (caller, lobby) = (node.joins("me"), node.lobby());
+    let send =
+        |node: &mut Node| node.begin(Command::Say { caller: caller.clone(), say: once(lobby, 1) });
+    let refused = |node: &Node, call| matches!(node.reply(call), Some(Err(Refused::Full(_))));
+    let first = send(&mut node);
+    assert!(node.reply(first).is_none(), "it has no number yet");
+    // Another history of this node's own log is found.
+    let other = said_in(&node, (lobby, 0), (2, 1, "another")).run().clone();
+    node.hear(&other);
+    assert!(refused(&node, first));
+    let again = send(&mut node);
+    assert!(refused(&node, again), "it would wait for ever");
+}
+
 /// All runs of the lobby that went out, and for each the bodies that travel apart.
 fn sent_whole(node: &mut Node) -> Vec<(Run, Vec<ApartBody>)> {
     let lobby = node.lobby();
