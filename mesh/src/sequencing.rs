@@ -369,21 +369,28 @@ impl Room {
     ) -> bool {
         let era = self.numbering.current();
         let mine = self.numbering.sequencer() == self.mine
-            && self.record.floor.is_none_or(|floor| era > floor)
-            && self.numbering.known(era) < cx.capacity(era);
+            && self.record.floor.is_none_or(|floor| era > floor);
         // Numbers of this era that are still to be issued are above the cursor.
         let above = era > cursor.era() || (era == cursor.era() && self.tip() >= cursor);
-        let open = mine && above;
+        // As many as are needed: the client reads on after this, and asks no more for what is left out.
+        let needed = self.lack_number_above(cursor, &entries).len().max(1) as u64;
+        let (all, known) = (cx.capacity(era), self.numbering.known(era));
+        let open = mine && above && needed.min(all) <= all.saturating_sub(known);
         if !open && !self.claim_above(cx, cursor) {
             return false;
         }
-        let needs = |at: &At| {
-            let held = self.logs.iter().any(|(ix, log)| ix == at.log && at.seq <= log.head);
-            held && self.highest_issued(*at).is_none_or(|number| number <= cursor)
-        };
-        let entries: Vec<At> = entries.into_iter().filter(needs).collect();
+        let entries = self.lack_number_above(cursor, &entries);
         self.issue(cx, entries);
         true
+    }
+
+    /// Those of these entries that are here and have no number above `cursor`.
+    fn lack_number_above(&self, cursor: Number, entries: &[At]) -> Vec<At> {
+        let lacks = |at: &&At| {
+            let held = self.logs.iter().any(|(ix, log)| ix == at.log && at.seq <= log.head);
+            held && self.highest_issued(**at).is_none_or(|number| number <= cursor)
+        };
+        entries.iter().filter(lacks).copied().collect()
     }
 
     /// Claims eras until one is above `cursor`: each builds on the one before, so a cursor from the

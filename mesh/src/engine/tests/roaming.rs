@@ -124,3 +124,22 @@ fn a_lobby_that_is_to_be_raised_is_heard_of_first_and_is_not_if_it_is_high_enoug
         assert_eq!(node.engine.node.lobby_floor, Number::ZERO);
     }
 }
+
+/// The client reads on from there, and does not ask again for what got no number.
+#[test]
+fn who_comes_from_elsewhere_gets_all_the_numbers_that_it_needs() {
+    let mut node = Node::with(FOUNDER, |config| config.era_capacity = Some(8));
+    let caller = node.joins("me");
+    for _ in 0..6 {
+        node.say(&caller, node.lobby()).expect("a member");
+    }
+    let before = node.gave().len();
+    let entries = [1, 3, 5].map(|seq| At { log: 0, seq }).to_vec();
+    let (room, cursor) = (node.lobby(), Number(6));
+    let call = node.begin(Command::Roam { room, cursor, entries });
+    assert!(matches!(node.reply(call), Some(Ok(Outcome::Roamed(true)))));
+    let given: Vec<_> = node.gave().split_off(before);
+    let count: u32 = given.iter().flat_map(|it| &it.items).map(|it| it.count).sum();
+    assert_eq!(count, 3, "the home era has two left: {given:?}");
+    assert!(given.iter().all(|it| it.era == node.current()));
+}
