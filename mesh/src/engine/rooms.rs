@@ -385,7 +385,9 @@ impl Engine {
         }
         let era = room.numbering.current();
         let highest = era.number(room.numbering.known(era));
-        if highest >= floor || room.number_above(&mut self.cx, floor, Vec::new()) {
+        // Who may not write here raises nothing: those who wait are told so.
+        let closed = !room.is_writable(&self.cx);
+        if closed || highest >= floor || room.number_above(&mut self.cx, floor, Vec::new()) {
             self.change_node().lobby_floor = Number::ZERO;
             for (call, caller, say) in std::mem::take(&mut self.held) {
                 self.say(call, &caller, say);

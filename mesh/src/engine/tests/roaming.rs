@@ -143,3 +143,14 @@ fn who_comes_from_elsewhere_gets_all_the_numbers_that_it_needs() {
     assert_eq!(count, 3, "the home era has two left: {given:?}");
     assert!(given.iter().all(|it| it.era == node.current()));
 }
+
+#[test]
+fn who_waits_for_a_lobby_that_cannot_be_raised_is_told_so() {
+    let mut node = Node::new(FOUNDER);
+    let caller = node.joins("me");
+    node.engine.node.lobby_floor = Number(1_000);
+    let call = node.begin_say(&caller);
+    node.engine.cx.out = true;
+    node.wait(NUMBER_WITHIN + STEP * 2);
+    assert!(matches!(node.reply(call), Some(Err(Refused::Full(_)))));
+}
