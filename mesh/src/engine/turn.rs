@@ -124,7 +124,7 @@ impl Engine {
         self.act_on(learned);
     }
 
-    fn act_on(&mut self, learned: Learned) {
+    pub(super) fn act_on(&mut self, learned: Learned) {
         match learned {
             Learned::Nothing => {}
             Learned::Revoked(key) => self.on_revoked(key),
@@ -202,7 +202,7 @@ impl Engine {
             }
             it.quarantine(&mut self.cx, log, seq);
             if it.is_directory {
-                self.directory.forget(self.cx.mesh, room, (log, seq));
+                self.forget_claims(room, (log, seq));
             }
         }
         if log.author == self.cx.me {
