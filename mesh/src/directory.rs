@@ -367,15 +367,23 @@ impl Directory {
         })
     }
 
-    /// What a forked author claimed from `seq` on does not count.
-    pub(crate) fn forget(&mut self, mesh: MeshId, directory: RoomId, (log, seq): (LogId, u64)) {
+    /// What a forked author claimed from `seq` on does not count. Returns agents that may be another key's now, or
+    /// nobody's.
+    pub(crate) fn forget(
+        &mut self,
+        mesh: MeshId,
+        directory: RoomId,
+        (log, seq): (LogId, u64),
+    ) -> Vec<AgentId> {
         self.keys.forget(directory != RoomId::directory(mesh), log, seq);
         let void = |source: &Source, standing: &Standing| {
             source.0 == directory && standing.log == log && standing.seq >= seq
         };
         self.rooms.retain(|_, room| !void(&room.source, &room.standing));
-        for claims in self.claims.values_mut() {
+        let mut disowned = Vec::new();
+        for (agent, claims) in &mut self.claims {
             for claim in claims.extract_if(.., |claim| void(&claim.source, &claim.standing)) {
+                disowned.push(agent.clone());
                 if let Some(count) = self.claimed.get_mut(&(log.author, claim.key)) {
                     *count -= 1;
                 }
@@ -385,6 +393,7 @@ impl Directory {
         for ids in self.by_name.values_mut().chain(self.by_maker.values_mut()) {
             ids.retain(|id| rooms.contains_key(id));
         }
+        disowned
     }
 }
 

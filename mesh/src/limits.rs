@@ -33,7 +33,8 @@ pub const PENDING_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bodies of undelivered entries kept in memory so that delivery needs no read; past this the
 /// reader goes to the store.
 pub const WARM_BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Items in one `Ordered` entry: small enough that its body is always inline.
+/// Items in one `Ordered` entry: small enough that its body is inline, unless it names entries of some 190 logs
+/// or more.
 pub const ORDERED_ITEMS_MAX: usize = 256;
 /// No log gets this long: leaves room to add to any log seq that is read.
 pub(crate) const LOG_SEQ_MAX: u64 = u64::MAX >> 3;

@@ -431,4 +431,126 @@ mod tests {
             assert_eq!(boot_of(incarnation(boot, nth)), boot);
         }
     }
+
+    /// Two peers that could take over, and a third that does not have the room; a fourth node is silent.
+    fn asking() -> (Liveness, BTreeSet<NodeId>) {
+        let mut live = live(false);
+        live.others = [7, 8, 6, 9].map(node).into();
+        live.up = [7, 8, 6].map(node).into();
+        for n in [7, 8, 6, 9] {
+            hear(&mut live, START, n);
+        }
+        (live, [7, 8].map(node).into())
+    }
+
+    /// Long enough after that for whatever rank this node has.
+    const LATER: Duration = Duration::from_secs(110);
+    const SILENT: NodeId = NodeId([9; 32]);
+
+    #[test]
+    fn a_node_that_a_peer_hears_is_not_replaced() {
+        let (mut live, only) = asking();
+        let heirs = Heirs { room: ROOM, only: Some(&only) };
+        let verdict = |live: &Liveness, now| live.verdict(now, heirs, (SILENT, START));
+        let age = Some(AFTER / 3);
+        assert_eq!(verdict(&live, LATER), Verdict::AskPeers);
+        assert_eq!(live.probe(LATER, SILENT), [6, 7, 8].map(node));
+        assert_eq!(verdict(&live, LATER), Verdict::Wait, "they may answer");
+        assert_eq!(live.probe(LATER, SILENT), [], "once");
+        live.sighted(LATER, node(6), (SILENT, age));
+        live.sighted(LATER, node(7), (SILENT, age));
+        let until = LATER + AFTER - AFTER / 3;
+        assert_eq!(verdict(&live, until - Duration::from_millis(1)), Verdict::Wait);
+        assert_eq!(live.probe(until - Duration::from_millis(1), SILENT), []);
+        assert_eq!(verdict(&live, until), Verdict::AskPeers, "they are asked again");
+        assert_eq!(live.probe(until, SILENT).len(), 3);
+        assert_eq!(verdict(&live, until), Verdict::Wait, "what was said then is old");
+        hear(&mut live, until, 9);
+        assert_eq!(verdict(&live, until), Verdict::AskPeers, "it was heard: that is answered");
+    }
+
+    #[test]
+    fn a_node_that_no_peer_hears_is_gone_when_all_have_said_so_or_time_is_up() {
+        let (mut live, only) = asking();
+        let heirs = Heirs { room: ROOM, only: Some(&only) };
+        let verdict = |live: &Liveness, now| live.verdict(now, heirs, (SILENT, START));
+        live.probe(LATER, SILENT);
+        live.sighted(LATER, node(7), (SILENT, None));
+        assert_eq!(verdict(&live, LATER), Verdict::Wait);
+        // Heard too long ago is not heard; and whoever answers twice has been counted.
+        live.sighted(LATER, node(8), (SILENT, Some(AFTER)));
+        live.sighted(LATER, node(8), (SILENT, Some(Duration::ZERO)));
+        live.sighted(LATER, node(5), (SILENT, Some(Duration::ZERO)));
+        assert_eq!(verdict(&live, LATER), Verdict::Gone, "the third does not have the room");
+        let (mut live, _) = asking();
+        live.probe(LATER, SILENT);
+        let just_before = LATER + VETO_WAIT - Duration::from_millis(1);
+        assert_eq!(verdict(&live, just_before), Verdict::Wait);
+        assert_eq!(verdict(&live, LATER + VETO_WAIT), Verdict::Gone);
+        // Somebody it does not matter to hears it.
+        let (mut live, _) = asking();
+        live.probe(LATER, SILENT);
+        live.sighted(LATER, node(6), (SILENT, Some(Duration::ZERO)));
+        assert_eq!(verdict(&live, LATER), Verdict::Wait, "the others may, too");
+        assert_eq!(verdict(&live, LATER + VETO_WAIT), Verdict::Gone);
+    }
+
+    #[test]
+    fn who_alone_is_connected_and_has_the_room_asks_nobody() {
+        let (mut live, _) = asking();
+        let only = BTreeSet::from([SILENT]);
+        let heirs = Heirs { room: ROOM, only: Some(&only) };
+        assert_eq!(live.verdict(LATER, heirs, (SILENT, START)), Verdict::Gone);
+        live.up = BTreeSet::from([SILENT]);
+        assert_eq!(live.verdict(LATER, EVERYBODY, (SILENT, START)), Verdict::Gone);
+        assert_eq!(live.probe(LATER, SILENT), [], "of itself it is not asked");
+    }
+
+    #[test]
+    fn a_sequencer_is_gone_when_it_is_silent_or_started_anew() {
+        let mut live = live(false);
+        let log = |incarnation| LogId { author: SILENT, incarnation };
+        let permanent = log(0);
+        assert_eq!(live.gone_since(START + AFTER / 2, permanent), None, "it may be heard yet");
+        assert_eq!(live.gone_since(START + AFTER, permanent), Some(START + AFTER));
+        let heard = START + AFTER;
+        let beacon = Beacon { node: SILENT, boot: 5, tick: 1, roster: 0, digest: 0 };
+        assert!(live.hear(heard, beacon));
+        assert_eq!(live.gone_since(heard + AFTER / 2, permanent), None);
+        assert_eq!(live.gone_since(heard + AFTER, permanent), Some(heard + AFTER));
+        // What it began before this start it has forgotten.
+        for (boot, gone) in [(4, Some(heard)), (5, None), (6, None)] {
+            assert_eq!(live.gone_since(heard, log(incarnation(boot, 3))), gone, "{boot}");
+        }
+        live.woke(heard + AFTER * 9, heard);
+        assert_eq!(live.gone_since(heard + AFTER * 9, permanent), None, "it was away itself");
+    }
+
+    #[test]
+    fn who_is_heard_again_and_what_is_older_is_told_apart() {
+        let mut live = live(false);
+        let mut hears = |boot, tick| {
+            live.hear(START, Beacon { node: node(7), boot, tick, roster: 0, digest: 0 })
+        };
+        assert!(hears(2, 5));
+        for (boot, tick, newer) in
+            [(2, 5, false), (2, 4, false), (1, 9, false), (2, 6, true), (3, 1, true)]
+        {
+            assert_eq!(hears(boot, tick), newer, "{boot} {tick}");
+        }
+    }
+
+    #[test]
+    fn whoever_has_no_part_any_more_is_not_waited_for() {
+        let (mut live, only) = asking();
+        let heirs = Heirs { room: ROOM, only: Some(&only) };
+        live.probe(LATER, SILENT);
+        live.sighted(LATER, node(7), (SILENT, Some(Duration::ZERO)));
+        for n in [7, 8] {
+            live.forget(node(n));
+            live.up.insert(node(6));
+        }
+        assert_eq!(live.verdict(LATER, heirs, (SILENT, START)), Verdict::Gone);
+        assert!(live.last(node(7)).is_none() && !live.others.contains(&node(7)));
+    }
 }

@@ -395,4 +395,147 @@ mod tests {
         assert_eq!((record.done, record.empty), (known + 11, known + 10));
         assert!(numbering.busy.is_empty());
     }
+
+    fn log(n: u8) -> LogId {
+        LogId { author: NodeId([n; 32]), incarnation: 0 }
+    }
+
+    fn at(seq: u64) -> At {
+        At { log: 0, seq }
+    }
+
+    fn era(c: u32) -> Era {
+        Era::new(c, 7).expect("an era")
+    }
+
+    /// An era of this author that builds on this.
+    fn open(numbering: &mut Numbering, c: u32, (author, cut): (u8, Vec<Reached>)) {
+        let claim = EraClaimed { era: era(c), after: numbering.current(), cut };
+        assert!(numbering.open(&claim, log(author)));
+    }
+
+    /// So many numbers of an era are given, and dealt with.
+    fn get_on(numbering: &mut Numbering, era: Era, count: u64) {
+        for seq in 0..count {
+            numbering.assign(era, at(1_000 + seq)).expect("it is there");
+            numbering.step(era);
+        }
+    }
+
+    #[test]
+    fn what_has_no_number_above_the_tip_needs_another_one() {
+        let entry = |best| Undelivered {
+            facts: Facts { clock: 1, wall_ms: 0, kind: 1, visible: true },
+            numbers: best,
+            turn: None,
+            said: None,
+            body_bytes: 0,
+            since: Duration::ZERO,
+            ask_at: Duration::ZERO,
+            ask_step: Duration::ZERO,
+        };
+        let is = |it: Undelivered, tip| {
+            let tip = Number(tip);
+            (it.is_late(tip), it.is_unnumbered(), it.needs_number(tip))
+        };
+        let five = Some(Foretold { best: Number(5), canonical: Number(2) });
+        assert_eq!(is(entry(None), 4), (false, true, true));
+        assert_eq!(is(entry(five), 4), (false, false, false));
+        assert_eq!(is(entry(five), 5), (true, false, true));
+        assert_eq!(is(entry(five), 6), (true, false, true));
+    }
+
+    #[test]
+    fn what_was_dealt_with_before_a_start_is_not_dealt_with_again() {
+        let record = EraRecord { known: 5, done: 5, ..EraRecord::new(log(1), Vec::new()) };
+        let numbering = Numbering::restore(vec![(Era::HOME, record.clone())], vec![], vec![]);
+        assert_eq!(numbering.next_item(Era::HOME), NextItem::Nothing);
+        assert!(numbering.busy.is_empty() && numbering.eras[&Era::HOME].items.is_empty());
+        let record = EraRecord { known: 7, ..record };
+        let waiting = vec![(Number(6), at(1)), (Number(7), at(2))];
+        let numbering = Numbering::restore(vec![(Era::HOME, record)], waiting, vec![]);
+        assert_eq!(numbering.next_item(Era::HOME), NextItem::Item(Number(6), at(1)));
+        assert_eq!(numbering.busy, BTreeSet::from([Era::HOME]));
+        assert_eq!(numbering.eras[&Era::HOME].items.len(), 2, "and nothing between them");
+    }
+
+    #[test]
+    fn a_cut_names_how_far_eras_have_got_that_no_earlier_cut_names() {
+        let mut numbering = Numbering::new(log(1));
+        assert_eq!(numbering.cut(), []);
+        get_on(&mut numbering, Era::HOME, 3);
+        open(&mut numbering, 1, (1, Vec::new()));
+        get_on(&mut numbering, era(1), 2);
+        let cut = numbering.cut();
+        let reached = [Reached { era: Era::HOME, n: 3 }, Reached { era: era(1), n: 2 }];
+        assert_eq!(cut, reached);
+        open(&mut numbering, 2, (1, cut));
+        assert_eq!(numbering.cut(), []);
+        get_on(&mut numbering, Era::HOME, 1);
+        assert_eq!(numbering.cut(), [Reached { era: Era::HOME, n: 4 }]);
+        // A claim that had heard of less takes nothing back.
+        open(&mut numbering, 3, (1, vec![Reached { era: era(1), n: 1 }]));
+        assert_eq!(numbering.cut(), [Reached { era: Era::HOME, n: 4 }]);
+        let eras = numbering.eras.iter().map(|(era, it)| (*era, it.record.clone())).collect();
+        let restored = Numbering::restore(eras, Vec::new(), Vec::new());
+        assert_eq!(restored.cut(), numbering.cut(), "also after a start");
+    }
+
+    #[test]
+    fn a_cut_names_so_many_eras_and_the_highest() {
+        let mut numbering = Numbering::new(log(1));
+        get_on(&mut numbering, Era::HOME, 1);
+        let count = u32::try_from(CUT_ERAS_MAX).expect("few");
+        for c in 1..=count {
+            open(&mut numbering, c, (1, Vec::new()));
+            get_on(&mut numbering, era(c), 1);
+        }
+        let cut: Vec<Era> = numbering.cut().iter().map(|it| it.era).collect();
+        assert_eq!(cut, (1..=count).map(era).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_era_begins_when_what_its_cut_names_is_dealt_with() {
+        for first in [false, true] {
+            let mut numbering = Numbering::new(log(1));
+            for seq in [1, 2] {
+                numbering.assign(Era::HOME, at(seq));
+            }
+            open(&mut numbering, 1, (2, vec![Reached { era: Era::HOME, n: 2 }]));
+            if first {
+                numbering.skip(era(1), 3);
+            }
+            numbering.assign(era(1), at(3));
+            numbering.step(Era::HOME);
+            assert_eq!(numbering.next_item(era(1)), NextItem::Nothing);
+            numbering.step(Era::HOME);
+            let next = if first {
+                NextItem::Gap(era(1).number(3))
+            } else {
+                NextItem::Item(era(1).number(1), at(3))
+            };
+            assert_eq!(numbering.next_item(era(1)), next);
+        }
+    }
+
+    #[test]
+    fn an_era_of_whoever_is_out_is_waited_for_no_longer_than_there_is_something_of_it() {
+        let mut numbering = Numbering::new(log(1));
+        numbering.assign(Era::HOME, at(1));
+        open(&mut numbering, 1, (2, vec![Reached { era: Era::HOME, n: 2 }]));
+        numbering.assign(era(1), at(3));
+        let begins = |numbering: &Numbering| numbering.next_item(era(1)) != NextItem::Nothing;
+        numbering.end_eras_of(log(1).author);
+        assert!(!begins(&numbering), "one number of it is to be dealt with");
+        numbering.step(Era::HOME);
+        assert!(begins(&numbering));
+        let mut numbering = Numbering::new(log(1));
+        get_on(&mut numbering, Era::HOME, 1);
+        open(&mut numbering, 1, (2, vec![Reached { era: Era::HOME, n: 2 }]));
+        numbering.assign(era(1), at(3));
+        numbering.end_eras_of(log(2).author);
+        assert!(!begins(&numbering), "that was another one");
+        numbering.end_eras_of(log(1).author);
+        assert!(begins(&numbering));
+    }
 }

@@ -369,21 +369,28 @@ impl Room {
     ) -> bool {
         let era = self.numbering.current();
         let mine = self.numbering.sequencer() == self.mine
-            && self.record.floor.is_none_or(|floor| era > floor)
-            && self.numbering.known(era) < cx.capacity(era);
+            && self.record.floor.is_none_or(|floor| era > floor);
         // Numbers of this era that are still to be issued are above the cursor.
         let above = era > cursor.era() || (era == cursor.era() && self.tip() >= cursor);
-        let open = mine && above;
+        // As many as are needed: the client reads on after this, and asks no more for what is left out.
+        let needed = self.lack_number_above(cursor, &entries).len().max(1) as u64;
+        let (all, known) = (cx.capacity(era), self.numbering.known(era));
+        let open = mine && above && needed.min(all) <= all.saturating_sub(known);
         if !open && !self.claim_above(cx, cursor) {
             return false;
         }
-        let needs = |at: &At| {
-            let held = self.logs.iter().any(|(ix, log)| ix == at.log && at.seq <= log.head);
-            held && self.highest_issued(*at).is_none_or(|number| number <= cursor)
-        };
-        let entries: Vec<At> = entries.into_iter().filter(needs).collect();
+        let entries = self.lack_number_above(cursor, &entries);
         self.issue(cx, entries);
         true
+    }
+
+    /// Those of these entries that are here and have no number above `cursor`.
+    fn lack_number_above(&self, cursor: Number, entries: &[At]) -> Vec<At> {
+        let lacks = |at: &&At| {
+            let held = self.logs.iter().any(|(ix, log)| ix == at.log && at.seq <= log.head);
+            held && self.highest_issued(**at).is_none_or(|number| number <= cursor)
+        };
+        entries.iter().filter(lacks).copied().collect()
     }
 
     /// Claims eras until one is above `cursor`: each builds on the one before, so a cursor from the
@@ -441,5 +448,51 @@ impl Room {
                 };
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(n: u64) -> DedupId {
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&n.to_be_bytes());
+        DedupId(id)
+    }
+
+    fn at(seq: u64) -> At {
+        At { log: 0, seq }
+    }
+
+    #[test]
+    fn so_many_sends_are_remembered_and_the_newest_of_them() {
+        let mut sent = Sent::default();
+        let most = DEDUP_IDS_MAX as u64;
+        for n in 1..=most {
+            sent.insert(id(n), at(n), 0);
+        }
+        assert_eq!(sent.find(0, id(1)), Some((at(1), None)));
+        sent.insert(id(most + 1), at(most + 1), 0);
+        assert_eq!(sent.find(0, id(1)), None);
+        assert_eq!(sent.find(0, id(2)), Some((at(2), None)));
+        assert_eq!(sent.find(0, id(most + 1)), Some((at(most + 1), None)));
+        assert!(sent.entries.len() <= DEDUP_IDS_MAX && sent.by_id.len() <= DEDUP_IDS_MAX);
+    }
+
+    #[test]
+    fn a_send_is_what_it_was_first_for_so_long_and_then_what_it_is_next() {
+        let mut sent = Sent::default();
+        sent.insert(id(1), at(1), 1_000);
+        sent.insert(id(1), at(2), 1_000 + keep_ms() - 1);
+        sent.delivered(at(1), Number(7));
+        assert_eq!(sent.find(1_000 + keep_ms() - 1, id(1)), Some((at(1), Some(Number(7)))));
+        assert_eq!(sent.find(1_000 + keep_ms(), id(1)), None);
+        sent.insert(id(1), at(3), 1_000 + keep_ms());
+        assert_eq!(sent.find(1_000 + keep_ms(), id(1)), Some((at(3), None)));
+        sent.forget_oldest();
+        assert_eq!(sent.find(1_000 + keep_ms(), id(1)), Some((at(3), None)), "it was the first");
+        sent.forget_oldest();
+        assert_eq!(sent.find(1_000, id(1)), None);
     }
 }

@@ -488,7 +488,7 @@ impl Election {
     /// The closing that nodes open for now: nobody sees a nonce while there is time to commit.
     pub(crate) fn to_open(&self, now: Duration) -> Option<&Closing> {
         let counting = self.closings().filter(|it| self.counts(it, now));
-        counting.min_by_key(|it| (it.author() != self.starter(), it.position))
+        counting.min_by_key(|it| it.position)
     }
 
     /// Whether somebody has said who drops out of this closing.

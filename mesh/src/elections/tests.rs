@@ -278,10 +278,19 @@ fn when_the_closer_is_gone_another_says_who_is_out() {
     nodes[1].show(closed);
     nodes[2].show(closed);
     let first = nodes[0].node();
+    let has_drops = |node: &Replica| {
+        let known = node.elections.get(election).expect("known");
+        known.has_drops(known.closings().next().expect("closed"))
+    };
+    assert!(!has_drops(&nodes[2]));
     nodes[2].drop(closed, &[first]);
     meet(&mut nodes);
+    assert!(nodes.iter().all(has_drops), "nobody has to say it again");
     let leader = nodes[2].leader(LATER).expect("two are left");
     assert!(["b", "c"].contains(&leader.as_str()));
+    let third = nodes[2].node();
+    nodes[1].elections.expel(third);
+    assert!(!has_drops(&nodes[1]), "whoever is out has said nothing");
 }
 
 #[test]
@@ -315,6 +324,10 @@ fn closing_early_gains_nothing() {
     meet(&mut nodes);
     let known = nodes[1].elections.get(election).expect("known");
     assert!(known.to_open(START).is_none(), "nobody opens for it");
+    assert!(known.to_open(DUE).is_none(), "the starter is left some time");
+    let grace_over = START + ELECTION_WINDOW + ELECTION_GRACE;
+    assert!(known.to_open(grace_over - Duration::from_millis(1)).is_none());
+    assert!(known.to_open(grace_over).is_some(), "it may be gone");
     assert_eq!(nodes[1].leader(START), None, "nor is anybody elected");
     let closed = nodes[0].close(election);
     meet(&mut nodes);
@@ -571,6 +584,117 @@ fn from_a_fork_on_nothing_of_a_log_counts() {
     nodes[0].elections.forget_log(log, 1);
     assert!(nodes[0].elections.get(election).is_none());
     assert!(nodes[0].elections.running(DUE).is_none());
+}
+
+#[test]
+fn a_fork_takes_what_its_log_wrote_and_nothing_of_others() {
+    let (mut nodes, election) = three();
+    let closed = nodes[0].close(election);
+    let other = nodes[1].close(election);
+    meet(&mut nodes);
+    let (second, third) = (nodes[1].log, nodes[2].log);
+    let closes = |node: &Replica| node.elections.closed.keys().copied().collect::<Vec<_>>();
+    nodes[0].elections.forget_log(third, 1);
+    nodes[0].elections.forget_log(second, other.seq + 1);
+    assert_eq!(closes(&nodes[0]).len(), 2, "both are still there");
+    nodes[0].elections.forget_log(second, other.seq);
+    assert_eq!(closes(&nodes[0]), [closed]);
+    nodes[0].elections.expel(third.author);
+    for i in [0, 1] {
+        let shown = nodes[i].next(nodes[i].shown(closed));
+        assert_eq!(nodes[0].take(&shown), Ok(Vec::new()), "it opens what it did");
+    }
+    assert!(nodes[0].leader(DUE).is_some());
+}
+
+#[test]
+fn of_two_closes_that_as_many_saw_through_the_starters_counts() {
+    let (mut nodes, mut election) = three();
+    let mut others: BTreeSet<(Option<String>, Option<String>)> = BTreeSet::new();
+    for _ in 0..10 {
+        let commitments: Vec<Place> = nodes[0].elections.all[&election].close().0;
+        let of = |node: &Replica| commitments.iter().find(|it| it.log == node.log).copied();
+        let close = |a: usize, b: usize| ElectionAct::Closed {
+            election,
+            commitments: [&nodes[a], &nodes[b]].into_iter().filter_map(of).collect(),
+            declined: Vec::new(),
+        };
+        let (own, theirs) = (close(0, 1), close(1, 2));
+        // The starter's is the higher by position.
+        let theirs = nodes[2].write(theirs);
+        let heard = Replica { have: nodes[2].have.clone(), ..Replica::new(9) };
+        nodes[0].hear(&heard);
+        let own = nodes[0].write(own);
+        meet(&mut nodes);
+        for (closed, i) in [(own, 0), (own, 1), (theirs, 1), (theirs, 2)] {
+            nodes[i].show(closed);
+        }
+        meet(&mut nodes);
+        let without = |closed: Place| {
+            let mut replica = Replica::new(9);
+            for act in &nodes[0].have {
+                let is_of_it = act.0 == closed
+                    || matches!(act.2, ElectionAct::Shown { closed: of, .. } if of == closed);
+                if !is_of_it {
+                    let _ = replica.take(act);
+                }
+            }
+            replica.leader(LATER)
+        };
+        let (by_starter, by_other) = (without(theirs), without(own));
+        for node in &nodes {
+            assert_eq!(node.leader(LATER), by_starter);
+        }
+        others.insert((by_starter, by_other));
+        let candidates = nodes[0].elections.all[&election].candidates().to_vec();
+        election = nodes[0].start(&candidates);
+        meet(&mut nodes);
+        for node in &mut nodes {
+            node.commit(election);
+        }
+        meet(&mut nodes);
+    }
+    assert!(others.iter().any(|(one, other)| one != other), "it makes a difference");
+}
+
+#[test]
+fn of_what_two_logs_of_a_node_commit_to_the_lower_counts() {
+    let (mut starter, mut first, mut second) =
+        (Replica::new(1), Replica::with_log(2, 7), Replica::new(2));
+    let election = starter.start(&[candidate("a", &starter), candidate("b", &second)]);
+    first.hear(&starter);
+    let early = first.commit(election);
+    second.hear(&first);
+    let late = second.commit(election);
+    starter.hear(&second);
+    starter.commit(election);
+    let (named, _) = starter.elections.all[&election].close();
+    assert!(named.contains(&early) && !named.contains(&late), "{named:?}");
+    let closed = starter.close(election);
+    for (node, opens) in [(&mut second, false), (&mut first, true)] {
+        node.hear(&starter);
+        let shown = node.next(node.shown(closed));
+        assert_eq!(starter.take(&shown).is_ok(), opens);
+    }
+}
+
+/// It decides which elections count, so it is the same at all nodes, whatever their machines are.
+#[test]
+fn what_an_election_counts_for_is_what_it_says() {
+    let node = Replica::new(1);
+    let other = Replica::new(2);
+    let long = Candidate { name: "x".to_owned(), ..candidate(&"a".repeat(128), &node) };
+    let cost = |node: &Replica, candidates: &[Candidate]| node.elections.cost(node.log, candidates);
+    let one = [long.clone()];
+    assert_eq!(cost(&node, &one), 256 + 128 + (64 + 128 + 1));
+    let two = [long.clone(), Candidate { agent: "b".into(), ..long.clone() }];
+    assert_eq!(cost(&node, &two), 256 + 128 + (64 + 128 + 1) + (64 + 1 + 1));
+    let apart = [long, candidate("b", &other)];
+    assert_eq!(cost(&node, &apart), 256 + 2 * 128 + (64 + 128 + 1) + (64 + 1 + 1));
+    let mut node = node;
+    node.start(&one);
+    assert_eq!(cost(&node, &one), 256 + 128, "the same again");
+    assert_eq!(node.elections.bytes(), 256 + 128 + 64 + 129);
 }
 
 fn decision(election: Place, agent: &str) -> Decision {

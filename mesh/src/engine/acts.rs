@@ -28,7 +28,7 @@ impl Engine {
         if len > PLAIN_BODY_BYTES_MAX {
             return Err(Refused::Full("the room has too many members for this".to_owned()));
         }
-        if begins_something(body) && self.acts_bytes() + len > ACTS_BYTES_MAX {
+        if !has_memory_for(body, self.acts_bytes(), len) {
             let full = "this node has all the votes, elections and tasks that it can hold";
             return Err(Refused::Full(full.to_owned()));
         }
@@ -44,12 +44,17 @@ impl Engine {
     }
 
     /// Memory that the acts of all rooms take.
-    fn acts_bytes(&self) -> usize {
+    pub(super) fn acts_bytes(&self) -> usize {
         self.rooms.values().map(Room::acts_bytes).sum()
     }
 }
 
 /// Whether it takes memory for good. What belongs to something that has begun is always taken.
+/// Whether an act of so many bytes may be written where acts take so many already.
+fn has_memory_for(body: &Body, taken: usize, len: usize) -> bool {
+    !begins_something(body) || taken + len <= ACTS_BYTES_MAX
+}
+
 fn begins_something(body: &Body) -> bool {
     matches!(
         body,
@@ -57,4 +62,55 @@ fn begins_something(body: &Body) -> bool {
             | Body::Election(ElectionAct::Started(_))
             | Body::Task(TaskAct::Assigned(_))
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        acts::{BallotCast, ElectionStarted, Place, TaskAssigned, TaskUpdated, VoteOpened},
+        id::{LogId, NodeId},
+    };
+
+    #[test]
+    fn what_was_begun_goes_on_when_there_is_no_memory_to_begin_more() {
+        let place = Place { log: LogId { author: NodeId([1; 32]), incarnation: 0 }, seq: 1 };
+        let opened = VoteOpened {
+            title: "what".to_owned(),
+            description: None,
+            options: Vec::new(),
+            eligible: Vec::new(),
+            created_by: "x".into(),
+            closes_ms: None,
+        };
+        let started = ElectionStarted { term: 1, candidates: Vec::new(), started_by: "x".into() };
+        let assigned = TaskAssigned {
+            title: "do it".to_owned(),
+            description: None,
+            assignee: None,
+            created_by: "x".into(),
+        };
+        let begun = [
+            Body::Vote(VoteAct::Opened(opened)),
+            Body::Election(ElectionAct::Started(started)),
+            Body::Task(TaskAct::Assigned(assigned)),
+        ];
+        for body in begun {
+            assert!(has_memory_for(&body, ACTS_BYTES_MAX - 10, 10));
+            assert!(!has_memory_for(&body, ACTS_BYTES_MAX - 10, 11));
+            assert!(!has_memory_for(&body, ACTS_BYTES_MAX + 1, 0));
+        }
+        let updated = TaskUpdated {
+            task: place,
+            over: Vec::new(),
+            status: None,
+            assignee: None,
+            note: None,
+            by: "x".into(),
+        };
+        let cast = BallotCast { vote: place, agent: "x".into(), commitment: [0; 32] };
+        for body in [Body::Vote(VoteAct::Cast(cast)), Body::Task(TaskAct::Updated(updated))] {
+            assert!(has_memory_for(&body, ACTS_BYTES_MAX, 1_000));
+        }
+    }
 }

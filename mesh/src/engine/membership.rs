@@ -6,6 +6,7 @@ use crate::{
     boundary::{Alarm, Effect},
     command::{CallId, Outcome, Refused},
     context::Fact,
+    directory::Learned,
     entry::{Body, Kept, NodeParted, Parting},
     id::{LogId, NodeId, RoomId},
     limits::PARTED_LOGS_MAX,
@@ -92,11 +93,7 @@ impl Engine {
             }
         }
         for (room, cut) in void {
-            self.directory.forget(self.cx.mesh, room, cut);
-        }
-        let told = self.told.keys().copied().filter(|id| self.rooms.contains_key(id));
-        for id in told.collect::<Vec<_>>() {
-            self.tell_of_room(id, false);
+            self.forget_claims(room, cut);
         }
         let Some(it) = self.cx.parted.view(node) else { return };
         if node == self.cx.me {
@@ -110,6 +107,18 @@ impl Engine {
             self.give_notice(node);
         } else {
             self.cx.effects.push(Effect::ShutOut(node));
+        }
+    }
+
+    /// Nothing counts of what this log says in a directory from there on: clients are told of rooms that are none
+    /// any more or are called otherwise, and ids are whose they are without it.
+    pub(super) fn forget_claims(&mut self, directory: RoomId, cut: (LogId, u64)) {
+        for agent in self.directory.forget(self.cx.mesh, directory, cut) {
+            self.act_on(Learned::Agent(agent));
+        }
+        let told = self.told.keys().copied().filter(|id| self.rooms.contains_key(id));
+        for id in told.collect::<Vec<_>>() {
+            self.tell_of_room(id, false);
         }
     }
 

@@ -297,6 +297,8 @@ impl Engine {
                 let said = SaidOk { message, number, wall_ms, name, repeated: true };
                 self.reply(call, Ok(Outcome::Said(said)));
             }
+            // Nobody takes what was written here, so nobody is to wait for it.
+            None if !room.is_writable(&self.cx) => return false,
             None => {
                 let waiter = Waiter::Said { call, name, wall_ms, repeated: true };
                 self.waiters.entry((say.room, at)).or_default().push(waiter);
@@ -383,7 +385,9 @@ impl Engine {
         }
         let era = room.numbering.current();
         let highest = era.number(room.numbering.known(era));
-        if highest >= floor || room.number_above(&mut self.cx, floor, Vec::new()) {
+        // Who may not write here raises nothing: those who wait are told so.
+        let closed = !room.is_writable(&self.cx);
+        if closed || highest >= floor || room.number_above(&mut self.cx, floor, Vec::new()) {
             self.change_node().lobby_floor = Number::ZERO;
             for (call, caller, say) in std::mem::take(&mut self.held) {
                 self.say(call, &caller, say);

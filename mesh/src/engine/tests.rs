@@ -5,9 +5,14 @@
     reason = "a test names what it looks for; a new variant is none of its business"
 )]
 
+mod acts;
+mod agents;
+mod asking;
+mod bounds;
 mod disk;
 mod elections;
 mod forks;
+mod given;
 mod gossip;
 mod handover;
 mod idle;
@@ -19,11 +24,15 @@ mod peers;
 mod pending;
 mod private;
 mod retention;
+mod roaming;
 mod rooms;
 mod secret;
+mod sending;
+mod starting;
 mod sync;
 mod tasks;
 mod turn;
+mod views;
 mod votes;
 mod world;
 
@@ -153,6 +162,14 @@ impl Node {
         }
     }
 
+    /// An agent that is in the lobby.
+    fn joins(&mut self, agent: &str) -> Caller {
+        let caller = self.attach(agent, false, KEY).expect("free");
+        let join = Command::Join { caller: caller.clone(), room: self.lobby() };
+        self.ask(join).expect("public");
+        caller
+    }
+
     fn lobby(&self) -> RoomId {
         RoomId::lobby(self.secret.mesh_id())
     }
@@ -210,7 +227,6 @@ fn said_at(node: &Node, seed: u8, clock: u64) -> Verified {
     said_in(node, (node.lobby(), 0), (seed, clock, "x"))
 }
 
-/// The same in another room, or in another log of its author.
 /// What is written of a room that everybody may enter, made with [`KEY`].
 fn public_room(room: RoomId, name: &str) -> RoomCreated {
     RoomCreated {
@@ -226,6 +242,7 @@ fn public_room(room: RoomId, name: &str) -> RoomCreated {
     }
 }
 
+/// A message in any room, in any log of its author.
 fn said_in(
     node: &Node,
     (room, incarnation): (RoomId, u64),
@@ -238,6 +255,19 @@ fn said_in(
     let log = LogId { author: author.node_id(), incarnation };
     let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
     run.seal(node.secret.mesh_id(), &author)
+}
+
+/// All of a log, as one run.
+fn log_of(node: &Node, room: RoomId, author: u8, bodies: &[Body]) -> Run {
+    let author = identity(author);
+    let entries = (1..).zip(bodies).map(|(clock, body)| {
+        let facts = Facts { clock, wall_ms: 0, kind: body.kind(), visible: body.visible() };
+        RunEntry { facts, body: Carried::Here(body.encode().into()) }
+    });
+    let log = LogId { author: author.node_id(), incarnation: 0 };
+    let (backlink, seal, entries) = ([0; 32], [0; 64], entries.collect());
+    let run = Run { room, log, first: 1, backlink, entries, seal };
+    run.seal(node.secret.mesh_id(), &author).run().clone()
 }
 
 /// In memory only.
@@ -577,9 +607,15 @@ fn a_registration_of_another_key_does_not_take_a_stable_id_away() {
         reconnected: false,
         gone: None,
     };
+    // Of a node that is not heard nothing counts.
+    node.hears_beacon((5, 5), (1, 1, 0));
     node.news(identity(5).node_id(), vec![RosterChange::Agent("bob".into(), thief)]);
     let lobby = node.lobby();
     node.ask(Command::Join { caller, room: lobby }).expect("bob is still bob");
+    let listed = node.ask(Command::ListAgents { key: KEY, room: Some(lobby) });
+    let Ok(Outcome::Agents(agents)) = listed else { panic!("anybody may") };
+    let nodes: Vec<NodeId> = agents.iter().map(|it| it.node).collect();
+    assert_eq!(nodes, [node.engine.cx.me]);
     assert_eq!(
         node.attach("bob", true, KeyPrint([2; 16])).expect_err("another key"),
         Refused::AgentTaken("bob".into())

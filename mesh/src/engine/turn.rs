@@ -124,7 +124,7 @@ impl Engine {
         self.act_on(learned);
     }
 
-    fn act_on(&mut self, learned: Learned) {
+    pub(super) fn act_on(&mut self, learned: Learned) {
         match learned {
             Learned::Nothing => {}
             Learned::Revoked(key) => self.on_revoked(key),
@@ -169,10 +169,10 @@ impl Engine {
             let ix = it.logs.ix(log)?;
             it.logs.get(ix).fork
         });
-        if !proof.holds() || known.is_some_and(|known| known <= seq) {
+        if known.is_some_and(|known| known <= seq) {
             return;
         }
-        if !self.rooms.get(&room).is_some_and(|it| it.logs.can_have(log)) {
+        if !proof.holds() || !self.rooms.get(&room).is_some_and(|it| it.logs.can_have(log)) {
             self.cx.faults.stray += 1;
             return;
         }
@@ -202,7 +202,7 @@ impl Engine {
             }
             it.quarantine(&mut self.cx, log, seq);
             if it.is_directory {
-                self.directory.forget(self.cx.mesh, room, (log, seq));
+                self.forget_claims(room, (log, seq));
             }
         }
         if log.author == self.cx.me {
@@ -512,7 +512,6 @@ fn in_parts(runs: Vec<(RoomId, Run)>) -> Vec<Vec<(RoomId, Run)>> {
         match parts.last_mut() {
             Some(part)
                 if bytes + size <= RUNS_BYTES_MAX
-                    && part.len() < crate::limits::SPANS_MAX
                     && part.last().is_some_and(|(last, _)| bucket(*last) == bucket(room)) =>
             {
                 bytes += size;

@@ -94,10 +94,12 @@ impl Room {
                 }
                 None => {}
             }
-            if !self.takes_more(cx, log) {
-                self.pending.forget_author(cx, node);
-            }
             self.end_eras_if_over(cx, log);
+        }
+        // Of some of these logs nothing is here yet.
+        let waits = self.pending.keys().into_iter().filter(|(log, _)| log.author == node);
+        if waits.into_iter().any(|(log, _)| !self.takes_more(cx, log)) {
+            self.pending.forget_author(cx, node);
         }
         self.elections.expel(node);
         self.deliver(cx);

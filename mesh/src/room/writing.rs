@@ -84,7 +84,7 @@ impl Room {
         // for long catches up in steps.
         let own = self.logs.get(ix).clock;
         let ceiling = if at.seq == 1 { CLOCK_START_MAX } else { own + CLOCK_STEP_MAX };
-        let clock = (self.clock + 1).min(ceiling).max(own + 1);
+        let clock = (self.clock + 1).min(ceiling);
         self.clock = self.clock.max(clock);
         let facts = Facts { clock, wall_ms, kind: body.kind(), visible: body.visible() };
         let spot = self.spot(self.mine, at.seq, facts.kind);

@@ -475,3 +475,33 @@ fn a_whole_roster_fits_a_frame_whatever_is_said_of_its_rooms() {
     assert!(changes.len() > 200, "as many as fit");
     assert!(changes.iter().any(|it| matches!(it, RosterChange::Agent(..))));
 }
+
+#[test]
+fn rosters_of_so_many_nodes_are_known_and_so_many_agents_of_each() {
+    let mut rosters = alone();
+    let node = |nth: usize| {
+        let mut id = [9; 32];
+        id[..8].copy_from_slice(&(nth as u64).to_be_bytes());
+        NodeId(id)
+    };
+    let taken = |rosters: &mut Rosters, nth, version| {
+        rosters.apply(now(), whole(node(nth), (1, version), Vec::new()))
+    };
+    // This node's own is one of them.
+    for nth in 1..NODES_MAX {
+        assert_eq!(taken(&mut rosters, nth, 1), Taken::Now);
+    }
+    assert_eq!(taken(&mut rosters, NODES_MAX, 1), Taken::Refused);
+    assert_eq!(taken(&mut rosters, 1, 2), Taken::Now, "this one is known");
+    let mut rosters = alone();
+    let agents = (0..AGENTS_PER_NODE_MAX + 5).map(|nth| agent(&format!("a{nth}"), record(5, &[])));
+    says(&mut rosters, whole(TELLER, (1, 1), agents.collect()));
+    assert_eq!(rosters.agents().count(), AGENTS_PER_NODE_MAX);
+    let mut known = record(5, &[]);
+    known.capabilities = vec!["new".to_owned()];
+    let changes = vec![agent("a1", known)];
+    let what = What::Changes { version: 2, changes };
+    says(&mut rosters, RosterNews { node: TELLER, boot: 1, what });
+    let view = rosters.view(&"a1".into()).expect("it is there");
+    assert_eq!(view.capabilities, ["new"], "what is known may change");
+}

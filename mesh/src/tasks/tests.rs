@@ -304,6 +304,72 @@ fn a_forked_logs_writes_are_taken_back_and_what_they_had_replaced_shows_again() 
 }
 
 #[test]
+fn claims_of_a_forked_log_are_taken_back_from_the_fork_on_and_no_others() {
+    let (mut a, mut b) = (Replica::new(1), Replica::new(2));
+    let task = a.assign("do it");
+    b.hear(&a);
+    let below = b.claim(task, "bob", None);
+    b.update(noted(task, "mine"));
+    let forked = b.claim(task, "bob", None);
+    let beyond = b.claim(task, "bob", None);
+    for _ in 0..5 {
+        a.update(noted(task, "wait"));
+    }
+    let own = a.claim(task, "ann", None);
+    a.hear(&b);
+    assert!(own.seq > forked.seq && a.tasks.claims.contains_key(&beyond));
+    a.tasks.forget_log(b.log, forked.seq);
+    assert!(a.tasks.claims.keys().eq([&own, &below]), "{:?}", a.tasks.claims.keys());
+}
+
+#[test]
+fn a_claim_for_which_there_is_no_room_is_refused() {
+    let mut a = Replica::new(1);
+    let task = a.assign("do it");
+    let claim =
+        || TaskAct::Claimed { update: held_by(task, "ann"), if_assignee: None, era: Era::HOME };
+    for _ in 0..CLAIMS_OPEN_MAX {
+        assert!(a.tasks.fits(a.log, &claim()).is_ok());
+        a.claim(task, "ann", None);
+    }
+    assert!(a.tasks.fits(a.log, &claim()).is_err(), "its client would wait for ever");
+    assert!(a.tasks.fits(a.log, &TaskAct::Updated(noted(task, "x"))).is_ok());
+    let place = Place { log: a.log, seq: 1_000_000 };
+    let facts = Facts { clock: 1_000_000, wall_ms: 0, kind: 50, visible: false };
+    assert_eq!(a.take(&(place, facts, claim())), Folded::Overflow);
+}
+
+#[test]
+fn an_update_replaces_as_many_acts_as_it_may_name() {
+    let mut a = Replica::new(1);
+    let task = a.assign("do it");
+    let over = |count: usize| {
+        let place = Place { log: a.log, seq: 900 };
+        TaskUpdated { over: vec![place; count], ..noted(task, "x") }
+    };
+    let (most, more) = (over(TASK_OVER_MAX), over(TASK_OVER_MAX + 1));
+    a.write(TaskAct::Updated(most));
+    let place = Place { log: a.log, seq: 1_000 };
+    let facts = Facts { clock: 1_000, wall_ms: 0, kind: 50, visible: false };
+    assert_eq!(a.take(&(place, facts, TaskAct::Updated(more))), Folded::Void);
+}
+
+#[test]
+fn what_a_task_will_take_is_known_before_it_is_written() {
+    let mut a = Replica::new(1);
+    let new = TaskAssigned { description: Some("in this way".to_owned()), ..assigned("do it") };
+    let task = a.write(TaskAct::Assigned(new.clone()));
+    assert_eq!(Task::new_bytes(&new), a.tasks.bytes);
+    assert!(a.tasks.bytes > new.title.len() + 11 + size_of::<Task>());
+    let place = Place { log: a.log, seq: 900 };
+    let update = TaskUpdated { over: vec![place; 3], ..noted(task, "so far") };
+    let before = a.tasks.bytes;
+    a.write(TaskAct::Updated(update.clone()));
+    assert_eq!(a.tasks.bytes - before, task::update_bytes(&update));
+    assert!(task::update_bytes(&update) > 3 * size_of::<Place>() + "so far".len());
+}
+
+#[test]
 fn a_log_keeps_its_newest_tasks_and_only_its_own() {
     let (mut a, mut b) = (Replica::new(1), Replica::new(2));
     let first = a.assign("first");
@@ -398,6 +464,27 @@ fn the_newest_tasks_are_listed_as_far_as_they_fit() {
 }
 
 #[test]
+fn a_list_of_tasks_is_as_long_as_fits_an_answer() {
+    let mut a = Replica::new(1);
+    let long: String = "x".repeat(128);
+    let new = |description: Option<usize>| TaskAssigned {
+        description: description.map(|len| "x".repeat(len)),
+        assignee: Some(long.as_str().into()),
+        created_by: long.as_str().into(),
+        ..assigned("do it")
+    };
+    for _ in 0..TASKS_LISTED_MAX {
+        a.write(TaskAct::Assigned(new(None)));
+    }
+    assert_eq!(a.tasks.newest(None).len(), TASKS_LISTED_MAX, "these are short");
+    for _ in 0..TASKS_LISTED_MAX {
+        a.write(TaskAct::Assigned(new(Some(1_000))));
+    }
+    let each = 400 + "do it".len() + 1_000 + 2 * 128;
+    assert_eq!(a.tasks.newest(None).len(), TASKS_LISTED_BYTES_MAX / each);
+}
+
+#[test]
 fn replaced_writes_are_forgotten_in_the_end() {
     let mut a = Replica::new(1);
     let task = a.assign("do it");
@@ -405,11 +492,16 @@ fn replaced_writes_are_forgotten_in_the_end() {
         a.update(noted(task, &format!("step {n}")));
     }
     let bytes = a.tasks.bytes;
+    a.update(in_status(task, TaskStatus::Blocked));
+    a.update(held_by(task, "bob"));
     for n in 100..200 {
         a.update(noted(task, &format!("step {n}")));
+        assert_eq!(a.shows(task).note, Some(format!("step {n}").into()));
     }
+    let shows = a.shows(task);
+    assert_eq!((shows.status, shows.assignee), (TaskStatus::Blocked, Some("bob".into())));
     assert_eq!(a.shows(task).note.as_deref(), Some("step 199"));
-    assert!(a.tasks.bytes < bytes + 200, "{} then {}", bytes, a.tasks.bytes);
+    assert!(a.tasks.bytes < bytes + 800, "{} then {}", bytes, a.tasks.bytes);
 }
 
 /// One thing that happens in a made-up history.

@@ -488,8 +488,16 @@ fn a_vote_that_means_nothing_is_void() {
         assert_eq!(it.write(0, VoteAct::Opened(bad.clone())).1, Folded::Void, "{bad:?}");
         assert_eq!(it.votes.all().count(), 0);
     }
+    let largest = VoteOpened {
+        title: "x".repeat(1_024),
+        description: Some("x".repeat(4_096)),
+        options: vec!["y".repeat(256); 64],
+        ..good.clone()
+    };
     let mut it = Script::default();
-    assert_eq!(it.write(0, VoteAct::Opened(good)).1, Folded::Taken);
+    for good in [good, largest] {
+        assert_eq!(it.write(0, VoteAct::Opened(good)).1, Folded::Taken);
+    }
 }
 
 #[test]
@@ -528,6 +536,67 @@ fn votes_that_are_large_are_bounded_by_what_they_take() {
     let last = (1..=logs).map(|n| it.write(n, VoteAct::Opened(large.clone())).1).last();
     assert_eq!(last, Some(Folded::Overflow));
     assert!(it.votes.bytes <= VOTES_BYTES_PER_ROOM_MAX);
+    // Nor does a node open what others would not take.
+    assert!(it.votes.fits(log(99), &VoteAct::Opened(large)).is_err());
+    let cast =
+        BallotCast { vote: Place { log: log(1), seq: 1 }, agent: agent(1), commitment: [0; 32] };
+    assert!(it.votes.fits(log(99), &VoteAct::Cast(cast)).is_ok());
+}
+
+#[test]
+fn a_large_vote_takes_the_place_of_as_many_small_ones_as_it_has_to() {
+    let mut it = Script::default();
+    for _ in 0..VOTES_PER_LOG_MAX {
+        it.open(0);
+    }
+    let mut large = opened(AGENTS, 2);
+    large.eligible = (0..48_000)
+        .map(|n| Named { agent: AgentId::from(format!("{n:06}")), name: "n".repeat(80) })
+        .collect();
+    let (small, more) = (bytes(&opened(AGENTS, 2)), bytes(&large));
+    let fit = (VOTES_BYTES_PER_LOG_MAX - more) / small;
+    assert!((1..VOTES_PER_LOG_MAX - 1).contains(&fit), "{fit}");
+    it.write(0, VoteAct::Opened(large));
+    let left: Vec<u64> = it.votes.of(log(0)).map(|vote| vote.place().seq).collect();
+    let last = VOTES_PER_LOG_MAX as u64 + 1;
+    assert_eq!(left, (last - fit as u64..=last).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_a_log_wrote_from_a_cut_on_is_nothing_and_what_it_wrote_before_is() {
+    let mut it = Script::default();
+    let (first, second) = (it.open(0), it.open(0));
+    let kept = it.cast(1, first, (1, 0));
+    let beyond = it.cast(1, first, (2, 1));
+    it.close(1, first, &[kept]);
+    let other = it.cast(2, first, (3, 1));
+    it.close(2, first, &[kept, beyond, other]);
+    it.votes.cut(log(1), beyond.seq);
+    let turnout = it.votes.get(first).map(|it| it.turnout().0);
+    assert_eq!(turnout, Some(2));
+    it.show(1, first, (kept, 0));
+    it.show(2, first, (other, 1));
+    assert_eq!(it.tally(first), Some(vec![1, 1]), "by the close of another log");
+    it.votes.cut(log(0), second.seq);
+    assert!(it.votes.get(first).is_some() && it.votes.get(second).is_none());
+    assert_eq!(it.votes.forgotten.iter().map(|it| it.0).collect::<Vec<_>>(), [second]);
+    assert_eq!(it.votes.bytes, bytes(&opened(AGENTS, 2)));
+}
+
+/// It decides which votes are forgotten, so it is the same at all nodes.
+#[test]
+fn what_a_vote_counts_for_is_what_it_says() {
+    let it = VoteOpened {
+        title: "abc".to_owned(),
+        description: Some("abcde".to_owned()),
+        options: vec!["ab".to_owned(), "abcdefg".to_owned()],
+        eligible: vec![Named { agent: AgentId::from("a".repeat(128)), name: "n".to_owned() }],
+        ..opened(0, 2)
+    };
+    assert_eq!(bytes(&it), 3 + 5 + 9 + (129 + 256) + 256);
+    let more = Named { agent: AgentId::from("ab"), name: "abc".to_owned() };
+    let two = VoteOpened { eligible: vec![it.eligible[0].clone(), more], ..it.clone() };
+    assert_eq!(bytes(&two), bytes(&it) + 5 + 256);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::{
         Change, EraRecord, Fate, Foretold, LogRecord, NodeRecord, RoomRecord, StoredRoom, Summary,
         Unsettled, VoteNote,
     },
-    entry::{Stored, is_act},
+    entry::{DedupId, Stored, is_act},
     id::{At, LogIx, RoomId},
     number::{Era, Number},
     run::{Certificate, Run},
@@ -22,6 +22,7 @@ struct Rows {
     entries: BTreeMap<At, Stored>,
     numbers: BTreeMap<Number, (At, Fate)>,
     foretold: BTreeMap<At, Foretold>,
+    dedups: BTreeMap<DedupId, (At, u64)>,
 }
 
 #[derive(Debug, Default)]
@@ -68,10 +69,13 @@ impl Disk {
             Change::Note { room, vote, note: None } => {
                 self.notes.remove(&(room, vote));
             }
+            Change::Dedup { room, id, at, wall_ms } => {
+                self.room(room).dedups.insert(id, (at, wall_ms));
+            }
             Change::Node(node) => self.node = Some(node),
             Change::Evidence { certificate, run } => self.proofs.push((certificate, *run)),
             // Nothing of these is looked at in these tests after a start.
-            Change::Dedup { .. } | Change::Keep { .. } | Change::Prune { .. } => {}
+            Change::Keep { .. } | Change::Prune { .. } => {}
         }
     }
 
@@ -112,6 +116,11 @@ impl Rows {
         Some(Foretold { canonical, best: of.next_back().unwrap_or(canonical) })
     }
 
+    fn delivered_as(&self, at: At) -> Option<Number> {
+        let mut numbers = self.numbers.iter();
+        numbers.find(|(_, it)| **it == (at, Fate::Delivered)).map(|(number, _)| *number)
+    }
+
     fn stored(&self, room: RoomId) -> Option<StoredRoom> {
         let record = self.record.clone().filter(|it| !it.ephemeral)?;
         let delivered: BTreeSet<At> = self
@@ -145,7 +154,11 @@ impl Rows {
                 })
                 .collect(),
             foretold: self.foretold.iter().map(|(at, it)| (*at, *it)).collect(),
-            dedups: Vec::new(),
+            dedups: self
+                .dedups
+                .iter()
+                .map(|(id, (at, wall_ms))| (*id, *at, *wall_ms, self.delivered_as(*at)))
+                .collect(),
         })
     }
 }

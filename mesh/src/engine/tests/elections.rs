@@ -9,7 +9,8 @@ use super::{
 use crate::{
     acts::{Candidate, ElectionAct, ElectionStarted},
     agenda::LeaderGone,
-    boundary::Effect,
+    batch::Change,
+    boundary::{Effect, Input},
     command::{Caller, Command, Outcome, Refused, Say, Speech},
     elections::{commitment, nonce},
     entry::{Body, DECISION, Decision, Said},
@@ -409,6 +410,194 @@ fn a_decision_that_was_not_delivered_yet_is_there_after_a_restart() {
     for n in 1..3 {
         let told = told(&mut world, n);
         assert!(told.contains(&format!("agent{host} decides tea")), "node {n}: {told:?}");
+    }
+}
+
+/// What a node itself has written of elections in the lobby.
+fn written(world: &World, n: usize, is: impl Fn(&ElectionAct) -> bool) -> usize {
+    let (node, lobby) = (&world.nodes[n], world.lobby());
+    let room = &node.engine.rooms[&lobby];
+    let own = room.logs.ix(room.mine);
+    let acts = node.rows.iter().filter(|it| {
+        let Change::Entry { room, at, entry } = it else { return false };
+        let Body::Election(act) = Body::decode(entry.facts.kind, &entry.body) else { return false };
+        *room == lobby && Some(at.log) == own && is(&act)
+    });
+    acts.count()
+}
+
+fn closes(world: &World) -> Vec<usize> {
+    let closed = |it: &ElectionAct| matches!(it, ElectionAct::Closed { .. });
+    (0..world.nodes.len()).map(|n| written(world, n, closed)).collect()
+}
+
+fn drops(world: &World) -> Vec<usize> {
+    let dropped = |it: &ElectionAct| matches!(it, ElectionAct::Dropped { .. });
+    (0..world.nodes.len()).map(|n| written(world, n, dropped)).collect()
+}
+
+#[test]
+fn of_several_that_could_close_an_election_or_drop_a_node_one_does() {
+    let mut world = World::new(3);
+    let (room, caller) = (world.lobby(), world.callers[2].clone());
+    world.ask(2, elect(&caller, room)).expect("none runs");
+    world.down.insert(2);
+    world.pass(STEP * 60);
+    assert_eq!(closes(&world).iter().sum::<usize>(), 1);
+    let mut world = World::new(3);
+    let caller = world.callers[0].clone();
+    world.ask(0, elect(&caller, room)).expect("none runs");
+    world.down.insert(1);
+    world.pass(STEP * 35);
+    assert_eq!((closes(&world), drops(&world)), (vec![1, 0, 0], vec![1, 0, 0]), "who closed");
+}
+
+#[test]
+fn when_who_closed_is_gone_another_says_a_little_later_who_has_not_opened() {
+    let mut world = World::new(4);
+    let (room, caller) = (world.lobby(), world.callers[0].clone());
+    world.ask(0, elect(&caller, room)).expect("none runs");
+    world.pass(STEP * 10);
+    world.down.insert(3);
+    while closes(&world)[0] == 0 {
+        world.pass(STEP);
+    }
+    world.down.insert(0);
+    world.pass(STEP * 19);
+    assert_eq!(drops(&world), [0; 4]);
+    world.pass(STEP * 9);
+    assert_eq!(drops(&world).iter().sum::<usize>(), 1);
+}
+
+#[test]
+fn a_starter_that_was_cut_off_makes_nobody_open_twice() {
+    let mut world = World::new(3);
+    let (room, caller) = (world.lobby(), world.callers[2].clone());
+    world.ask(2, elect(&caller, room)).expect("none runs");
+    world.pass(STEP * 10);
+    world.groups = vec![0, 0, 1];
+    world.pass(STEP * 60);
+    assert_eq!(closes(&world).iter().sum::<usize>(), 2, "each side");
+    world.groups = vec![0; 3];
+    world.pass(STEP * 30);
+    let shown = |it: &ElectionAct| matches!(it, ElectionAct::Shown { .. });
+    for n in 0..3 {
+        assert_eq!(written(&world, n, shown), 1, "node {n}");
+    }
+    host(&world);
+}
+
+#[test]
+fn a_starter_that_was_paused_ends_its_election_all_the_same() {
+    let mut node = Node::new(1);
+    let (caller, room) = (node.joins("ann"), node.lobby());
+    node.ask(elect(&caller, room)).expect("none runs");
+    node.now.mono += STEP * 50;
+    for _ in 0..2 {
+        node.give(Input::Timeout);
+    }
+    let leader = node.engine.rooms[&room].elections.leader(node.now.mono);
+    assert_eq!(leader.map(|it| it.candidate.agent.clone()), Some("ann".into()));
+}
+
+#[test]
+fn a_close_that_comes_early_does_not_keep_the_starter_from_its_own() {
+    let mut world = World::new(2);
+    let (room, caller) = (world.lobby(), world.callers[0].clone());
+    world.ask(0, elect(&caller, room)).expect("none runs");
+    world.pass(STEP * 5);
+    let now = world.nodes[0].now.mono;
+    let running = world.nodes[0].engine.rooms[&room].elections.running(now);
+    let election = running.expect("it runs").place();
+    let close = ElectionAct::Closed { election, commitments: Vec::new(), declined: Vec::new() };
+    let (_, run) = Liar::new(9).write(&world.nodes[0], &Body::Election(close));
+    for n in [0, 1] {
+        world.nodes[n].hear(&run);
+    }
+    world.pass(STEP * 18);
+    host(&world);
+    assert_eq!(closes(&world), [1, 0]);
+}
+
+#[test]
+fn members_are_told_why_a_leader_of_whom_they_never_heard_is_gone() {
+    let mut world = World::new(2);
+    let (room, caller) = (world.lobby(), world.callers[0].clone());
+    // A leader whose node is silent would be gone before.
+    while elected(&mut world) != 1 {}
+    world.groups = vec![0, 1];
+    world.pass(STEP * 40);
+    world.ask(0, elect(&caller, room)).expect("none runs");
+    world.pass(STEP * 25);
+    assert_eq!(leader(&world, 0), Some(caller.agent.clone()));
+    world.ask(0, Command::Leave { caller, room }).expect("a member");
+    assert_eq!(leader(&world, 0), None);
+    told(&mut world, 1);
+    // The other hears of all of it at once.
+    let from = world.nodes[0].engine.cx.me;
+    for (_, to, message) in std::mem::take(&mut world.held) {
+        if to == 1 && matches!(message, Message::Runs(_)) {
+            let now = world.nodes[1].now;
+            world.nodes[1].engine.handle(now, Input::Message { from, message });
+        }
+    }
+    world.nodes[1].turn();
+    world.groups = vec![0, 0];
+    world.carry();
+    assert_eq!(told(&mut world, 1), ["Left"]);
+}
+
+#[test]
+fn a_leader_that_moved_to_another_node_leads_no_longer() {
+    let mut world = World::new(3);
+    let room = world.lobby();
+    let host = elected(&mut world);
+    (0..3).for_each(|n| drop(told(&mut world, n)));
+    world.down.insert(host);
+    let other = (host + 1) % 3;
+    let agent = format!("agent{host}");
+    let attach = crate::command::Attach {
+        agent: agent.as_str().into(),
+        stable: false,
+        reconnect: true,
+        key: KEY,
+        own: true,
+        opener: None,
+        name: agent.clone(),
+        capabilities: Vec::new(),
+    };
+    let Ok(Outcome::Attached(it)) = world.ask(other, Command::Attach(attach)) else {
+        panic!("it is its own")
+    };
+    assert_eq!(it.restored.map(|it| it[0].0), Some(room));
+    world.pass(crate::limits::ROSTER_LEASE * 2);
+    for n in (0..3).filter(|n| *n != host) {
+        assert_eq!((leader(&world, n), told(&mut world, n)), (None, vec!["Left".to_owned()]));
+    }
+}
+
+/// Of a log that forked others may have had elections that are unknown here.
+#[test]
+fn a_term_that_leaps_is_waited_for_while_nobody_is_known_to_have_forked() {
+    for forked in [false, true] {
+        let mut node = Node::new(1);
+        if forked {
+            for content in ["one", "another"] {
+                let run = super::said_in(&node, (node.lobby(), 0), (5, 1, content)).run().clone();
+                node.hear(&run);
+            }
+        }
+        let mut liar = Liar::new(9);
+        let candidates = vec![Candidate {
+            agent: "eve".into(),
+            name: "eve".to_owned(),
+            node: liar.log().author,
+        }];
+        let it = ElectionStarted { term: 7, candidates, started_by: "eve".into() };
+        let (_, run) = liar.write(&node, &Body::Election(ElectionAct::Started(it)));
+        node.hear(&run);
+        let head = node.engine.rooms[&node.lobby()].logs.head_of(liar.log());
+        assert_eq!(head, u64::from(forked));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a proven fork leaves to those who were not there: proofs, and what others had built on it.
 
-use super::*;
+use super::{world::Liar, *};
 use crate::{
     entry::{EraClaimed, NodeAdmitted},
     limits::{BLAMED_MAX, HOLE_AFTER_SILENCE},
@@ -139,11 +139,13 @@ fn what_proves_no_fork_cuts_no_log() {
         seal(&|run| (run.first, run.backlink) = (0, [3; 32])),
     ];
     let (author, forked) = (identity(5).node_id(), seal(&|_| {}));
-    for certificate in sound {
+    let stray = node.engine.cx.faults.stray;
+    for (certificate, count) in sound.into_iter().zip(stray + 1..) {
         assert!(certificate.verify(), "its author signed it");
         let message = Message::Fork(certificate, Box::new(one.clone()));
         node.give(Input::Message { from: identity(9).node_id(), message });
         assert!(!node.engine.cx.forked.contains(&author), "{certificate:?}");
+        assert_eq!(node.engine.cx.faults.stray, count, "it is seen");
     }
     let message = Message::Fork(forked, Box::new(one));
     for _ in 0..2 {
@@ -189,4 +191,51 @@ fn a_claim_that_came_before_its_lane_is_taken_with_it() {
     let admitted = begins(&node, 6, (directory, 1, &admitted));
     node.hear(&admitted);
     assert_eq!(node.engine.rooms[&lobby].logs.head_of(run.log), 1);
+}
+
+/// Whoever had not heard of it never will, and this node finds none of it when it starts again.
+#[test]
+fn rooms_and_ids_that_a_fork_took_are_none_at_once() {
+    let mut node = Node::new(1);
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let mut liar = Liar::new(5);
+    let room = |node: &Node, seq| {
+        crate::directory::room_id(node.secret.mesh_id(), directory, Liar::new(5).log(), seq)
+    };
+    let claim = crate::entry::AgentClaimed { agent: "bob".into(), key: KeyPrint([2; 16]) };
+    let bodies = [
+        Body::RoomCreated(public_room(room(&node, 1), "before")),
+        Body::RoomCreated(public_room(room(&node, 2), "beyond")),
+        Body::AgentClaimed(claim),
+    ];
+    let runs = bodies.map(|body| liar.write_in(&node, directory, &body).1);
+    for run in &runs {
+        node.hear(run);
+    }
+    let listed = |node: &mut Node| {
+        let rooms = node.ask(Command::ListRooms { key: KEY, parent: None });
+        let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("anybody may") };
+        rooms.into_iter().map(|it| it.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&mut node), ["before", "beyond", "lobby"]);
+    assert!(node.attach("bob", true, KEY).is_err(), "it is another key's");
+    let mut other = runs[1].clone();
+    other.entries[0].facts.clock += 1;
+    let proof = other.seal(node.secret.mesh_id(), &identity(5)).certificate();
+    let run = runs[1].clone().verify(node.secret.mesh_id()).expect("it is sealed");
+    node.effects.clear();
+    node.told(9, Message::Fork(proof, Box::new(run)));
+    let gone = node.effects.iter().filter_map(|it| match it {
+        Effect::Notify { room, event: RoomEvent::Destroyed { .. } } => Some(*room),
+        _ => None,
+    });
+    assert_eq!(gone.collect::<Vec<_>>(), [room(&node, 2)]);
+    let again = Node::open(1, disk::stored(&node.rows), node.now);
+    for mut node in [node, again] {
+        assert_eq!(listed(&mut node), ["before", "lobby"]);
+        node.joins("bob");
+        let list = Command::ListAgents { key: KEY, room: Some(node.lobby()) };
+        let Ok(Outcome::Agents(agents)) = node.ask(list) else { panic!("anybody may") };
+        assert_eq!(agents.len(), 1, "anybody may be called so now");
+    }
 }

@@ -325,6 +325,46 @@ fn a_room_that_was_brought_is_in_the_archive_of_who_leaves_the_mesh() {
     );
 }
 
+#[test]
+fn rooms_of_all_nodes_are_in_the_archive_of_who_leaves_the_mesh() {
+    let mut world = World::new(2);
+    let high = RoomId([0xff, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16]);
+    let it = ImportedRoom { room: high, ..brought() };
+    world.nodes[0].bring(Import::Room(it)).expect("new");
+    let mut names = vec!["lobby".to_owned(), "plan".to_owned()];
+    let me = world.nodes[1].engine.cx.me;
+    // Until the first of them, by id, is this node's: others are looked for among all.
+    for nth in 0..20 {
+        for n in [0, 1] {
+            let name = format!("room {nth} of {n}");
+            let (caller, room) = (world.callers[n].clone(), rooms::new(&name, false));
+            world.begin(n, Command::CreateRoom { caller, room });
+            world.carry();
+            names.push(name);
+        }
+        let first = world.nodes[1].engine.rooms.first_key_value().expect("many").1;
+        if first.record.home.author == me && !first.is_directory {
+            break;
+        }
+    }
+    let summary = stored(&world.nodes[1].rows);
+    let views = crate::archive(world.nodes[1].secret.mesh_id(), me, "here", &summary);
+    let mut listed: Vec<String> = views.iter().map(|it| it.name.to_string()).collect();
+    listed.sort();
+    names.sort();
+    let called: Vec<String> = names.iter().map(|it| format!("{it} (here)")).collect();
+    assert_eq!(listed, called);
+}
+
+#[test]
+fn a_vote_of_old_in_which_everybody_had_voted_is_there() {
+    let mut world = World::new(1);
+    let room = world.lobby();
+    let all = VoteImported { eligible: 4, tally: vec![3, 1], ..ended() };
+    world.nodes[0].bring(Import::Vote(room, 77, all)).expect("it ended");
+    assert_eq!(world.votes_of(0, room).len(), 1);
+}
+
 // Who must not.
 
 fn created(room: RoomId) -> Body {

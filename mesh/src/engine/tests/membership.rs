@@ -20,7 +20,7 @@ fn part(world: &mut World, by: usize, node: usize, why: Parting) -> Result<Outco
     world.ask(by, Command::Part { node, why, force: false })
 }
 
-fn speak(world: &mut World, n: usize) -> CallId {
+pub(super) fn speak(world: &mut World, n: usize) -> CallId {
     let (caller, room) = (world.callers[n].clone(), world.lobby());
     let say = Say {
         room,
@@ -324,19 +324,6 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
     assert_eq!(era, crate::number::Era::HOME);
 }
 
-/// All of a log, as one run.
-fn log_of(node: &Node, room: RoomId, author: u8, bodies: &[Body]) -> Run {
-    let author = identity(author);
-    let entries = (1..).zip(bodies).map(|(clock, body)| {
-        let facts = Facts { clock, wall_ms: 0, kind: body.kind(), visible: body.visible() };
-        RunEntry { facts, body: Carried::Here(body.encode().into()) }
-    });
-    let log = LogId { author: author.node_id(), incarnation: 0 };
-    let (backlink, seal, entries) = ([0; 32], [0; 64], entries.collect());
-    let run = Run { room, log, first: 1, backlink, entries, seal };
-    run.seal(node.secret.mesh_id(), &author).run().clone()
-}
-
 /// A member's word that another is expelled, of whom this counts.
 fn expels(node: &Node, by: u8, out: u8, cut: &[(RoomId, u64)]) -> Run {
     let directory = RoomId::directory(node.secret.mesh_id());
@@ -395,6 +382,24 @@ fn what_waits_of_an_expelled_node_waits_on_within_the_cut_and_is_dropped_beyond_
         node.hear(&two);
         let head = node.engine.rooms[&lobby].logs.head_of(one.log);
         assert_eq!(head, cut, "all of it that counts");
+    }
+}
+
+#[test]
+fn what_waits_of_a_log_of_which_nothing_is_here_is_dropped_with_its_author() {
+    for (cut, waits) in [(0, false), (9, true)] {
+        let mut node = Node::new(1);
+        let lobby = node.lobby();
+        let mut ahead = said_at(&node, 5, 9).run().clone();
+        ahead.first = 9;
+        let ahead = ahead.seal(node.secret.mesh_id(), &identity(5)).run().clone();
+        node.hear(&ahead);
+        assert!(!node.engine.rooms[&lobby].pending.is_empty());
+        let named = [(lobby, cut)];
+        let parting = expels(&node, 6, 5, if waits { &named } else { &[] });
+        node.hear(&parting);
+        assert_eq!(node.engine.rooms[&lobby].pending.is_empty(), !waits);
+        assert_eq!(node.engine.cx.pending_bytes > 0, waits);
     }
 }
 

@@ -7,17 +7,21 @@ use crate::{
 };
 
 impl Node {
-    fn hears_from(&mut self, seed: u8, message: Message<Verified>) {
+    pub(super) fn hears_from(&mut self, seed: u8, message: Message<Verified>) {
         self.give(Input::Message { from: identity(seed).node_id(), message });
     }
 
-    fn hears_beacon(&mut self, (from, of): (u8, u8), (tick, roster, digest): (u64, u64, u64)) {
+    pub(super) fn hears_beacon(
+        &mut self,
+        (from, of): (u8, u8),
+        (tick, roster, digest): (u64, u64, u64),
+    ) {
         let it = Beacon { node: identity(of).node_id(), boot: 1, tick, roster, digest };
         self.hears_from(from, Message::Beacon(Signed { it, signature: [0; 64] }));
     }
 
     /// What it sent since it was looked at last.
-    fn sent(&mut self) -> Vec<(NodeId, Message)> {
+    pub(super) fn sent(&mut self) -> Vec<(NodeId, Message)> {
         let sent = std::mem::take(&mut self.effects).into_iter().filter_map(|it| match it {
             Effect::Send { to, message } => Some((to, message)),
             _ => None,

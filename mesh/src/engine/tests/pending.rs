@@ -14,7 +14,7 @@ const ALL: Needs = Needs { from_ms: 0, certain_ms: 0, ahead_ms: u64::MAX };
 const FROM: NodeId = NodeId([9; 32]);
 
 /// `count` messages of a log of `seed`, the first of them at `first`.
-fn run(node: &Node, seed: u8, (first, count): (u64, usize)) -> Verified {
+pub(super) fn run(node: &Node, seed: u8, (first, count): (u64, usize)) -> Verified {
     let mut run = said_at(node, seed, first).run().clone();
     let entry = run.entries[0].clone();
     run.entries = (first..)
@@ -184,4 +184,38 @@ fn what_all_say_to_be_gone_is_given_up_after_one_wait_and_a_later_one_after_anot
         look(&mut pending, cx, Duration::ZERO);
         assert_eq!(given_up(&pending, cx, &bare[1]), at_once, "{pause:?}");
     }
+}
+
+#[test]
+fn what_is_next_displaces_what_is_last_also_when_there_are_too_many() {
+    let mut node = Node::new(1);
+    let runs: Vec<Verified> =
+        (2..).take(PENDING_RUNS_PER_ROOM_MAX).map(|first| run(&node, 5, (first, 1))).collect();
+    let next = run(&node, 6, (1, 1));
+    let cx = &mut node.engine.cx;
+    let mut pending = Pending::default();
+    runs.iter().for_each(|it| pending.keep(cx, it.clone(), FROM));
+    let (overflow, bytes) = (cx.faults.overflow, cx.pending_bytes);
+    pending.keep_next(cx, next.clone(), FROM);
+    assert_eq!(pending.keys().len(), PENDING_RUNS_PER_ROOM_MAX);
+    assert!(pending.get((next.run().log, 1)).is_some());
+    let last = runs.last().expect("many").run();
+    assert!(pending.get((last.log, last.first)).is_none(), "the last end of what waits");
+    assert_eq!((cx.faults.overflow, cx.pending_bytes), (overflow + 1, bytes));
+    pending.keep(cx, runs[0].clone(), FROM);
+    assert_eq!(cx.faults.overflow, overflow + 2);
+}
+
+#[test]
+fn what_waits_without_a_gap_reaches_as_far_as_it_goes() {
+    let mut node = Node::new(1);
+    let runs = [(3, 2), (4, 3), (9, 1)].map(|part| run(&node, 5, part));
+    let log = runs[0].run().log;
+    let cx = &mut node.engine.cx;
+    let mut pending = Pending::default();
+    runs.into_iter().for_each(|it| pending.keep(cx, it, FROM));
+    let reaches = [0, 1, 2, 3, 6, 7, 8, 12].map(|head| pending.reaches(log, head));
+    assert_eq!(reaches, [0, 1, 6, 6, 6, 7, 9, 12]);
+    let other = LogId { incarnation: 1, ..log };
+    assert_eq!(pending.reaches(other, 2), 2);
 }

@@ -64,7 +64,7 @@ impl Node {
     }
 
     /// It is heard, and says this of its agents and rooms.
-    fn heard_saying(&mut self, from: u8, changes: Vec<RosterChange>) {
+    pub(super) fn heard_saying(&mut self, from: u8, changes: Vec<RosterChange>) {
         let node = identity(from).node_id();
         let it = Beacon { node, boot: 1, tick: 1, roster: 1, digest: 0 };
         self.told(from, Message::Beacon(Signed { it, signature: [0; 64] }));
@@ -627,4 +627,64 @@ fn proofs_of_forks_in_private_rooms_are_not_shown_to_strangers() {
         _ => None,
     });
     assert!(shown.eq([lobby]));
+}
+
+/// What stands there is nobody's place that was taken.
+#[test]
+fn nobody_is_alarmed_when_the_first_thing_is_written_for_a_key() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    node.say(&me, room).expect("a member");
+    assert!(!node.effects.iter().any(|it| matches!(it, Effect::Alarm(_))), "{:?}", node.effects);
+}
+
+#[test]
+fn rooms_of_a_key_that_was_revoked_are_shown_to_nobody() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    let listed = |node: &mut Node| {
+        let listed = node.ask(Command::ListRooms { key: key(), parent: None });
+        let Ok(Outcome::Rooms(rooms)) = listed else { panic!("{listed:?}") };
+        rooms.iter().any(|it| it.room == room)
+    };
+    assert!(listed(&mut node));
+    node.effects.clear();
+    node.ask(Command::RevokeKey { key: key() }).expect("it was minted");
+    let destroyed = |it: &Effect| matches!(it, Effect::Notify { room: of, event: RoomEvent::Destroyed { .. } } if *of == room);
+    assert!(node.effects.iter().any(destroyed));
+    assert!(!listed(&mut node));
+}
+
+#[test]
+fn a_room_of_memory_that_was_told_of_before_the_key_was_presented_is_there_when_it_is() {
+    let (mut node, attach) = presented(false, false);
+    let home = LogId { author: identity(8).node_id(), incarnation: 1 << 20 | 1 };
+    let room = ephemeral_id(node.secret.mesh_id(), home, true);
+    let facts = RoomCreated { public: false, owner: key(), ..public_room(room, "theirs") };
+    let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
+    let spot = Spot { room, log: home, seq: 0, kind: crate::entry::ROOM_CREATED };
+    let sealed = seal.seal(&spot, &Body::RoomCreated(facts).encode());
+    let facts = RoomFacts::Sealed { owner: key(), sealed: sealed.into() };
+    let it = EphemeralRoom { facts, home, created_ms: 1 };
+    node.heard_saying(8, vec![RosterChange::Room(room, it)]);
+    assert!(!node.engine.rooms.contains_key(&room));
+    node.ask(Command::Attach(attach)).expect("at once");
+    assert!(node.engine.rooms.contains_key(&room));
+}
+
+#[test]
+fn who_leaves_is_told_of_a_private_room_that_nobody_else_has_if_there_is_something_in_it() {
+    for said in [false, true] {
+        let (mut node, me) = follower();
+        let room = node.create_private(&me, false);
+        if said {
+            node.say(&me, room).expect("a member");
+        }
+        node.give(Input::PeerUp(identity(STRANGER).node_id()));
+        node.effects.clear();
+        let call = node.begin(Command::LeaveMesh { force: false });
+        let refused = node.reply(call).and_then(|it| it.err());
+        let expected = "no other member has the private room plan; --force leaves all the same";
+        assert_eq!(refused, said.then(|| Refused::Invalid(expected.to_owned())));
+    }
 }

@@ -485,3 +485,34 @@ fn a_clock_that_jumped_drops_nothing_until_it_is_back() {
         assert!(!node.pruned().is_empty());
     }
 }
+
+#[test]
+fn what_is_gone_counts_as_delivered_and_as_said() {
+    let mut late = Late::new(2 * DAY, Some(DAY));
+    late.hear_bare(1);
+    let lobby = late.node.lobby();
+    let [here, there] = [&late.node, &late.founder].map(|it| &it.engine.rooms[&lobby].record);
+    assert_eq!((here.delivered, here.last_activity_ms), (3, there.last_activity_ms));
+    let spoke = |it: &crate::batch::RoomRecord| it.spoke.map(|it| (it.clock, it.log));
+    assert!(spoke(here).is_some());
+    assert_eq!(spoke(here), spoke(there));
+}
+
+#[test]
+fn rooms_of_an_earlier_mesh_are_pruned_in_turn() {
+    let (node, [one, other, ..]) = with_rooms(Retention { own: None, free: None, pro: None });
+    let views = [one, other].map(|room| node.engine.view(room).expect("it is there"));
+    let mut node = Node::with(2, |config| {
+        config.archive = views.to_vec();
+        config.retention.own = Some(DAY);
+    });
+    node.wait(PRUNE_FIRST_AFTER);
+    node.pruned();
+    node.wait(PRUNE_EVERY * 20);
+    let pruned = node.pruned();
+    // Rooms of the mesh in which nothing was said cost a look.
+    let of = |room| pruned.iter().filter(|it| it.0 == room).count();
+    assert!(of(one) > 3 && of(one).abs_diff(of(other)) <= 1, "{pruned:?}");
+    assert!(pruned.windows(2).all(|it| it[0].0 != it[1].0));
+    assert!(pruned.iter().all(|(_, before_ms)| node.now.wall_ms - before_ms >= ms(DAY)));
+}

@@ -11,19 +11,19 @@ use crate::{
     roster::{EphemeralRoom, RoomFacts},
 };
 
-fn new(name: &str, ephemeral: bool) -> NewRoom {
+pub(super) fn new(name: &str, ephemeral: bool) -> NewRoom {
     let (name, description, parent) = (name.to_owned(), None, None);
     NewRoom { name, description, parent, ephemeral, public: true, encrypted: false }
 }
 
-fn make(node: &mut Node, caller: &Caller, room: NewRoom) -> Result<RoomId, Refused> {
+pub(super) fn make(node: &mut Node, caller: &Caller, room: NewRoom) -> Result<RoomId, Refused> {
     match node.ask(Command::CreateRoom { caller: caller.clone(), room })? {
         Outcome::Room(view) => Ok(view.room),
         other => panic!("{other:?}"),
     }
 }
 
-fn words(room: RoomId, content: String) -> Say {
+pub(super) fn words(room: RoomId, content: String) -> Say {
     let (reply_to, mentions, metadata, dedup) = (None, Vec::new(), None, None);
     Say { room, speech: Speech::Chat, content, reply_to, mentions, metadata, dedup }
 }

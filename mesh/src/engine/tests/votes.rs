@@ -294,6 +294,9 @@ fn a_vote_ends_when_everybody_has_voted_and_nothing_is_open_before() {
         assert_eq!(ballots, vec![("agent0", 1), ("agent1", 0), ("agent2", 1)]);
         assert_eq!(result.vote, world.view(n, vote));
         assert_eq!(result.vote.notes, Default::default());
+        let engine = &world.nodes[n].engine;
+        assert!(engine.voting.is_empty(), "node {n}: there is nothing to look at any more");
+        assert!(!engine.rooms[&world.lobby()].votes.is_waiting());
     }
 }
 
@@ -354,6 +357,91 @@ fn the_next_in_rank_closes_what_a_dead_node_opened() {
         assert_eq!(world.view(n, endless).tally, Some(vec![0, 2]));
         assert_eq!(world.ended(n).len(), 2);
     }
+}
+
+#[test]
+fn of_many_that_could_close_what_a_dead_node_opened_the_first_in_rank_does() {
+    let mut world = World::new(8);
+    world.create(0, Some(2));
+    world.down.insert(0);
+    world.pass(Duration::from_secs(3));
+    let (room, gone) = (world.lobby(), world.nodes[0].engine.cx.me);
+    let first = (1..8).find(|n| {
+        let node = &world.nodes[*n];
+        let heirs = node.engine.rooms[&room].heirs(&node.engine.cx);
+        node.engine.live.rank(node.now.mono, heirs, gone) == 0
+    });
+    let mine = world.nodes[first.expect("one is")].engine.rooms[&room].mine;
+    world.pass(VOTE_CLOSE_GRACE + Duration::from_secs(4));
+    assert_eq!(world.closes(), 1);
+    let runs = world.said.iter().filter_map(|it| match it {
+        Message::Runs(runs) => runs.iter().find(|run| run.room == room && run.log.author != gone),
+        _ => None,
+    });
+    assert_eq!(runs.map(|run| run.log).next_back(), Some(mine));
+}
+
+#[test]
+fn a_vote_of_which_nobody_else_knows_ends_at_its_deadline_and_no_later() {
+    for nodes in [1, 2] {
+        let mut world = World::new(nodes);
+        let mut room = world.lobby();
+        if nodes == 2 {
+            let caller = world.callers[0].clone();
+            let own = NewRoom { public: false, ..rooms::new("own", false) };
+            room = rooms::make(&mut world.nodes[0], &caller, own).expect("it is new");
+            world.ask(0, Command::Join { caller, room }).expect("its owner");
+        }
+        let made = world.try_create(0, |it| (it.room, it.duration_secs) = (room, Some(2)));
+        made.expect("a member");
+        world.pass(Duration::from_millis(1_800));
+        assert_eq!(world.ended(0).len(), 0);
+        world.pass(Duration::from_millis(400));
+        assert_eq!(world.ended(0).len(), 1, "{nodes}");
+    }
+}
+
+#[test]
+fn a_vote_with_a_deadline_waits_for_it_whoever_is_gone() {
+    let mut world = World::new(3);
+    let vote = world.create(0, Some(600));
+    world.cast(1, vote, 1).expect("eligible");
+    world.down.insert(0);
+    world.pass(RECONNECT_WITHIN + VOTE_CLOSE_GRACE * 2);
+    assert_eq!(world.closes(), 0);
+    assert!(!world.view(1, vote).closed && !world.view(2, vote).closed);
+    for node in &mut world.nodes {
+        node.now.wall_ms += 470_000;
+    }
+    world.pass(VOTE_CLOSE_GRACE + Duration::from_secs(4));
+    assert_eq!(world.closes(), 1);
+}
+
+#[test]
+fn a_close_of_another_is_believed_when_the_opener_has_had_its_time() {
+    let mut world = World::new(2);
+    let vote = world.create(0, Some(2));
+    let (place, _) = world.places(1, vote);
+    // It lives, but what it writes does not come.
+    world.down.insert(0);
+    let (me, boot) = (world.nodes[0].engine.cx.me, world.nodes[0].engine.cx.boot);
+    let lives = |world: &mut World, time: Duration| {
+        for _ in 0..time.as_millis() / STEP.as_millis() {
+            let tick = u64::try_from(world.nodes[1].now.mono.as_millis()).expect("short");
+            let it = Beacon { node: me, boot, tick, roster: 0, digest: 0 };
+            let message = Message::Beacon(Signed { it, signature: [0; 64] });
+            world.nodes[1].give(Input::Message { from: me, message });
+            world.pass(STEP);
+        }
+        let room = &world.nodes[1].engine.rooms[&world.lobby()];
+        room.votes.get(place).expect("known").is_closed()
+    };
+    assert!(!lives(&mut world, Duration::from_millis(2_500)));
+    let close = VoteAct::Closed(VoteClosed { vote: place, logs: vec![], ballots: vec![] });
+    let (_, run) = Liar::new(9).write(&world.nodes[1], &Body::Vote(close));
+    world.nodes[1].hear(&run);
+    assert!(!lives(&mut world, Duration::from_secs(4)));
+    assert!(lives(&mut world, Duration::from_secs(1)));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{disk::stored, *};
 use crate::{
     acts::Place,
     command::Drawn,
-    event::RoomEvent,
+    event::{AgentEvent, RoomEvent},
     message::{Beacon, Signed},
 };
 
@@ -23,6 +23,10 @@ pub(super) struct World {
     pub(super) held: Vec<(usize, usize, Message<Verified>)>,
     /// What each node told members.
     pub(super) told: Vec<Vec<RoomEvent>>,
+    /// What each node told clients of its own.
+    pub(super) tells: Vec<Vec<AgentEvent>>,
+    /// Nodes that have stopped in good order.
+    pub(super) stopped: BTreeSet<usize>,
     /// Secrets that each node's driver was told to use.
     pub(super) secrets: Vec<Vec<crate::identity::LinkSecret>>,
     /// Nodes whose drivers were asked for one.
@@ -46,6 +50,8 @@ impl World {
             groups: vec![0; nodes.into()],
             held: Vec::new(),
             told: (0..nodes).map(|_| Vec::new()).collect(),
+            tells: (0..nodes).map(|_| Vec::new()).collect(),
+            stopped: BTreeSet::new(),
             secrets: (0..nodes).map(|_| Vec::new()).collect(),
             draws: Vec::new(),
             linked: false,
@@ -102,6 +108,8 @@ impl World {
                     Effect::Broadcast { message, .. } => self.say(from, message),
                     Effect::Send { to, message } if self.linked => self.tell(from, to, message),
                     Effect::Notify { event, .. } => self.told[from].push(event),
+                    Effect::Tell(it) => self.tells[from].push(it),
+                    Effect::Stopped => drop(self.stopped.insert(from)),
                     Effect::Secret(it) => self.secrets[from].push(it),
                     Effect::DrawSecret => self.draws.push(from),
                     Effect::Reply { call, result } => {

@@ -1,0 +1,261 @@
+//! What counts of numbers, eras and handovers that others write.
+
+use super::{
+    asking::{FOUNDER, founder, log, ordered},
+    pending::run,
+    world::Liar,
+    *,
+};
+use crate::{
+    boundary::Alarm,
+    entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached},
+    number::Era,
+};
+
+/// A node that hears a founder that lies.
+fn beside_liar() -> (Node, Liar) {
+    (Node::new(2), Liar::new(FOUNDER))
+}
+
+impl Node {
+    /// How many entries have meant nothing.
+    fn void_so_far(&self) -> u64 {
+        self.engine.cx.faults.void
+    }
+
+    fn sequencer(&self) -> LogId {
+        self.engine.rooms[&self.lobby()].numbering.sequencer()
+    }
+
+    fn heard_of(&self, log: LogId) -> u64 {
+        self.engine.rooms[&self.lobby()].logs.head_of(log)
+    }
+}
+
+#[test]
+fn numbers_of_who_was_handed_the_era_wait_for_the_handover() {
+    let (mut node, mut liar) = beside_liar();
+    let run = said_at(&node, 5, 1).run().clone();
+    node.hear(&run);
+    let numbers = ordered(Era::HOME, 1, &[(run.log, 1, 1)]);
+    let given = log_of(&node, node.lobby(), 6, &[numbers]);
+    node.hear(&given);
+    assert_eq!((node.heard_of(given.log), node.void_so_far()), (0, 0));
+    let over = HandedOver { era: Era::HOME, next: 1, to: given.log };
+    node.founder_writes(&mut liar, &Body::HandedOver(over));
+    assert_eq!((node.heard_of(given.log), node.void_so_far()), (1, 0));
+    assert_eq!(node.engine.rooms[&node.lobby()].tip(), Number(1), "it counts");
+}
+
+#[test]
+fn who_hands_over_what_is_not_its_to_give_or_gets_it_wrong_hands_over_nothing() {
+    let (mut node, mut liar) = beside_liar();
+    let over = |next, seed| Body::HandedOver(HandedOver { era: Era::HOME, next, to: log(seed) });
+    node.founder_writes(&mut liar, &over(2, 6));
+    assert_eq!((node.sequencer(), node.void_so_far()), (log(FOUNDER), 1), "it has given none");
+    // Whoever forked may be named in what others wrote, so it is taken; but it gives nothing away.
+    for content in ["one", "another"] {
+        let run = said_in(&node, (node.lobby(), 0), (FOUNDER, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    assert!(node.engine.cx.forked.contains(&founder()));
+    let run = log_of(&node, node.lobby(), 6, &[over(1, 6)]);
+    node.hear(&run);
+    assert_eq!((node.heard_of(run.log), node.sequencer()), (1, log(FOUNDER)));
+    assert_eq!(node.void_so_far(), 2);
+}
+
+#[test]
+fn a_claim_waits_for_the_numbers_that_its_cut_names() {
+    let (mut node, mut liar) = beside_liar();
+    let lane = 2_000;
+    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+    let run = log_of(&node, RoomId::directory(node.secret.mesh_id()), 6, &[admitted]);
+    node.hear(&run);
+    let era = Era::new(1, lane).expect("an era");
+    let cut = vec![Reached { era: Era::HOME, n: 1 }];
+    let claim = Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut });
+    let claim = log_of(&node, node.lobby(), 6, &[claim]);
+    node.hear(&claim);
+    assert_eq!((node.heard_of(claim.log), node.current()), (0, Era::HOME));
+    let said = said_at(&node, 5, 1).run().clone();
+    node.hear(&said);
+    node.founder_writes(&mut liar, &ordered(Era::HOME, 1, &[(said.log, 1, 1)]));
+    assert_eq!((node.heard_of(claim.log), node.current()), (1, era));
+}
+
+#[test]
+fn an_author_may_refer_to_numbers_that_it_gave_in_the_same_run() {
+    let lane = 2_000;
+    let eras = [1, 2].map(|c| Era::new(c, lane).expect("an era"));
+    // Numbers that are void do not get an era anywhere: what names them as reached opens none.
+    for (first, opened) in [(1, true), (100, false)] {
+        let mut node = Node::new(2);
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let entered = log_of(&node, RoomId::directory(node.secret.mesh_id()), 6, &[admitted]);
+        let said = run(&node, 5, (1, 5)).run().clone();
+        node.hear(&entered);
+        node.hear(&said);
+        let claim = |era, after, cut| Body::EraClaimed(EraClaimed { era, after, cut });
+        let cut = vec![Reached { era: eras[0], n: first + 4 }];
+        let bodies = [
+            claim(eras[0], Era::HOME, Vec::new()),
+            ordered(eras[0], first, &[(said.log, 1, 5)]),
+            claim(eras[1], eras[0], cut),
+        ];
+        let all = log_of(&node, node.lobby(), 6, &bodies);
+        node.hear(&all);
+        assert_eq!(node.heard_of(all.log), 3, "all of it is taken");
+        assert_eq!(node.current() == eras[1], opened);
+        assert_eq!(node.void_so_far(), if opened { 0 } else { 2 });
+    }
+}
+
+#[test]
+fn claims_that_no_honest_node_makes_open_nothing() {
+    let lane = 2_000;
+    let era = Era::new(1, lane).expect("an era");
+    let next = Era::new(2, lane).expect("an era");
+    let reached = |n| vec![Reached { era: Era::HOME, n }];
+    let claims = [
+        (Era(era.0 | 5), Era::HOME, Vec::new()),
+        (next, Era::HOME, Vec::new()),
+        (era, Era::HOME, vec![Reached { era, n: 0 }]),
+        (era, Era::HOME, reached(0)),
+    ];
+    for (claimed, after, cut) in claims {
+        let good = (claimed, cut.first().map(|it| it.era)) == (era, Some(Era::HOME));
+        let mut node = Node::new(2);
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let run = log_of(&node, RoomId::directory(node.secret.mesh_id()), 6, &[admitted]);
+        node.hear(&run);
+        // Its own eras may be named in its cut, so that the run is taken.
+        let claim = EraClaimed { era: claimed, after, cut };
+        let run = log_of(&node, node.lobby(), 6, &[Body::EraClaimed(claim.clone())]);
+        node.hear(&run);
+        assert_eq!(node.current() != Era::HOME, good, "{claim:?}");
+    }
+}
+
+#[test]
+fn of_two_nodes_in_one_lane_the_second_that_claims_an_era_is_named() {
+    let mut node = Node::new(2);
+    let lane = 2_000;
+    let era = Era::new(1, lane).expect("an era");
+    for seed in [5, 6] {
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let run = log_of(&node, RoomId::directory(node.secret.mesh_id()), seed, &[admitted]);
+        node.hear(&run);
+    }
+    let clashes = |node: &Node| {
+        let named = node.effects.iter().filter_map(|it| match it {
+            Effect::Alarm(Alarm::LaneClash { node, lane }) => Some((*node, *lane)),
+            _ => None,
+        });
+        named.collect::<Vec<_>>()
+    };
+    for (seed, named) in [(5, vec![]), (6, vec![(identity(6).node_id(), lane)])] {
+        let claim = EraClaimed { era, after: Era::HOME, cut: Vec::new() };
+        let run = log_of(&node, node.lobby(), seed, &[Body::EraClaimed(claim)]);
+        node.hear(&run);
+        assert_eq!((node.sequencer(), clashes(&node)), (log(5), named));
+    }
+}
+
+#[test]
+fn numbers_that_come_before_their_entries_are_kept_until_these_come() {
+    let (mut node, mut liar) = beside_liar();
+    let said = run(&node, 5, (1, 2)).run().clone();
+    node.founder_writes(&mut liar, &ordered(Era::HOME, 1, &[(said.log, 1, 2)]));
+    let foretold = |node: &Node| {
+        let kept = node.engine.rooms[&node.lobby()].numbering.foretold.len();
+        let lobby = disk::stored(&node.rows).rooms.into_iter().find(|it| it.room == node.lobby());
+        (kept, lobby.expect("it is there").foretold.len())
+    };
+    assert_eq!(foretold(&node), (2, 2));
+    node.hear(&said);
+    assert_eq!(foretold(&node), (0, 0));
+    assert_eq!(node.engine.rooms[&node.lobby()].tip(), Number(2), "each under its number");
+    // What is here when its number comes is not kept as foretold.
+    let other = said_at(&node, 6, 1).run().clone();
+    node.hear(&other);
+    node.founder_writes(&mut liar, &ordered(Era::HOME, 3, &[(other.log, 1, 1)]));
+    assert_eq!(foretold(&node), (0, 0));
+    // Nor is what never will be.
+    for content in ["one", "another"] {
+        let run = said_in(&node, (node.lobby(), 0), (7, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    node.founder_writes(&mut liar, &ordered(Era::HOME, 4, &[(log(7), 2, 1)]));
+    assert_eq!(foretold(&node), (0, 0));
+    assert_eq!(node.engine.rooms[&node.lobby()].tip(), Number(4));
+    // Numbers that leave some out number nothing.
+    node.founder_writes(&mut liar, &ordered(Era::HOME, 6, &[(other.log, 1, 1)]));
+    assert_eq!(node.void_so_far(), 1);
+    assert_eq!(node.engine.rooms[&node.lobby()].numbering.known(Era::HOME), 4);
+}
+
+/// Numbers that name nothing cost nothing, and those that name entries are as many as in any other.
+#[test]
+fn numbers_of_old_are_bounded_by_how_many_of_them_name_something() {
+    let gap = Items { log: u32::MAX, from: 1, count: 1_000_000 };
+    let named = |count| Items { log: 0, from: 1, count };
+    for (items, counts) in [
+        (vec![gap, named(256)], true),
+        (vec![named(257), gap], false),
+        (vec![gap, named(200), named(200)], false),
+    ] {
+        let (mut node, mut liar) = beside_liar();
+        let ordered = Ordered { era: Era::HOME, first: 1, logs: vec![log(5)], items };
+        node.founder_writes(&mut liar, &Body::Ordered(ordered));
+        assert_eq!(node.void_so_far(), u64::from(!counts));
+        assert_eq!(node.engine.rooms[&node.lobby()].numbering.known(Era::HOME) > 0, counts);
+    }
+}
+
+#[test]
+fn who_takes_over_says_whose_place_it_took() {
+    let mut node = Node::new(2);
+    let caller = node.joins("me");
+    node.begin_say(&caller);
+    node.wait(Duration::from_secs(4));
+    let opened = node.effects.iter().filter_map(|it| match it {
+        Effect::Alarm(Alarm::EraOpened { room, era, before }) => Some((*room, *era, *before)),
+        _ => None,
+    });
+    assert_eq!(opened.collect::<Vec<_>>(), [(node.lobby(), node.current(), founder())]);
+}
+
+/// What an entry of the directory has for numbers decides about names, whenever they come.
+#[test]
+fn a_room_without_a_name_is_given_one_when_another_era_has_numbered_it() {
+    let mut node = Node::new(FOUNDER);
+    let caller = node.joins("me");
+    super::rooms::make(&mut node, &caller, super::rooms::new("plan", false)).expect("it is new");
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let (mut liar, lane) = (Liar::new(6), 2_000);
+    let room = crate::directory::room_id(node.secret.mesh_id(), directory, log(6), 2);
+    let era = Era::new(1, lane).expect("an era");
+    let names = |node: &mut Node| {
+        let Ok(Outcome::Rooms(rooms)) = node.ask(Command::ListRooms { key: KEY, parent: None })
+        else {
+            panic!("anybody may")
+        };
+        rooms.into_iter().map(|it| it.name.to_string()).collect::<Vec<_>>()
+    };
+    let mut write = |node: &mut Node, body| {
+        let (_, run) = liar.write_in(node, directory, &body);
+        node.hear(&run);
+    };
+    write(&mut node, Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() }));
+    write(&mut node, Body::RoomCreated(public_room(room, "plan")));
+    assert_eq!(names(&mut node), ["lobby", "plan"], "the name was taken");
+    write(&mut node, Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut: Vec::new() }));
+    write(&mut node, ordered(era, 1, &[(log(6), 2, 1)]));
+    let mut again = Node::open(FOUNDER, disk::stored(&node.rows), node.now);
+    for node in [&mut node, &mut again] {
+        let names = names(node);
+        assert_eq!((names.len(), &*names[1]), (3, "plan"), "{names:?}");
+        assert!(names[2].starts_with("plan ("), "{names:?}");
+    }
+}

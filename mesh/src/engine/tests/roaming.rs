@@ -1,0 +1,156 @@
+//! Clients that come from elsewhere, and hold numbers that this node does not know.
+
+use super::{
+    asking::{FOUNDER, STEP, log},
+    *,
+};
+use crate::{
+    entry::NodeAdmitted,
+    id::At,
+    limits::{NUMBER_WITHIN, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX},
+    message::Head,
+    number::Era,
+};
+
+/// A founder in whose lobby something was said, another node's lane, and how to ask for what is behind a cursor.
+struct Roamed {
+    node: Node,
+    lane: u32,
+}
+
+impl Roamed {
+    fn new() -> Roamed {
+        let mut node = Node::new(FOUNDER);
+        let caller = node.joins("me");
+        for _ in 0..3 {
+            node.say(&caller, node.lobby()).expect("a member");
+        }
+        // Above this node's own: one claim does not get above it.
+        let lane = crate::number::LANES - 1;
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let directory = RoomId::directory(node.secret.mesh_id());
+        let run = log_of(&node, directory, 6, &[admitted]);
+        node.hear(&run);
+        Roamed { node, lane }
+    }
+
+    /// Asks for numbers above the cursor for what was said first.
+    fn roam(&mut self, cursor: Number) -> CallId {
+        let room = self.node.lobby();
+        let entries = vec![At { log: 0, seq: 1 }];
+        self.node.begin(Command::Roam { room, cursor, entries })
+    }
+
+    fn answer(&self, call: CallId) -> Option<bool> {
+        match self.node.reply(call)? {
+            Ok(Outcome::Roamed(it)) => Some(it),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn era(&self, c: u32) -> Era {
+        Era::new(c, self.lane).expect("an era")
+    }
+}
+
+#[test]
+fn who_comes_from_elsewhere_gets_numbers_above_its_cursor_in_as_few_eras_as_can_be() {
+    let mut it = Roamed::new();
+    let before = it.node.gave().len();
+    for _ in 0..2 {
+        let call = it.roam(Number(1));
+        assert_eq!(it.answer(call), Some(true));
+        assert_eq!(it.node.gave().len(), before + 1, "what has a number above it needs none");
+    }
+    assert_eq!(it.node.current(), Era::HOME, "its numbers are above the cursor");
+    let cursor = it.era(1).number(7);
+    let call = it.roam(cursor);
+    assert_eq!(it.answer(call), Some(true));
+    assert!(it.node.current() > cursor.era(), "an era above the cursor");
+    let given = it.node.gave().pop().expect("it gave some");
+    assert_eq!((given.era, given.items.len()), (it.node.current(), 1), "of what was said first");
+    // Another cursor below that costs nothing, one above it waits.
+    let (below, above) = (it.roam(cursor), it.era(9).number(1));
+    assert_eq!(it.answer(below), Some(true));
+    let era = it.node.current();
+    let call = it.roam(above);
+    it.node.wait(ROAM_CLAIM_EVERY - Duration::from_secs(1));
+    assert_eq!((it.answer(call), it.node.current()), (None, era));
+    it.node.wait(Duration::from_secs(2));
+    assert_eq!(it.answer(call), Some(true));
+    assert!(it.node.current() > above.era());
+    assert!(it.node.engine.rooms[&it.node.lobby()].tip() > above);
+}
+
+#[test]
+fn nobody_uses_up_eras_with_cursors_that_it_made_up() {
+    let mut it = Roamed::new();
+    let head = |node: &Node| node.engine.rooms[&node.lobby()].logs.heads();
+    let before = head(&it.node);
+    let strange = Era::new(1, it.lane - 1).expect("an era");
+    let far = it.era(ROAM_ERAS_AHEAD_MAX + 1);
+    let none = Number(strange.0 | 1 << 60);
+    for cursor in [strange.number(1), far.number(1), none] {
+        let call = it.roam(cursor);
+        assert_eq!(it.answer(call), Some(false), "{cursor:?}");
+    }
+    assert_eq!(head(&it.node), before, "nothing was written");
+    let (cursor, room) = (it.era(ROAM_ERAS_AHEAD_MAX).number(1), RoomId([9; 16]));
+    let call = it.node.begin(Command::Roam { room, cursor, entries: Vec::new() });
+    assert_eq!(it.node.reply(call).map(|it| it.err()), Some(Some(Refused::NoRoom)));
+    let call = it.roam(cursor);
+    assert_eq!(it.answer(call), Some(true), "that far is served");
+}
+
+#[test]
+fn a_lobby_that_is_to_be_raised_is_heard_of_first_and_is_not_if_it_is_high_enough() {
+    for (high_enough, behind) in [(false, false), (true, false), (false, true)] {
+        let mut node = Node::new(FOUNDER);
+        let caller = node.joins("me");
+        node.say(&caller, node.lobby()).expect("a member");
+        node.give(Input::PeerUp(identity(8).node_id()));
+        node.engine.node.lobby_floor = Number(if high_enough { 1 } else { 1_000 });
+        let call = node.begin_say(&caller);
+        node.wait(STEP * 3);
+        assert_eq!(node.said_as(call), None, "nobody has said how long it is");
+        let heads = if behind { vec![Head { log: log(5), seq: 3 }] } else { Vec::new() };
+        let room = node.lobby();
+        node.hears_from(8, Message::Have { room, heads, answer: false });
+        node.wait(STEP * 2);
+        assert_eq!(node.said_as(call).is_some(), !behind, "{high_enough}");
+        assert_eq!(node.current() == Era::HOME, high_enough || behind);
+        node.wait(NUMBER_WITHIN);
+        assert!(node.said_as(call).is_some(), "nobody waits longer than for a number");
+        assert_eq!(node.engine.node.lobby_floor, Number::ZERO);
+    }
+}
+
+/// The client reads on from there, and does not ask again for what got no number.
+#[test]
+fn who_comes_from_elsewhere_gets_all_the_numbers_that_it_needs() {
+    let mut node = Node::with(FOUNDER, |config| config.era_capacity = Some(8));
+    let caller = node.joins("me");
+    for _ in 0..6 {
+        node.say(&caller, node.lobby()).expect("a member");
+    }
+    let before = node.gave().len();
+    let entries = [1, 3, 5].map(|seq| At { log: 0, seq }).to_vec();
+    let (room, cursor) = (node.lobby(), Number(6));
+    let call = node.begin(Command::Roam { room, cursor, entries });
+    assert!(matches!(node.reply(call), Some(Ok(Outcome::Roamed(true)))));
+    let given: Vec<_> = node.gave().split_off(before);
+    let count: u32 = given.iter().flat_map(|it| &it.items).map(|it| it.count).sum();
+    assert_eq!(count, 3, "the home era has two left: {given:?}");
+    assert!(given.iter().all(|it| it.era == node.current()));
+}
+
+#[test]
+fn who_waits_for_a_lobby_that_cannot_be_raised_is_told_so() {
+    let mut node = Node::new(FOUNDER);
+    let caller = node.joins("me");
+    node.engine.node.lobby_floor = Number(1_000);
+    let call = node.begin_say(&caller);
+    node.engine.cx.out = true;
+    node.wait(NUMBER_WITHIN + STEP * 2);
+    assert!(matches!(node.reply(call), Some(Err(Refused::Full(_)))));
+}
