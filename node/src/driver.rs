@@ -28,7 +28,6 @@ use tokio::sync::mpsc;
 use crate::{
     beacon::PulseCell,
     clock::Clock,
-    intake::SharedHearing,
     limits::{INPUTS_AT_ONCE, INPUTS_PER_TURN, SETTLE_AFTER, TURN_WITHIN},
     metrics::Meters,
     outgoing::{Asked, Outgoing},
@@ -78,7 +77,6 @@ pub(crate) struct Driver {
     pub(crate) outgoing: Outgoing,
     pub(crate) hub: Arc<Hub>,
     pub(crate) pulse: Arc<PulseCell>,
-    pub(crate) hearing: Arc<SharedHearing>,
     pub(crate) meters: Arc<Meters>,
 }
 
@@ -252,7 +250,7 @@ impl Driver {
             Effect::DrawSecret => secret::draw_for(&self.queue)?,
             Effect::ShutOut(node) => self.net.shut_out(node.0),
             Effect::Pulse(pulse) => self.pulse.set(pulse),
-            Effect::Noisy(author) => self.hearing.note(author, self.clock.now().mono),
+            Effect::Noisy(author) => self.queue.noise.note(author),
             Effect::Alarm(Alarm::Parted { node, it }) if node.0 == self.net.node() => farewell(it),
             Effect::Alarm(alarm) => {
                 self.meters.alarm(&alarm);

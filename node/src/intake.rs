@@ -9,26 +9,25 @@ mod questions;
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use bytes::Bytes;
 use mesh::{
-    Hearing, Input,
+    Input,
     id::{MeshId, NodeId},
     message::{BadMessage, Message},
-    run::{Run, Verified},
+    run::Verified,
 };
 use net::{Inbox, Incoming, Net, PeerAddress, Reason, Share, Ticket, Verdict};
 use tokio::sync::mpsc;
 
 use crate::{
     beacon::Connected,
-    clock::Clock,
     limits::{BEACON_BYTES_MAX, VERIFIERS},
     metrics::Meters,
     queue::{Closed, Queue},
@@ -64,9 +63,6 @@ pub(crate) struct Intake {
     pub(crate) learned: mpsc::Sender<PeerAddress>,
     /// How much each peer has asked.
     pub(crate) questions: Arc<Mutex<Questions>>,
-    /// What is not looked at.
-    pub(crate) hearing: Arc<SharedHearing>,
-    pub(crate) clock: Clock,
 }
 
 /// For one peer, in order.
@@ -229,7 +225,7 @@ impl Intake {
     fn read(&self, payload: &[u8]) -> Result<Option<Message<Verified>>, BadMessage> {
         let message = Message::decode(payload)?;
         if let Message::Runs(runs) = &message
-            && !self.hearing.hears(runs, self.clock.now().mono)
+            && !self.queue.noise.hears(runs)
         {
             self.counters.noise.fetch_add(1, Ordering::Relaxed);
             return Ok(None);
@@ -241,24 +237,6 @@ impl Intake {
         self.net.penalise(from.0, Reason::Invalid, &format!("a frame is refused: {error}"));
         self.counters.refused.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(peer = %from.short(), %error, "a frame is refused");
-    }
-}
-
-/// What is heard of noisy nodes: the engine says who they are, threads that check signatures ask.
-#[derive(Debug, Default)]
-pub(crate) struct SharedHearing(Mutex<Hearing>);
-
-impl SharedHearing {
-    pub(crate) fn note(&self, author: NodeId, now: Duration) {
-        self.locked().note(author, now);
-    }
-
-    fn hears(&self, runs: &[Run], now: Duration) -> bool {
-        self.locked().hears(runs, now)
-    }
-
-    fn locked(&self) -> MutexGuard<'_, Hearing> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,14 +7,15 @@
 use std::{
     collections::VecDeque,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bridge::Reply;
 use mesh::{
-    Input,
+    Hearing, Input,
     command::{Command, Outcome, Refused},
     id::NodeId,
+    run::Run,
 };
 use net::Share;
 use tokio::sync::oneshot;
@@ -70,6 +71,38 @@ pub(crate) struct Closed;
 pub(crate) struct Queue {
     state: Mutex<State>,
     work: Condvar,
+    /// What of peers is not to come here.
+    pub(crate) noise: Noise,
+}
+
+/// What is heard of noisy nodes: the engine says who they are, and threads that check signatures ask before they do.
+#[derive(Debug)]
+pub(crate) struct Noise {
+    hearing: Mutex<Hearing>,
+    start: Instant,
+}
+
+impl Default for Noise {
+    fn default() -> Noise {
+        Noise { hearing: Mutex::default(), start: Instant::now() }
+    }
+}
+
+impl Noise {
+    /// The engine found it to write much without effect.
+    pub(crate) fn note(&self, author: NodeId) {
+        self.locked().note(author, self.start.elapsed());
+    }
+
+    /// Whether these are to be checked, and handed to the engine.
+    pub(crate) fn hears(&self, runs: &[Run]) -> bool {
+        self.locked().hears(runs, self.start.elapsed())
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Hearing> {
+        // Whatever was being done, it is as good as before.
+        self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[derive(Debug, Default)]

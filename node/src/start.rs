@@ -37,7 +37,7 @@ use crate::{
     files::{ApiKey, DataDir, RunFile, admin_secret, random},
     guest,
     import::Journal,
-    intake::{Counters, Intake, SharedHearing},
+    intake::{Counters, Intake},
     invitations::Invitations,
     limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, NODE_NAME_BYTES_MAX, REMEMBER_QUEUE},
     listen::{self, SocketFile},
@@ -156,7 +156,6 @@ impl Parts {
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
 
-        let hearing = Arc::<SharedHearing>::default();
         let driver = Driver {
             engine,
             store,
@@ -167,7 +166,6 @@ impl Parts {
             outgoing: Outgoing::start(net.clone(), (reader.clone(), meters.clone()), &ending)?,
             hub,
             pulse: pulse.clone(),
-            hearing: hearing.clone(),
             meters: meters.clone(),
         };
         let engine = driver.start(ending)?;
@@ -181,8 +179,6 @@ impl Parts {
             meters: meters.clone(),
             learned,
             questions: Arc::default(),
-            hearing,
-            clock,
         }
         .start(inbox)?;
         let remembered = Remembered::start(dir.clone(), member.peers, addresses);

@@ -3,7 +3,7 @@
 use super::{world::Liar, *};
 use crate::{
     entry::{EraClaimed, NodeAdmitted},
-    limits::{BLAMED_MAX, HOLE_AFTER_SILENCE},
+    limits::{BLAMED_MAX, HOLE_AFTER_SILENCE, NOISE_FROM},
     message::Head,
     number::Era,
 };
@@ -176,6 +176,19 @@ fn those_who_did_most_are_shown_however_many_did_a_little() {
     assert_eq!(cx.blamed.len(), BLAMED_MAX);
     assert_eq!(cx.blamed[&worst].void, BLAMED_MAX as u64 * 2 + 2);
     assert_eq!(cx.faults.void, BLAMED_MAX as u64 * 4 + 1, "all of it is counted");
+}
+
+#[test]
+fn who_writes_much_without_effect_is_called_noisy_and_this_node_never() {
+    let mut node = Node::new(1);
+    let (me, other) = (node.engine.cx.me, NodeId([9; 32]));
+    for author in [me, other] {
+        for _ in 0..NOISE_FROM {
+            node.engine.cx.blame(author, |it| &mut it.void);
+        }
+    }
+    let called = |it: &Effect| if let Effect::Noisy(it) = it { Some(*it) } else { None };
+    assert_eq!(node.engine.cx.effects.iter().filter_map(called).collect::<Vec<_>>(), [other]);
 }
 
 #[test]
