@@ -1,10 +1,13 @@
 //! Bytes to frames and back, for sockets and for WebSockets.
 
-use std::{future::Future, io, sync::Arc};
+use std::{
+    future::Future,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use protocol::frame::{Incoming, RequestError};
 use tokio::{
-    sync::Mutex,
     task::yield_now,
     time::{Instant, sleep_until},
 };
@@ -27,35 +30,45 @@ pub(crate) struct Share {
     bytes: usize,
     /// When it began to count.
     since: Instant,
+    /// Until then others have their turn.
+    until: Option<Instant>,
 }
 
 impl Share {
     pub(crate) fn of(ration: Arc<Ration>) -> Share {
-        Share { ration, bytes: 0, since: Instant::now() }
+        Share { ration, bytes: 0, since: Instant::now(), until: None }
     }
 
     fn take(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Lets others go first when it is used up: for long, if it was used up quickly. May be dropped.
+    /// Lets others go first when it is used up: for long, if it was used up quickly. May be dropped, and does not
+    /// forget what it owes.
     async fn turn(&mut self) {
-        if self.bytes < limits::READ_BYTES_PER_TURN {
-            return;
-        }
-        if self.since.elapsed() < limits::READ_TURN_WITHIN {
-            self.ration.wait(self.bytes).await;
-        } else {
+        if self.bytes >= limits::READ_BYTES_PER_TURN {
+            if self.since.elapsed() < limits::READ_TURN_WITHIN {
+                self.until = Some(self.ration.take(self.bytes));
+            }
+            (self.bytes, self.since) = (0, Instant::now());
             yield_now().await;
         }
-        (self.bytes, self.since) = (0, Instant::now());
+        if let Some(until) = self.until {
+            sleep_until(until).await;
+            (self.until, self.since) = (None, Instant::now());
+        }
+    }
+
+    /// When the client was heard, if a byte came then: while it is not read it is not silent.
+    fn heard(&self, heard: Instant) -> Instant {
+        self.until.map_or(heard, |until| until.max(heard))
     }
 }
 
-/// What all who send much may send together; they take turns. Others do not come here.
+/// What all who send much may send together, in the order in which they come. Others do not come here.
 #[derive(Debug)]
 pub(crate) struct Ration {
-    /// When there is some again. Who holds it is next.
+    /// When there is some again.
     next: Mutex<Instant>,
 }
 
@@ -66,10 +79,12 @@ impl Default for Ration {
 }
 
 impl Ration {
-    async fn wait(&self, bytes: usize) {
-        let mut next = self.next.lock().await;
-        sleep_until(*next).await;
-        *next = then(*next, Instant::now(), bytes);
+    /// Takes so much of it: when it is there.
+    fn take(&self, bytes: usize) -> Instant {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = *next;
+        *next = then(here, Instant::now(), bytes);
+        here
     }
 }
 
@@ -141,18 +156,30 @@ mod tests {
         assert!(then(next, hour, TURN) + limits::READ_SLACK > hour);
     }
 
+    /// Connections of which each has used its share up at once.
     #[tokio::test]
-    async fn only_who_sends_much_waits_for_others_who_do() {
+    async fn only_who_sends_much_waits_for_others_who_do_and_does_not_forget_it() {
         let ration = Arc::<Ration>::default();
-        let held = ration.next.lock().await;
+        let far = Instant::now() + Duration::from_secs(3_600);
+        *ration.next.lock().unwrap() = far;
         let earlier = Instant::now() - limits::READ_TURN_WITHIN;
-        let mut calm = Share { ration: ration.clone(), bytes: TURN, since: earlier };
-        timeout(Duration::from_secs(60), calm.turn()).await.unwrap();
-        let mut hasty = Share { ration: ration.clone(), bytes: TURN, since: Instant::now() };
-        let mut turn = Box::pin(hasty.turn());
-        assert!(futures::poll!(&mut turn).is_pending());
-        drop(held);
-        turn.await;
-        assert_eq!((calm.bytes, hasty.bytes), (0, 0));
+        let mut calm = Share { bytes: TURN, since: earlier, ..Share::of(ration.clone()) };
+        calm.turn().await;
+        assert_eq!((calm.bytes, calm.until), (0, None));
+        let mut hasty = Share { bytes: TURN, ..Share::of(ration.clone()) };
+        for _ in 0..3 {
+            // Something else happens to the connection meanwhile.
+            let turn = Box::pin(hasty.turn());
+            assert!(timeout(Duration::from_millis(1), turn).await.is_err());
+            assert_eq!(hasty.until, Some(far));
+        }
+        assert_eq!(hasty.heard(earlier), far, "it is not silent: it is not read");
+        assert!(
+            *ration.next.lock().unwrap() < far + limits::READ_TIME_PER_BYTE * 300_000,
+            "taken once"
+        );
+        hasty.until = Some(earlier);
+        hasty.turn().await;
+        assert!(hasty.until.is_none() && hasty.since > earlier);
     }
 }

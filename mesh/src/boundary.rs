@@ -108,9 +108,9 @@ pub enum Effect {
     DrawSecret,
     /// What beacons say from now on.
     Pulse(Pulse),
-    /// It writes much without effect: for a while most of what it pushes is not to be handed to the core. See
-    /// [`crate::Hearing`].
-    Noisy(NodeId),
+    /// It writes much without effect, or (`None`) all do together whom the directory does not name: for a while most of
+    /// what they push is not to be handed to the core. See [`crate::Hearing`].
+    Noisy(Option<NodeId>),
     /// Something an operator should see.
     Alarm(Alarm),
     /// The handover that `Command::Stop` began has ended: the process may exit.

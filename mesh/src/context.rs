@@ -150,8 +150,9 @@ impl Context {
             least.and_then(|node| self.blamed.remove(&node));
         }
         *count(self.blamed.entry(author).or_default()) += 1;
-        if author != self.me && self.noise.add(author, self.now.mono) {
-            self.effects.push(Effect::Noisy(author));
+        let known = Some(author).filter(|it| self.lanes.contains_key(it));
+        if author != self.me && self.noise.add(known, self.now.mono) {
+            self.effects.push(Effect::Noisy(known));
         }
     }
 

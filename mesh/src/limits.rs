@@ -79,11 +79,11 @@ pub const NOISE_FROM: u32 = 32;
 pub const NOISE_WITHIN: Duration = Duration::from_secs(10);
 /// So long less is heard of it, then.
 pub const NOISE_LASTS: Duration = Duration::from_secs(10);
-/// Of what it pushes, one message in so long: twenty a second, enough for a node at which people or agents talk.
+/// Of what it pushes, one message in so long from each peer that has it: twenty a second, enough for a node at which
+/// people or agents talk.
 pub const NOISE_HEARD_EVERY: Duration = Duration::from_millis(50);
-/// Authors of whom that is remembered. Authors of what has an effect are members; others can be made up, and oust
-/// those who wrote such things before them.
-pub const NOISY_MAX: usize = 256;
+/// From so many peers: a node has fewer connections.
+pub const NOISY_HEARD_OF_MAX: usize = 128;
 /// Proofs of forks that are kept to be told to others.
 pub const PROOFS_MAX: usize = 64;
 /// A whole roster in one message: a frame with room for its envelope.

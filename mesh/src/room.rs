@@ -468,15 +468,22 @@ impl Room {
                 && it.first + count <= it.era.capacity() + 1
                 && it.items.iter().all(|items| (1..=LOG_SEQ_MAX).contains(&items.from));
         if !valid {
-            cx.blame(author.author, |it| &mut it.void);
+            // Who goes on with an era of a node that is out here may not know of it.
+            if !self.is_void(cx, it.era) {
+                cx.blame(author.author, |it| &mut it.void);
+            }
             return;
         }
         for items in &it.items {
-            let log = it.logs.get(items.log as usize).and_then(|id| self.logs.ensure(*id));
+            let id = it.logs.get(items.log as usize);
+            let log = id.and_then(|id| self.logs.ensure(*id));
             let Some(log) = log else {
                 // A place that cannot be still takes its number, so that those after it keep theirs.
                 self.numbering.skip(it.era, items.count.into());
-                if !gaps {
+                if id.is_some_and(|id| self.logs.can_have(*id)) {
+                    // There is no room for another log here; there may have been with the author.
+                    cx.faults.overflow += 1;
+                } else if !gaps {
                     cx.blame(author.author, |it| &mut it.void);
                 }
                 continue;

@@ -85,9 +85,14 @@ impl Votes {
             VoteAct::Cast(it) => {
                 self.touch(it.vote).map_or(Folded::Taken, |vote| vote.fold_cast(position, it))
             }
-            VoteAct::Closed(it) => self
-                .touch(it.vote)
-                .map_or(Folded::Taken, |vote| vote.fold_closed(position, facts.wall_ms, &it)),
+            VoteAct::Closed(it) => {
+                // It may name ballots that were dropped here, because their author forked.
+                let complete = self.expelled.is_empty();
+                self.touch(it.vote)
+                    .map(|vote| vote.fold_closed(position, facts.wall_ms, &it))
+                    .filter(|folded| complete || *folded != Folded::Void)
+                    .unwrap_or(Folded::Taken)
+            }
             VoteAct::Shown(it) => {
                 self.touch(it.vote).map_or(Folded::Taken, |vote| vote.fold_shown(room, place, &it))
             }

@@ -149,7 +149,7 @@ impl Driver {
             if inputs >= INPUTS_PER_TURN || self.clock.now().mono >= enough {
                 break;
             }
-            // Closed: what was handled is ended as any turn.
+            // Closed: what was handled is ended as any turn, if anybody hears of it.
             let Some(more) = self.queue.take(INPUTS_AT_ONCE, Duration::ZERO) else { break };
             items = more;
         }
@@ -244,7 +244,10 @@ impl Driver {
                 self.hub.notify(room, event);
             }
             Effect::Tell(event) => self.hub.tell(event),
-            Effect::Known(node) => self.net.know(node.0),
+            Effect::Known(node) => {
+                self.net.know(node.0);
+                self.queue.noise.know(node);
+            }
             // Durable, and in use, before anything of its turn is said.
             Effect::Secret(_) => {}
             Effect::DrawSecret => secret::draw_for(&self.queue)?,

@@ -161,7 +161,7 @@ impl Intake {
 
     fn frame(&self, from: NodeId, payload: &[u8], share: Share) -> Result<(), Closed> {
         self.meters.received.frames.fetch_add(payload.len() as u64, Ordering::Relaxed);
-        match self.read(payload) {
+        match self.read(from, payload) {
             Ok(None) => Ok(()),
             Ok(Some(message)) if !self.may_ask(from, &message) => Ok(()),
             Ok(Some(message)) => {
@@ -193,7 +193,7 @@ impl Intake {
 
     fn gossip(&self, from: NodeId, payload: &[u8], (ticket, share): (Ticket, Share)) {
         self.meters.received.gossip.fetch_add(payload.len() as u64, Ordering::Relaxed);
-        match self.read(payload) {
+        match self.read(from, payload) {
             // Nor is it relayed: nobody is to have the work that this node spares itself.
             Ok(None) => self.net.verdict(ticket, Verdict::Ignore),
             // No correct node says or relays it so: whoever passes it on would be taken for who said it.
@@ -222,10 +222,10 @@ impl Intake {
     }
 
     /// `None`: it is noise, and passed over.
-    fn read(&self, payload: &[u8]) -> Result<Option<Message<Verified>>, BadMessage> {
+    fn read(&self, from: NodeId, payload: &[u8]) -> Result<Option<Message<Verified>>, BadMessage> {
         let message = Message::decode(payload)?;
         if let Message::Runs(runs) = &message
-            && !self.queue.noise.hears(runs)
+            && !self.queue.noise.hears(from, runs)
         {
             self.counters.noise.fetch_add(1, Ordering::Relaxed);
             return Ok(None);

@@ -268,7 +268,7 @@ impl Sources {
         let help = "Questions of nodes that ask more than is answered.";
         let unheard = self.refused.unheard.load(Relaxed);
         page.counter("clawmesh_peer_questions_unheard_total", help, unheard);
-        let help = "Entries pushed by nodes that write much without effect, passed over; they are asked for.";
+        let help = "Messages with entries of nodes that write much without effect, passed over; they are asked for.";
         let noise = self.refused.noise.load(Relaxed);
         page.counter("clawmesh_peer_messages_noise_total", help, noise);
         let help = "Messages of nodes that could not be read, or whose seals are wrong.";

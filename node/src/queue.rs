@@ -89,14 +89,19 @@ impl Default for Noise {
 }
 
 impl Noise {
-    /// The engine found it to write much without effect.
-    pub(crate) fn note(&self, author: NodeId) {
+    /// The directory names it.
+    pub(crate) fn know(&self, node: NodeId) {
+        self.locked().know(node);
+    }
+
+    /// The engine found it to write much without effect; `None`: those who are not known, together.
+    pub(crate) fn note(&self, author: Option<NodeId>) {
         self.locked().note(author, self.start.elapsed());
     }
 
-    /// Whether these are to be checked, and handed to the engine.
-    pub(crate) fn hears(&self, runs: &[Run]) -> bool {
-        self.locked().hears(runs, self.start.elapsed())
+    /// Whether these, which a peer has pushed, are to be checked, and handed to the engine.
+    pub(crate) fn hears(&self, from: NodeId, runs: &[Run]) -> bool {
+        self.locked().hears(from, runs, self.start.elapsed())
     }
 
     fn locked(&self) -> MutexGuard<'_, Hearing> {

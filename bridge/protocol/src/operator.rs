@@ -208,7 +208,7 @@ pub struct Faults {
     pub refused: u64,
     /// Messages dropped because too many were waiting.
     pub dropped: u64,
-    /// Entries pushed by nodes that write much without effect, passed over: they are asked for.
+    /// Messages with entries, pushed by nodes that write much without effect and passed over: they are asked for.
     #[serde(default)]
     pub noise: u64,
     /// Runs that did not continue a log as they claimed.

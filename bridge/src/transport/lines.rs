@@ -101,7 +101,7 @@ impl<R: AsyncRead + Unpin + Send> Source for Lines<R> {
     }
 
     fn heard(&self) -> Instant {
-        self.heard
+        self.share.heard(self.heard)
     }
 
     fn trust(&mut self) {

@@ -62,7 +62,7 @@ impl Source for Texts {
     }
 
     fn heard(&self) -> Instant {
-        self.heard
+        self.share.heard(self.heard)
     }
 
     /// A message's size is limited by its own layer, which cannot be told later; what a stranger says in all, by

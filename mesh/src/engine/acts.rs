@@ -49,12 +49,12 @@ impl Engine {
     }
 }
 
-/// Whether it takes memory for good. What belongs to something that has begun is always taken.
 /// Whether an act of so many bytes may be written where acts take so many already.
 fn has_memory_for(body: &Body, taken: usize, len: usize) -> bool {
     !begins_something(body) || taken + len <= ACTS_BYTES_MAX
 }
 
+/// Whether it takes memory for good. What belongs to something that has begun is always taken.
 fn begins_something(body: &Body) -> bool {
     matches!(
         body,

@@ -10,7 +10,8 @@ use crate::{proc, process::Mesh};
 
 /// How often memory is looked at.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Who signs so much without effect is heard less. Less of it may be a race that was lost.
+/// Who signs so much without effect in a short time is heard less: that node has passed something over then. Less of it
+/// may be a race that was lost.
 const BLAMED_FROM: u64 = mesh::limits::NOISE_FROM as u64;
 
 /// What a daemon may cost its honest agents and its machine.

@@ -118,9 +118,9 @@ pub(super) struct Holders {
     pub(super) made: Vec<Made>,
     asked: BTreeMap<CallId, (usize, Asked)>,
     pub(super) answers: BTreeMap<CallId, Result<Outcome, Refused>>,
-    /// Nodes to which a key was presented, and nodes that follow its rooms.
+    /// Nodes to which a key was presented, and nodes that follow its rooms, since when: Unix milliseconds.
     presented: BTreeSet<(usize, KeyPrint)>,
-    pub(super) follows: BTreeSet<(NodeId, KeyPrint)>,
+    pub(super) follows: BTreeMap<(NodeId, KeyPrint), u64>,
     /// Keys that are valid in the end.
     pub(super) valid: BTreeSet<KeyPrint>,
     /// Whose each sealed room is.
@@ -174,7 +174,7 @@ impl Holders {
             asked: BTreeMap::new(),
             answers: BTreeMap::new(),
             presented: BTreeSet::new(),
-            follows: BTreeSet::new(),
+            follows: BTreeMap::new(),
             valid: BTreeSet::new(),
             sealed: BTreeMap::new(),
             directories: BTreeSet::new(),
@@ -508,7 +508,8 @@ impl World {
                 return broken("sealed", what);
             }
             self.holders.sealed.insert(*room, seal.owner);
-            self.holders.follows.insert((self.nodes[node].id, seal.owner));
+            let since = self.wall_ms(std::time::Duration::ZERO);
+            self.holders.follows.entry((self.nodes[node].id, seal.owner)).or_insert(since);
             if seal.opener.is_some() {
                 self.holders.directories.insert(*room);
             }
@@ -537,7 +538,9 @@ impl World {
         let all = self.nodes.iter().map(|it| it.id);
         match self.holders.sealed.get(&room) {
             None => all.collect(),
-            Some(owner) => all.filter(|it| self.holders.follows.contains(&(*it, *owner))).collect(),
+            Some(owner) => {
+                all.filter(|it| self.holders.follows.contains_key(&(*it, *owner))).collect()
+            }
         }
     }
 }

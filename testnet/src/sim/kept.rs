@@ -79,7 +79,7 @@ impl World {
     }
 
     /// When that was, by clocks that are right.
-    fn wall_ms(&self, ago: Duration) -> u64 {
+    pub(super) fn wall_ms(&self, ago: Duration) -> u64 {
         self.nodes[0].now(self.now).wall_ms.saturating_sub(in_ms(ago))
     }
 
@@ -98,7 +98,8 @@ impl World {
     /// *kept*, of all rooms that nodes may drop bodies of.
     pub(super) fn bodies_are_kept(&self, rooms: &[RoomId]) -> Result<(), Broken> {
         let times = (0..self.nodes.len()).filter_map(|node| self.keeps(node));
-        let young_ms = self.wall_ms(times.min().unwrap_or(self.now).min(self.calm_for()));
+        let shortest = times.min().unwrap_or(self.now);
+        let young_ms = self.wall_ms(shortest.min(self.calm_for()));
         for room in rooms.iter().filter(|it| self.is_prunable(**it)) {
             let nodes = self.nodes_with(*room);
             let Some(first) = nodes.first().map(|it| self.rows(*it, *room)) else { continue };
@@ -106,9 +107,11 @@ impl World {
                 let i = self.index(*node).expect("it is one of them");
                 let rows = self.rows(*node, *room);
                 let all = self.plan.calm && self.keeps(i).is_none();
+                let since = self.follows_since(*node, *room);
                 for row in rows.values() {
                     let is_young = row.facts.wall_ms > young_ms;
-                    if row.said.is_none() && (is_young || all) {
+                    let was_young = row.facts.wall_ms + in_ms(shortest) > since;
+                    if row.said.is_none() && (is_young || (all && was_young)) {
                         let what = format!("node{i} has dropped {row:?}, young: {is_young}");
                         return broken("kept", what);
                     }
@@ -121,6 +124,12 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Since when a node has the room: whoever is given a key late is given what others still have.
+    fn follows_since(&self, node: NodeId, room: RoomId) -> u64 {
+        let owner = self.holders.sealed.get(&room);
+        owner.and_then(|it| self.holders.follows.get(&(node, *it))).copied().unwrap_or_default()
     }
 
     /// Since the last fault.

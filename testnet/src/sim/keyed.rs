@@ -87,7 +87,7 @@ impl World {
     }
 
     fn follows(&self, node: usize, key: KeyPrint) -> bool {
-        self.holders.follows.contains(&(self.nodes[node].id, key))
+        self.holders.follows.contains_key(&(self.nodes[node].id, key))
     }
 }
 

@@ -204,8 +204,15 @@ impl Node {
         self.doomed
     }
 
+    /// The directory names it.
+    pub(super) fn know(&mut self, node: NodeId) {
+        if let Some(running) = &mut self.running {
+            running.hearing.know(node);
+        }
+    }
+
     /// It writes much without effect, the engine found.
-    pub(super) fn note_noisy(&mut self, author: NodeId, now: Duration) {
+    pub(super) fn note_noisy(&mut self, author: Option<NodeId>, now: Duration) {
         if let Some(running) = &mut self.running {
             running.hearing.note(author, now);
         }
@@ -215,10 +222,10 @@ impl Node {
     pub(super) fn hears(&mut self, input: &Input, now: Duration) -> bool {
         match (input, &mut self.running) {
             (
-                Input::Message { message: Message::Runs(runs), .. }
-                | Input::Gossip { message: Message::Runs(runs), .. },
+                Input::Message { from, message: Message::Runs(runs) }
+                | Input::Gossip { from, message: Message::Runs(runs) },
                 Some(running),
-            ) => running.hearing.hears(runs.iter().map(Verified::run), now),
+            ) => running.hearing.hears(*from, runs.iter().map(Verified::run), now),
             _ => true,
         }
     }

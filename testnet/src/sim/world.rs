@@ -509,7 +509,8 @@ impl World {
                 Effect::Pulse(_) => self.begin_beating(node),
                 // Engines take nothing from whom they shut out, whatever the network does; and all can
                 // connect here, whichever secret they have.
-                Effect::ShutOut(_) | Effect::Known(_) => {}
+                Effect::ShutOut(_) => {}
+                Effect::Known(known) => self.nodes[node].know(known),
                 Effect::Noisy(author) => self.nodes[node].note_noisy(author, self.now),
                 Effect::Secret(it) => {
                     self.coverage.count(Happening::SecretGiven);
