@@ -231,6 +231,45 @@ fn what_is_late_is_asked_for_of_the_sequencer_or_of_all() {
 }
 
 #[test]
+fn no_more_is_asked_for_at_once_than_may_be() {
+    let (mut node, _) = beside_founder();
+    let (mut liar, mut backlink) = (Liar::new(FOUNDER), [0; 32]);
+    node.engine.rooms.get_mut(&node.lobby()).expect("it is there").record.tip = Number(1 << 20);
+    for part in 0..33 {
+        let first = part * 256 + 1;
+        let mut all = run(&node, 5, (first, 256)).run().clone();
+        // What is between them takes no number: each is a span of its own.
+        for hidden in all.entries.iter_mut().skip(1).step_by(2) {
+            (hidden.facts.kind, hidden.facts.visible) = (200, false);
+        }
+        all.backlink = backlink;
+        let all = all.seal(node.secret.mesh_id(), &identity(5));
+        backlink = all.hash_at(all.run().last()).expect("its last");
+        node.hear(all.run());
+        node.founder_writes(&mut liar, &ordered(Era::HOME, first, &[(log(5), first, 256)]));
+    }
+    node.effects.clear();
+    let asked = node.asked_within(Founder::Lives, 8).into_iter().filter_map(|(_, it)| match it {
+        Asked::Numbers(_, spans) => Some(spans.len()),
+        _ => None,
+    });
+    let asked: Vec<usize> = asked.collect();
+    assert_eq!(asked[..2], [ASK_ENTRIES_MAX, 33 * 128 - ASK_ENTRIES_MAX], "{asked:?}");
+}
+
+#[test]
+fn whoever_gave_numbers_and_is_out_is_replaced_though_it_lives() {
+    let (mut node, caller) = beside_founder();
+    for content in ["one", "another"] {
+        let run = said_in(&node, (node.lobby(), 0), (FOUNDER, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    let call = node.begin_say(&caller);
+    node.asked_within(Founder::Lives, 5);
+    assert!(node.said_as(call).is_some_and(|number| number.era() > Era::HOME));
+}
+
+#[test]
 fn who_waits_for_what_comes_before_it_asks_for_no_number() {
     for does in [Founder::Lives, Founder::Silent] {
         let (mut node, caller) = beside_founder();
