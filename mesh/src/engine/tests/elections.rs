@@ -176,6 +176,32 @@ fn one_may_decline_for_two_seconds_and_all_together_leave_nobody() {
 }
 
 #[test]
+fn that_all_have_declined_is_told_to_who_saw_the_election_begin() {
+    let mut world = World::new(2);
+    let (room, callers) = (world.lobby(), world.callers.clone());
+    let all_decline = |world: &mut World, of: &[usize]| {
+        world.ask(0, elect(&callers[0], room)).expect("none runs");
+        for n in of {
+            world.ask(*n, decline(&callers[*n], room)).expect("in time");
+        }
+        (0..2).for_each(|n| drop(told(world, n)));
+        world.pass(STEP * 23);
+    };
+    all_decline(&mut world, &[0, 1]);
+    for n in 0..2 {
+        assert_eq!(told(&mut world, n), ["AllDeclined"], "node {n}");
+    }
+    world.groups = vec![0, 1];
+    world.pass(STEP * 40);
+    all_decline(&mut world, &[0]);
+    assert_eq!(told(&mut world, 0), ["AllDeclined"]);
+    world.pass(STEP * 20);
+    world.groups = vec![0, 0];
+    world.pass(STEP * 10);
+    assert_eq!(told(&mut world, 1), Vec::<String>::new(), "it is history");
+}
+
+#[test]
 fn only_members_of_a_room_they_may_see_elect_and_decline() {
     let mut node = Node::new(1);
     let bob = node.attach("bob", false, KEY).expect("free");
