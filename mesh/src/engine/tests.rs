@@ -8,6 +8,7 @@
 mod acts;
 mod agents;
 mod asking;
+mod ballots;
 mod bounds;
 mod disk;
 mod elections;

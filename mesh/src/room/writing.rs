@@ -184,3 +184,33 @@ fn draft_entry(draft: &Draft) -> RunEntry {
     };
     RunEntry { facts: draft.facts, body }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::CHAT;
+
+    fn lengths(kinds: &[u8]) -> Vec<usize> {
+        let draft = |(kind, clock): (&u8, u64)| Draft {
+            facts: Facts { clock, wall_ms: 0, kind: *kind, visible: true },
+            body: vec![0; 10],
+        };
+        let mut drafts: Vec<Draft> = kinds.iter().zip(1..).map(draft).collect();
+        let mut lengths = Vec::new();
+        while !drafts.is_empty() {
+            let length = run_length(&drafts);
+            lengths.push(length);
+            drafts.drain(..length);
+        }
+        lengths
+    }
+
+    #[test]
+    fn a_decision_begins_a_run() {
+        assert_eq!(lengths(&[CHAT; 3]), [3]);
+        assert_eq!(lengths(&[CHAT, DECISION, DECISION]), [1, 1, 1]);
+        assert_eq!(lengths(&[CHAT, CHAT, DECISION, CHAT]), [2, 2]);
+        let many: Vec<u8> = [[CHAT; RUN_ENTRIES_MAX].as_slice(), &[CHAT, DECISION]].concat();
+        assert_eq!(lengths(&many), [RUN_ENTRIES_MAX, 1, 1]);
+    }
+}

@@ -216,6 +216,18 @@ fn who_types_is_told_where_it_is_a_member_and_to_peers_only_in_rooms_that_they_s
         node.effects.iter().filter(|it| matches!(it, Effect::Broadcast { .. })).count()
     };
     assert_eq!((types(own), types(lobby)), (0, 1));
+    // Gossip passes nothing on twice: what is said again is another message.
+    node.effects.clear();
+    for _ in 0..2 {
+        let types = Command::SetTyping { caller: caller.clone(), room: lobby, typing: true };
+        node.ask(types).expect("a member");
+    }
+    let said = node.effects.iter().filter_map(|it| match it {
+        Effect::Broadcast { message, .. } => Some(message.encode()),
+        _ => None,
+    });
+    let said: std::collections::BTreeSet<Vec<u8>> = said.collect();
+    assert_eq!(said.len(), 2);
 }
 
 #[test]

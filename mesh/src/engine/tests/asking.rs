@@ -231,9 +231,49 @@ fn what_is_late_is_asked_for_of_the_sequencer_or_of_all() {
 }
 
 #[test]
+fn no_more_is_asked_for_at_once_than_may_be() {
+    let (mut node, _) = beside_founder();
+    let (mut liar, mut backlink) = (Liar::new(FOUNDER), [0; 32]);
+    node.engine.rooms.get_mut(&node.lobby()).expect("it is there").record.tip = Number(1 << 20);
+    for part in 0..33 {
+        let first = part * 256 + 1;
+        let mut all = run(&node, 5, (first, 256)).run().clone();
+        // What is between them takes no number: each is a span of its own.
+        for hidden in all.entries.iter_mut().skip(1).step_by(2) {
+            (hidden.facts.kind, hidden.facts.visible) = (200, false);
+        }
+        all.backlink = backlink;
+        let all = all.seal(node.secret.mesh_id(), &identity(5));
+        backlink = all.hash_at(all.run().last()).expect("its last");
+        node.hear(all.run());
+        node.founder_writes(&mut liar, &ordered(Era::HOME, first, &[(log(5), first, 256)]));
+    }
+    node.effects.clear();
+    let asked = node.asked_within(Founder::Lives, 8).into_iter().filter_map(|(_, it)| match it {
+        Asked::Numbers(_, spans) => Some(spans.len()),
+        _ => None,
+    });
+    let asked: Vec<usize> = asked.collect();
+    assert_eq!(asked[..2], [ASK_ENTRIES_MAX, 33 * 128 - ASK_ENTRIES_MAX], "{asked:?}");
+}
+
+#[test]
+fn whoever_gave_numbers_and_is_out_is_replaced_though_it_lives() {
+    let (mut node, caller) = beside_founder();
+    for content in ["one", "another"] {
+        let run = said_in(&node, (node.lobby(), 0), (FOUNDER, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    let call = node.begin_say(&caller);
+    node.asked_within(Founder::Lives, 5);
+    assert!(node.said_as(call).is_some_and(|number| number.era() > Era::HOME));
+}
+
+#[test]
 fn who_waits_for_what_comes_before_it_asks_for_no_number() {
     for does in [Founder::Lives, Founder::Silent] {
         let (mut node, caller) = beside_founder();
+        node.hears_beacon((FOUNDER, FOUNDER), (1, 0, 0));
         let call = node.begin_say(&caller);
         let own = LogId { author: node.engine.cx.me, incarnation: 0 };
         let numbers = [(log(5), 1, 1), (own, 1, 1)];
@@ -429,6 +469,26 @@ fn an_era_that_is_full_is_followed_by_another_one() {
 }
 
 #[test]
+fn what_has_a_number_in_the_era_above_the_tip_of_who_asks_is_given_no_other() {
+    let mut node = Node::with(FOUNDER, |config| config.era_capacity = Some(2));
+    let caller = node.joins("me");
+    for _ in 0..3 {
+        node.say(&caller, node.lobby()).expect("a member");
+    }
+    let (room, era) = (node.lobby(), node.current());
+    assert!(era > Era::HOME);
+    let before = node.gave().len();
+    let own = LogId { author: node.engine.cx.me, incarnation: 0 };
+    let spans = vec![Span { log: own, after: 4, upto: 5 }];
+    let mut ask = |tip| {
+        node.hears_from(8, Message::Ask { room, era, tip, spans: spans.clone() });
+        node.gave().len() - before
+    };
+    assert_eq!(ask(Number(2)), 0, "it only has to hear of it");
+    assert_eq!(ask(era.number(1)), 1);
+}
+
+#[test]
 fn the_last_number_of_an_era_is_given_and_then_those_of_another() {
     let mut node = Node::new(FOUNDER);
     let caller = node.joins("me");
@@ -448,10 +508,11 @@ fn the_last_number_of_an_era_is_given_and_then_those_of_another() {
 fn entries_that_follow_each_other_in_a_log_are_numbered_as_one_item() {
     let mut node = Node::new(FOUNDER);
     let mut one = run(&node, 5, (1, 6)).run().clone();
-    let hidden = &mut one.entries[3].facts;
+    one.entries.iter_mut().for_each(|it| it.facts.clock *= 2);
+    let hidden = &mut one.entries[2].facts;
     (hidden.kind, hidden.visible) = (200, false);
     let one = one.seal(node.secret.mesh_id(), &identity(5));
-    let other = said_at(&node, 6, 4);
+    let other = said_at(&node, 6, 9);
     let logs = vec![one.run().log, other.run().log];
     for run in [one, other] {
         let message = Message::Runs(vec![run]);
@@ -464,7 +525,7 @@ fn entries_that_follow_each_other_in_a_log_are_numbered_as_one_item() {
     assert_eq!(given.len(), 1);
     let given = given.remove(0);
     assert_eq!((given.first, &given.logs), (1, &logs));
-    assert_eq!(given.items, [item(0, 1, 3), item(1, 1, 1), item(0, 5, 2)]);
+    assert_eq!(given.items, [item(0, 1, 2), item(0, 4, 1), item(1, 1, 1), item(0, 5, 2)]);
 }
 
 // Who gives.

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     boundary::Alarm,
     entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached},
+    limits::HOLE_AFTER_SILENCE,
     number::Era,
 };
 
@@ -77,6 +78,13 @@ fn a_claim_waits_for_the_numbers_that_its_cut_names() {
     let claim = Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut });
     let claim = log_of(&node, node.lobby(), 6, &[claim]);
     node.hear(&claim);
+    assert_eq!((node.heard_of(claim.log), node.current()), (0, Era::HOME));
+    // That somebody has forked says nothing of an era that is known.
+    for content in ["one", "another"] {
+        let run = said_in(&node, (node.lobby(), 0), (7, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    node.wait(HOLE_AFTER_SILENCE + Duration::from_secs(1));
     assert_eq!((node.heard_of(claim.log), node.current()), (0, Era::HOME));
     let said = said_at(&node, 5, 1).run().clone();
     node.hear(&said);

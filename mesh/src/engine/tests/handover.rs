@@ -37,6 +37,25 @@ fn who_was_not_asked_to_take_rooms_keeps_no_node_from_stopping() {
     assert!(has_stopped(&node));
 }
 
+#[test]
+fn a_node_that_stops_says_how_it_is_and_does_nothing_more() {
+    let mut node = stopping();
+    for command in [Command::Status, Command::Behind] {
+        node.ask(command).expect("whoever watches it may");
+    }
+    let (key, room) = (KEY, node.lobby());
+    for command in [
+        Command::ListRooms { key, parent: None },
+        Command::RoomInfo { key, room },
+        Command::Members,
+        Command::RevokeKey { key },
+        Command::LeaveMesh { force: true },
+    ] {
+        let shown = format!("{command:?}");
+        assert_eq!(node.ask(command).err(), Some(Refused::Stopping), "{shown}");
+    }
+}
+
 /// What was offered, by whom it was offered to.
 fn offers(node: &Node) -> Vec<(NodeId, Vec<Post>)> {
     let offers = node.effects.iter().filter_map(|it| match it {

@@ -403,6 +403,51 @@ fn what_waits_of_a_log_of_which_nothing_is_here_is_dropped_with_its_author() {
     }
 }
 
+/// Whoever heard more of it has built on that; nobody else ever will hear it.
+#[test]
+fn eras_of_who_has_parted_end_where_its_log_is_cut() {
+    use crate::entry::{EraClaimed, Items, NodeAdmitted, Ordered, Reached};
+    let mut node = Node::new(1);
+    let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
+    let era = |c, lane| crate::number::Era::new(c, lane).expect("an era");
+    let (theirs, next) = (era(1, 1_005), era(2, 1_006));
+    for seed in [5, 6] {
+        let lane = 1_000 + u32::from(seed);
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let run = log_of(&node, directory, seed, &[admitted]);
+        node.hear(&run);
+    }
+    let claim = |era, after, cut| Body::EraClaimed(EraClaimed { era, after, cut });
+    let said: Vec<Run> = [7, 8].map(|seed| said_at(&node, seed, 1).run().clone()).to_vec();
+    let gives = |era, log| {
+        let items = vec![Items { log: 0, from: 1, count: 1 }];
+        Body::Ordered(Ordered { era, first: 1, logs: vec![log], items })
+    };
+    let home = crate::number::Era::HOME;
+    let first = [claim(theirs, home, Vec::new()), gives(theirs, said[0].log)];
+    let cut = vec![Reached { era: theirs, n: 5 }];
+    let second = [claim(next, theirs, cut), gives(next, said[1].log)];
+    let (first, second) = (log_of(&node, lobby, 5, &first), log_of(&node, lobby, 6, &second));
+    for run in [&first, &second] {
+        node.hear(run);
+    }
+    let head = |node: &Node| node.engine.rooms[&lobby].logs.head_of(second.log);
+    assert_eq!((head(&node), node.engine.rooms[&lobby].numbering.current()), (0, theirs));
+    let parting = expels(&node, 9, 5, &[(lobby, 2), (directory, 1)]);
+    node.hear(&parting);
+    assert_eq!(head(&node), 2);
+    for run in &said {
+        node.hear(run);
+    }
+    let numbers = node.rows.iter().filter_map(|it| match it {
+        Change::Number { room, number, fate: Fate::Delivered, .. } if *room == lobby => {
+            Some(*number)
+        }
+        _ => None,
+    });
+    assert_eq!(numbers.collect::<Vec<_>>(), [theirs.number(1), next.number(1)]);
+}
+
 /// Nobody can name such a room in a parting: who names it not says nothing about it.
 #[test]
 fn in_rooms_of_memory_each_node_keeps_what_it_has_of_who_is_expelled() {

@@ -688,3 +688,43 @@ fn who_leaves_is_told_of_a_private_room_that_nobody_else_has_if_there_is_somethi
         assert_eq!(refused, said.then(|| Refused::Invalid(expected.to_owned())));
     }
 }
+
+#[test]
+fn a_peer_is_shown_the_forks_that_count_where_it_compares() {
+    let (mut node, me) = follower();
+    let (first, second) = (node.create_private(&me, false), node.create_second(&me));
+    let own = node.attach("own", false, KEY).expect("free");
+    let (lobby, memory) = (node.lobby(), room_for_now(&mut node, &own));
+    for (room, author) in [(lobby, 5), (memory, 6), (first, 7)] {
+        for byte in [1, 2] {
+            let run = written(&node, author, (room, &[vec![byte; 40]]));
+            node.hear(&run);
+        }
+    }
+    let peer = identity(8).node_id();
+    node.give(Input::PeerUp(peer));
+    let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), peer);
+    node.told(8, Message::Follows(vec![Followed { token, digest: 0 }]));
+    let mut shown = |room| {
+        node.sent_to(8);
+        let log = |seed| LogId { author: identity(seed).node_id(), incarnation: 0 };
+        let heads = [5, 6, 7].map(|seed| Head { log: log(seed), seq: 1 }).to_vec();
+        node.told(8, Message::Have { room, heads, answer: false });
+        let shown = node.sent_to(8).into_iter().filter_map(|it| match it {
+            Message::Fork(it, _) => Some(it.room),
+            _ => None,
+        });
+        let mut shown: Vec<RoomId> = shown.collect();
+        shown.sort();
+        shown
+    };
+    let sorted = |mut rooms: Vec<RoomId>| {
+        rooms.sort();
+        rooms
+    };
+    assert_eq!(shown(lobby), [lobby]);
+    assert_eq!(shown(memory), sorted(vec![lobby, memory]), "what counts everywhere counts there");
+    for room in [first, second] {
+        assert_eq!(shown(room), sorted(vec![lobby, first]), "and in all rooms of the key");
+    }
+}

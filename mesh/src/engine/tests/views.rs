@@ -88,7 +88,12 @@ fn theirs(
 ) -> (RoomId, RosterChange) {
     let home = LogId { author: identity(8).node_id(), incarnation: 1 << 20 | nth };
     let id = ephemeral_id(node.secret.mesh_id(), home, false);
-    let owner = if public { KEY } else { OTHER_KEY };
+    // Of other keys, too.
+    let owner = match (public, nth % 2) {
+        (true, 1) => KEY,
+        (true, _) => OTHER_KEY,
+        (false, _) => KeyPrint([3; 16]),
+    };
     let facts = RoomFacts::Open(RoomCreated { public, owner, ..public_room(id, name) });
     (id, RosterChange::Room(id, EphemeralRoom { facts, home, created_ms }))
 }
@@ -101,7 +106,7 @@ fn of_two_rooms_of_memory_of_one_name_the_earlier_has_it() {
         let caller = node.joins("me");
         let mine = make(&mut node, &caller, new("plan", true)).expect("it is new");
         let created_ms = if later { made_ms(&node) + 5_000 } else { made_ms(&node) - 5_000 };
-        let (same, one) = theirs(&node, 1, ("plan", true, created_ms));
+        let (same, one) = theirs(&node, if later { 1 } else { 4 }, ("plan", true, created_ms));
         let (other, two) = theirs(&node, 2, ("another", true, 1));
         let (private, three) = theirs(&node, 3, ("plan", false, 1));
         node.heard_saying(8, vec![one, two, three]);

@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl World {
-    fn create(&mut self, n: usize, duration_secs: Option<u64>) -> MessageId {
+    pub(super) fn create(&mut self, n: usize, duration_secs: Option<u64>) -> MessageId {
         match self.try_create(n, |vote| vote.duration_secs = duration_secs) {
             Ok(view) => view.vote,
             Err(refused) => panic!("{refused}"),
@@ -46,7 +46,12 @@ impl World {
         }
     }
 
-    fn cast(&mut self, n: usize, vote: MessageId, option: u64) -> Result<(usize, usize), Refused> {
+    pub(super) fn cast(
+        &mut self,
+        n: usize,
+        vote: MessageId,
+        option: u64,
+    ) -> Result<(usize, usize), Refused> {
         let caller = self.callers[n].clone();
         match self.ask(n, Command::CastVote { caller, vote, option })? {
             Outcome::Cast { cast, eligible } => Ok((cast, eligible)),
@@ -54,7 +59,7 @@ impl World {
         }
     }
 
-    fn view(&mut self, n: usize, vote: MessageId) -> VoteView {
+    pub(super) fn view(&mut self, n: usize, vote: MessageId) -> VoteView {
         match self.ask(n, Command::GetVote { key: KEY, vote }) {
             Ok(Outcome::Vote(view)) => *view,
             other => panic!("{other:?}"),
@@ -71,7 +76,7 @@ impl World {
     }
 
     /// The results that they were told.
-    fn ended(&self, n: usize) -> Vec<VoteResult> {
+    pub(super) fn ended(&self, n: usize) -> Vec<VoteResult> {
         let ended = self.told[n].iter().filter_map(|it| match it {
             RoomEvent::VoteEnded(it) => Some((**it).clone()),
             _ => None,

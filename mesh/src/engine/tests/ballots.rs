@@ -1,0 +1,59 @@
+//! Ballots of this node's agents: what was chosen is kept until it is open, and no longer.
+
+use super::{disk::stored, world::World, *};
+use crate::limits::{RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_SHOW_WITHIN};
+
+/// Choices that a node keeps.
+fn kept(world: &World, n: usize) -> usize {
+    stored(&world.nodes[n].rows).notes.iter().map(|(_, _, note)| note.choices.len()).sum()
+}
+
+/// Long enough for a vote of a node that is gone to be closed by any other.
+const CLOSED_BY: Duration =
+    RECONNECT_WITHIN.saturating_add(VOTE_CLOSE_GRACE).saturating_add(Duration::from_secs(5));
+
+#[test]
+fn a_ballot_that_is_opened_after_the_result_was_told_is_kept_no_longer() {
+    let mut world = World::new(3);
+    let vote = world.create(0, None);
+    world.groups = vec![0, 1, 2];
+    world.cast(1, vote, 0).expect("eligible");
+    world.cast(2, vote, 1).expect("eligible");
+    world.down.insert(1);
+    world.pass(CLOSED_BY);
+    world.down.remove(&1);
+    world.groups = vec![0, 1, 1];
+    world.pass(Duration::from_secs(3));
+    assert_eq!(world.view(1, vote).tally, Some(vec![0, 1]), "without the ballot of this node");
+    assert_eq!((world.ended(1).len(), kept(&world, 1)), (1, 1));
+    // The opener names all there are.
+    world.groups = vec![0; 3];
+    world.pass(VOTE_SHOW_WITHIN);
+    assert_eq!(world.view(0, vote).tally, Some(vec![1, 1]));
+    assert_eq!(kept(&world, 1), 0);
+}
+
+#[test]
+fn a_close_that_counts_instead_of_another_opens_what_that_left_out() {
+    let mut world = World::new(4);
+    let vote = world.create(0, None);
+    world.groups = vec![0, 1, 2, 1];
+    // What is written later stands higher.
+    for _ in 0..5 {
+        world.create(2, None);
+    }
+    world.cast(1, vote, 0).expect("eligible");
+    world.cast(2, vote, 1).expect("eligible");
+    world.groups = vec![0, 1, 2, 3];
+    world.down.insert(1);
+    world.pass(CLOSED_BY);
+    world.down.remove(&1);
+    world.groups = vec![0, 2, 2, 3];
+    world.pass(Duration::from_secs(3));
+    assert_eq!(world.view(1, vote).tally, Some(vec![0, 1]), "without the ballot of this node");
+    assert_eq!((world.ended(1).len(), kept(&world, 1)), (1, 1));
+    world.groups = vec![0, 2, 2, 2];
+    world.pass(VOTE_SHOW_WITHIN);
+    assert_eq!(world.view(3, vote).tally, Some(vec![1, 0]), "by the lower close");
+    assert_eq!(kept(&world, 1), 0);
+}
