@@ -129,6 +129,14 @@ impl Waiting {
         }
     }
 
+    /// Whether the body of this place was to come apart from the run, and is old.
+    fn may_be_dropped(&self, seq: u64, needs: Needs) -> bool {
+        let i = seq.checked_sub(self.run.run().first).and_then(|i| usize::try_from(i).ok());
+        let entry = i.and_then(|i| self.run.run().entries.get(i));
+        let apart = entry.filter(|it| matches!(it.body, Carried::Apart { .. }));
+        apart.is_some_and(|it| needs.may_be_gone(it.facts.wall_ms))
+    }
+
     /// Keeps a body if it is what belongs in this place.
     fn add_body(&mut self, seq: u64, body: Vec<u8>) {
         let Some(i) = seq.checked_sub(self.run.run().first) else { return };
@@ -263,11 +271,17 @@ impl Pending {
         cx: &mut Context,
         from: NodeId,
         (log, seq): (LogId, u64),
-        body: Vec<u8>,
+        (body, needs): (Vec<u8>, Needs),
     ) {
-        let Some((_, waiting)) = self.runs.range_mut((log, 0)..=(log, seq)).next_back() else {
+        let Some((key, waiting)) = self.runs.range_mut((log, 0)..=(log, seq)).next_back() else {
             return;
         };
+        // Its author has dropped it since it sent the run; as the run is sent now, it says so.
+        if body.is_empty() && from == log.author && waiting.may_be_dropped(seq, needs) {
+            let key = *key;
+            self.take(cx, key);
+            return;
+        }
         cx.pending_bytes -= waiting.bytes;
         waiting.add_body(seq, body);
         waiting.answered(from, seq);

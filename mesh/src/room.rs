@@ -263,7 +263,8 @@ impl Room {
         at: (LogId, u64),
         body: Vec<u8>,
     ) {
-        self.pending.add_body(cx, from, at, body);
+        let needs = self.needs(cx);
+        self.pending.add_body(cx, from, at, (body, needs));
     }
 
     fn place(&self, run: &Verified) -> Position {

@@ -53,7 +53,7 @@ fn what_waits_takes_up_what_it_weighs_and_gives_it_back() {
         pending.keep(cx, other.clone(), FROM);
         // Twice, and once what belongs elsewhere.
         for body in [&body, &body, &vec![8; 9_000]] {
-            pending.add_body(cx, FROM, (log, 1), body.clone());
+            pending.add_body(cx, FROM, (log, 1), (body.clone(), ALL));
         }
         assert_eq!(cx.pending_bytes, size + body.len());
         pending
@@ -73,6 +73,26 @@ fn what_waits_takes_up_what_it_weighs_and_gives_it_back() {
     cx.now.mono += Duration::from_millis(1);
     pending.expire(cx);
     assert_eq!((cx.pending_bytes, pending.is_empty()), (0, true));
+}
+
+/// Seed 1587: a run was heard, its body was not, and then its author dropped that: it said so each time it was asked, and
+/// the run waited as one whose body there must be, with all that came after it.
+#[test]
+fn what_its_author_has_dropped_since_is_asked_for_as_it_is_now() {
+    let mut node = Node::new(1);
+    let one = apart(&node, 5, &[7; 9_000]);
+    let (log, author) = (one.run().log, one.run().log.author);
+    let cx = &mut node.engine.cx;
+    let mut pending = Pending::default();
+    pending.keep(cx, one.clone(), FROM);
+    let old = Needs { certain_ms: u64::MAX, ..ALL };
+    pending.add_body(cx, FROM, (log, 1), (Vec::new(), old));
+    assert!(!pending.is_empty(), "whoever passed it on may wait for it, too");
+    pending.add_body(cx, author, (log, 1), (Vec::new(), ALL));
+    assert!(!pending.is_empty(), "nobody who is honest drops it so soon");
+    pending.add_body(cx, author, (log, 1), (Vec::new(), old));
+    assert_eq!((cx.pending_bytes, pending.is_empty()), (0, true));
+    assert_eq!(pending.reaches(log, 0), 0, "so it is wanted again");
 }
 
 #[test]
