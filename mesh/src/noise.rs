@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use crate::{
     id::NodeId,
-    limits::{NOISE_FROM, NOISE_HEARD_EVERY, NOISE_LASTS, NOISE_WITHIN, NOISY_HEARD_OF_MAX},
+    limits::{
+        NODES_MAX, NOISE_FROM, NOISE_HEARD_EVERY, NOISE_LASTS, NOISE_WITHIN, NOISY_HEARD_OF_MAX,
+    },
     run::Run,
 };
 
@@ -49,9 +51,11 @@ struct Noisy {
 }
 
 impl Hearing {
-    /// The directory names this node.
+    /// The directory names this node. Beyond [`NODES_MAX`] they are as those whom it does not name.
     pub fn know(&mut self, node: NodeId) {
-        self.known.insert(node);
+        if self.known.len() < NODES_MAX {
+            self.known.insert(node);
+        }
     }
 
     /// The engine found it to be noisy; `None`: those whom it does not know, together. `now` is
@@ -176,6 +180,17 @@ mod tests {
         assert!(hearing.hears(PEER, [&run(1)], SECOND));
         assert!(!hearing.hears(PEER, [&run(2), &run(1)], SECOND));
         assert!(hearing.hears(author(1), [&run(1)], SECOND));
+    }
+
+    #[test]
+    fn members_are_known_up_to_a_bound() {
+        let mut hearing = Hearing::default();
+        for nth in 0..=u64::try_from(NODES_MAX).unwrap() {
+            let mut node = [0; 32];
+            node[..8].copy_from_slice(&nth.to_be_bytes());
+            hearing.know(NodeId(node));
+        }
+        assert_eq!(hearing.known.len(), NODES_MAX);
     }
 
     #[test]
