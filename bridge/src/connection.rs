@@ -68,6 +68,8 @@ pub(crate) async fn serve<R: Source, W: Sink>(
     {
         let mut writing = pin!(write(&shared, &link, sink));
         tokio::select! {
+            // What is answered now goes out with the events of the same turn.
+            biased;
             ending = connection.read() => {
                 link.drain(ending);
                 // A reader too slow for its last frames does not keep the connection.

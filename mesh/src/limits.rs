@@ -229,6 +229,10 @@ pub const SAID_WHILE_CALM: u64 = 2;
 /// And of those that could be, one of so many is gossiped: more often than [`TAKEOVER_AFTER`], so that who
 /// is not heard directly is not taken for dead.
 pub const GOSSIPED_WHILE_CALM: u64 = 4;
+/// While the beacons of all who live show that they are calm, too, one of so many.
+pub const GOSSIPED_WHILE_STILL: u64 = 16;
+/// Who has said two beacons in a row is not calm for so long.
+pub const RESTLESS_FOR: Duration = Duration::from_secs(3);
 /// Who was not heard directly for so long may not hear this node either: a beacon is missing.
 pub const HEARD_DIRECTLY_WITHIN: Duration = Duration::from_secs(1);
 /// The most members that are told whose turn it is after every message. All of them are named each time,

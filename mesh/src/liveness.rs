@@ -8,11 +8,12 @@ use std::{
 use crate::{
     id::{LogId, NodeId, RoomId, sha256},
     limits::{
-        ALONE_AFTER, HEARD_DIRECTLY_WITHIN, NODES_MAX, ROSTER_LEASE, TAKEOVER_AFTER,
-        TAKEOVER_RANK_STEP, VETO_WAIT,
+        ALONE_AFTER, HEARD_DIRECTLY_WITHIN, NODES_MAX, RESTLESS_FOR, ROSTER_LEASE, SAID_WHILE_CALM,
+        TAKEOVER_AFTER, TAKEOVER_RANK_STEP, VETO_WAIT,
     },
     log::first_8,
     message::Beacon,
+    pulse::Spread,
 };
 
 /// The last beacon of a node.
@@ -22,6 +23,15 @@ pub(crate) struct Heard {
     /// Since when it is silent, without the time in which this node was paused itself and heard nobody.
     silent_since: Duration,
     pub(crate) beacon: Beacon,
+}
+
+/// The last beacon of a peer that came from itself.
+#[derive(Clone, Copy, Debug)]
+struct Direct {
+    at: Duration,
+    tick: u64,
+    /// When one came that left none out before it: who is calm leaves every other one out.
+    restless: Duration,
 }
 
 /// A question to all peers whether they hear a node.
@@ -70,8 +80,8 @@ pub(crate) struct Liveness {
     /// The last stop was not in good order, and no peer was heard since the start.
     unclean: bool,
     heard: BTreeMap<NodeId, Heard>,
-    /// When a connected peer last said itself that it lives.
-    direct: BTreeMap<NodeId, Duration>,
+    /// What connected peers last said themselves.
+    direct: BTreeMap<NodeId, Direct>,
     pub(crate) up: BTreeSet<NodeId>,
     /// Nodes that were admitted to the mesh, this one left out.
     pub(crate) others: BTreeSet<NodeId>,
@@ -123,10 +133,19 @@ impl Liveness {
     }
 
     /// The same, also if it came by another way before.
-    pub(crate) fn hear_directly(&mut self, now: Duration, peer: NodeId) {
-        if self.up.contains(&peer) {
-            self.direct.insert(peer, now);
+    pub(crate) fn hear_directly(&mut self, now: Duration, peer: NodeId, tick: u64) {
+        if !self.up.contains(&peer) {
+            return;
         }
+        let first = Direct { at: now, tick, restless: now };
+        self.direct
+            .entry(peer)
+            .and_modify(|it| {
+                let in_a_row = tick < it.tick.saturating_add(SAID_WHILE_CALM);
+                let restless = if in_a_row { now } else { it.restless };
+                *it = Direct { at: now, tick, restless };
+            })
+            .or_insert(first);
     }
 
     pub(crate) fn peer_down(&mut self, peer: NodeId) {
@@ -134,16 +153,25 @@ impl Liveness {
         self.direct.remove(&peer);
     }
 
-    /// Whether all who live are connected and hear each other directly, as far as this node can tell: it
-    /// hears them. A node that has just started, or woken, does not know yet who lives; one that takes others for
-    /// dead sooner than is usual is taken to be among such.
-    pub(crate) fn is_calm(&self, now: Duration) -> bool {
-        let heard = |node: &NodeId| {
-            self.direct.get(node).is_some_and(|at| now < *at + HEARD_DIRECTLY_WITHIN)
-        };
-        let mut alive = self.heard.keys().filter(|node| self.is_alive(now, **node));
+    /// How often this node's beacons are to be gossiped: rarely while all who live are connected and hear each
+    /// other directly, as far as this node can tell. It hears them, and they are calm. A node that has just started, or
+    /// woken, does not know yet who lives; one that takes others for dead sooner than is usual is taken to be among such.
+    pub(crate) fn spread(&self, now: Duration) -> Spread {
+        let alive = self.heard.keys().filter(|node| self.is_alive(now, **node));
+        let alive: Vec<Option<&Direct>> = alive.map(|node| self.direct.get(node)).collect();
+        let within = |at: Duration, time: Duration| now < at + time;
+        let all = |so: &dyn Fn(&Direct) -> bool| alive.iter().all(|it| it.is_some_and(so));
         let patient = self.takeover_after >= TAKEOVER_AFTER;
-        patient && self.awake_for(now) >= ROSTER_LEASE && alive.all(heard)
+        if !patient
+            || self.awake_for(now) < ROSTER_LEASE
+            || !all(&|it| within(it.at, HEARD_DIRECTLY_WITHIN))
+        {
+            Spread::EachTime
+        } else if all(&|it| !within(it.restless, RESTLESS_FOR)) {
+            Spread::Rarely
+        } else {
+            Spread::NowAndThen
+        }
     }
 
     /// It has no part any more.
@@ -356,6 +384,38 @@ mod tests {
         assert_eq!(verdict(&[8], &[], false), Verdict::Wait);
         assert_eq!(verdict(&[9, 8], &[], true), Verdict::Gone, "it hears somebody");
         assert_eq!(verdict(&[9, 8], &[8], true), Verdict::AskPeers);
+    }
+
+    #[test]
+    fn beacons_are_gossiped_rarely_while_all_who_live_leave_every_other_one_out() {
+        use crate::limits::BEACON_EVERY;
+        let mut live = live(false);
+        live.up = [7, 8].map(node).into();
+        let mut tick = 0_u64;
+        // How it goes after so many ticks, of which these two say one of so many.
+        let mut after = |ticks: u64, every: [u64; 2]| {
+            for _ in 0..ticks {
+                tick += 1;
+                let now = START + BEACON_EVERY * u32::try_from(tick).expect("small");
+                for (n, every) in [7, 8].into_iter().zip(every) {
+                    if tick.is_multiple_of(every) {
+                        live.hear_directly(now, node(n), tick);
+                        live.hear(
+                            now,
+                            Beacon { node: node(n), boot: 1, tick, roster: 0, digest: 0 },
+                        );
+                    }
+                }
+            }
+            live.spread(START + BEACON_EVERY * u32::try_from(tick).expect("small"))
+        };
+        assert_eq!(after(9, [2, 2]), Spread::EachTime, "it does not know yet who lives");
+        assert_eq!(after(1, [2, 2]), Spread::NowAndThen, "nor how");
+        assert_eq!(after(2, [2, 2]), Spread::Rarely);
+        assert_eq!(after(2, [2, 1]), Spread::NowAndThen, "one is not calm");
+        assert_eq!(after(8, [2, 2]), Spread::NowAndThen);
+        assert_eq!(after(2, [2, 2]), Spread::Rarely);
+        assert_eq!(after(4, [2, 20]), Spread::EachTime, "one is not heard");
     }
 
     #[test]

@@ -11,7 +11,6 @@ use crate::{
     limits::{BEACON_EVERY, DIGEST_ROOMS_MAX, GOSSIP_BYTES_MAX, NODES_MAX},
     log::first_8,
     message::{ApartBody, Beacon, Head, Message, RoomDigest},
-    pulse::Spread,
     roster::{RosterNews, What},
     rosters::Taken,
     run::Verified,
@@ -319,7 +318,7 @@ impl Engine {
             return;
         }
         if beacon.node == from {
-            self.live.hear_directly(now, from);
+            self.live.hear_directly(now, from, beacon.tick);
         }
         if !self.live.hear(now, beacon) {
             return;
@@ -417,8 +416,7 @@ impl Engine {
 
     /// Beacons are gossiped while that tells anybody anything.
     pub(super) fn refresh_spread(&mut self) {
-        let calm = self.live.is_calm(self.cx.now.mono);
-        self.spread = if calm { Spread::NowAndThen } else { Spread::EachTime };
+        self.spread = self.live.spread(self.cx.now.mono);
     }
 
     /// Nodes that are not heard any more take their agents with them.
