@@ -530,6 +530,8 @@ impl Room {
         } else if !self.numbering.open(it, author) {
             cx.blame(author.author, |it| &mut it.void);
             cx.alarm(Alarm::LaneClash { node: author.author, lane });
+        } else if self.numbering.current() == it.era && self.is_used_up() {
+            cx.alarm(Alarm::Exhausted { room: self.id });
         }
         self.end_eras_if_over(cx, author);
     }

@@ -16,7 +16,7 @@ use crate::{
     },
     liveness::{Liveness, Verdict},
     message::{Message, Span},
-    number::{C_MAX, Era, Number},
+    number::{Era, Number},
     numbering::NextItem,
     room::Room,
     sealed::NOBODY,
@@ -89,7 +89,6 @@ pub(crate) struct Sequencing {
     claimed_at: Option<Duration>,
     /// What may still be given to askers, and since when that is counted.
     asked: Option<(Duration, usize)>,
-    exhausted: bool,
 }
 
 /// Who issues a room's numbers, seen from here.
@@ -215,13 +214,7 @@ impl Room {
         let after = self.numbering.current();
         // What an ephemeral room forgot of this node's own claims must not be claimed again.
         let forgotten = self.record.floor.filter(|_| self.record.ephemeral).unwrap_or(after);
-        let c = after.max(forgotten).c() + 1;
-        let Some(era) = Era::new(c, lane).filter(|_| c <= C_MAX) else {
-            if !std::mem::replace(&mut self.sequencing.exhausted, true) {
-                cx.alarm(Alarm::Exhausted { room: self.id });
-            }
-            return None;
-        };
+        let era = Era::new(after.max(forgotten).c() + 1, lane)?;
         let claim = EraClaimed { era, after, cut: self.numbering.cut() };
         self.append(cx, &Body::EraClaimed(claim))?;
         self.sequencing.claimed_at = Some(cx.now.mono);

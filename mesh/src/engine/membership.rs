@@ -18,7 +18,8 @@ use crate::{
 impl Engine {
     // What the directory says.
 
-    /// Before anything else is restored: what counts of everything else depends on it.
+    /// Before anything else is restored: what counts of everything else depends on it. All partings count that this
+    /// node has taken, as when they came, whatever turned out of their author later.
     pub(super) fn restore_parted(&mut self, stored: &crate::batch::Summary) {
         let directory = RoomId::directory(self.cx.mesh);
         let known = stored.rooms.iter().find(|it| it.room == directory);
@@ -26,13 +27,7 @@ impl Engine {
         for (room, at, entry, _) in &stored.directory {
             let log = known.and_then(|it| it.logs.get(usize::try_from(at.log).ok()?));
             let Some(log) = log.filter(|_| *room == directory) else { continue };
-            // Beyond a fork nothing counts; beyond a cut partings do.
-            let forked = self.cx.forked.contains(&log.id.author)
-                && log.fork.is_some_and(|fork| at.seq >= fork);
-            let body = Body::decode(entry.facts.kind, &entry.body);
-            if let Body::Parted(it) = body
-                && !forked
-            {
+            if let Body::Parted(it) = Body::decode(entry.facts.kind, &entry.body) {
                 // What is wrong with it was counted when it came.
                 let _ = parted.learn(log.id, entry.facts, &it);
             }

@@ -29,7 +29,12 @@ impl Room {
     /// Whether this node may write here: not where another history of its own was found, and nowhere when
     /// it has no part in the mesh any more.
     pub(crate) fn is_writable(&self, cx: &Context) -> bool {
-        !self.is_out(cx, cx.me) && self.numbering.current().c() < C_MAX
+        !self.is_out(cx, cx.me) && !self.is_used_up()
+    }
+
+    /// Whether no era can follow the current one: that is not written in any more.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.numbering.current().c() >= C_MAX
     }
 
     /// Whether this node would fold this act of its own: so that nothing half done stays behind.

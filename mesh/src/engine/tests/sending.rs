@@ -9,8 +9,9 @@ use super::{
 };
 use crate::{
     acts::{TaskAct, TaskAssigned},
+    boundary::Alarm,
     command::SaidOk,
-    entry::DedupId,
+    entry::{DedupId, EraClaimed, NodeAdmitted},
     limits::{BODY_INLINE_BYTES_MAX, DEDUP_FOR, RUN_BYTES_MAX, RUN_ENTRIES_MAX},
     message::ApartBody,
     number::{C_MAX, Era, LANES},
@@ -342,15 +343,25 @@ fn a_room_whose_numbers_are_used_up_takes_nothing_more() {
     let mut node = Node::new(1);
     let (caller, lobby) = (node.joins("me"), node.lobby());
     let mine = node.engine.rooms[&lobby].mine;
-    let open = |room: &mut crate::room::Room, c| {
-        let era = Era::new(c, LANES - 1).expect("an era");
-        let claim = crate::entry::EraClaimed { era, after: Era::HOME, cut: Vec::new() };
-        assert!(room.numbering.open(&claim, mine));
-    };
-    open(node.engine.rooms.get_mut(&lobby).expect("it is there"), C_MAX - 1);
+    let lane = LANES - 1;
+    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+    node.hear(&log_of(&node, RoomId::directory(node.secret.mesh_id()), 6, &[admitted]));
+    let [after, era] = [C_MAX - 1, C_MAX].map(|c| Era::new(c, lane).expect("an era"));
+    let claim = EraClaimed { era: after, after: Era::HOME, cut: Vec::new() };
+    let room = node.engine.rooms.get_mut(&lobby).expect("it is there");
+    assert!(room.numbering.open(&claim, mine));
     node.say(&caller, lobby).expect("there are some");
-    open(node.engine.rooms.get_mut(&lobby).expect("it is there"), C_MAX);
-    assert!(matches!(node.say(&caller, lobby), Err(Refused::Full(_))));
+    let claim = Body::EraClaimed(EraClaimed { era, after, cut: Vec::new() });
+    node.hear(&log_of(&node, lobby, 6, &[claim]));
+    assert_eq!(node.engine.rooms[&lobby].numbering.current(), era);
+    for _ in 0..2 {
+        assert!(matches!(node.say(&caller, lobby), Err(Refused::Full(_))));
+    }
+    let told = node
+        .effects
+        .iter()
+        .filter(|it| matches!(it, Effect::Alarm(Alarm::Exhausted { room }) if *room == lobby));
+    assert_eq!(told.count(), 1);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{asking::log, world::Liar, *};
 use crate::{
     acts::{KeyAct, KeyMinted, Tier},
-    entry::NodeAdmitted,
+    entry::{NodeAdmitted, NodeParted, Parting},
     number::LANES,
 };
 
@@ -83,6 +83,35 @@ fn what_a_fork_took_from_the_directory_is_taken_after_a_restart_too() {
     let again = Node::open(1, disk::stored(&node.rows), node.now);
     for node in [node, again] {
         assert_eq!(known(&node), ([true, false, false], false));
+    }
+}
+
+/// Nobody is brought back in.
+#[test]
+fn who_was_out_stays_out_when_whoever_said_so_turns_out_to_have_forked() {
+    let mut node = Node::new(1);
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let out = |seed| NodeParted {
+        node: identity(seed).node_id(),
+        why: Parting::Expelled,
+        cut: Vec::new(),
+    };
+    let mut liar = Liar::new(5);
+    let (_, first) = liar.write_in(&node, directory, &Body::Parted(out(7)));
+    let (_, second) = liar.write_in(&node, directory, &Body::Parted(out(8)));
+    let mut other = second.clone();
+    other.entries[0].facts.clock += 1;
+    let proof = other.seal(node.secret.mesh_id(), &identity(5)).certificate();
+    for run in [&first, &second] {
+        node.hear(run);
+    }
+    let run = second.verify(node.secret.mesh_id()).expect("it is sealed");
+    node.told(9, Message::Fork(proof, Box::new(run)));
+    assert!(node.engine.cx.forked.contains(&log(5).author));
+    let again = Node::open(1, disk::stored(&node.rows), node.now);
+    for node in [node, again] {
+        let out = [6, 7, 8].map(|seed| node.engine.cx.parted.has(identity(seed).node_id()));
+        assert_eq!(out, [false, true, true]);
     }
 }
 
