@@ -141,7 +141,8 @@ impl Liveness {
         self.direct
             .entry(peer)
             .and_modify(|it| {
-                let in_a_row = tick < it.tick.saturating_add(SAID_WHILE_CALM);
+                // The same one may come by gossip, too.
+                let in_a_row = tick != it.tick && tick < it.tick.saturating_add(SAID_WHILE_CALM);
                 let restless = if in_a_row { now } else { it.restless };
                 *it = Direct { at: now, tick, restless };
             })
@@ -399,7 +400,9 @@ mod tests {
                 let now = START + BEACON_EVERY * u32::try_from(tick).expect("small");
                 for (n, every) in [7, 8].into_iter().zip(every) {
                     if tick.is_multiple_of(every) {
-                        live.hear_directly(now, node(n), tick);
+                        for _ in 0..2 {
+                            live.hear_directly(now, node(n), tick);
+                        }
                         live.hear(
                             now,
                             Beacon { node: node(n), boot: 1, tick, roster: 0, digest: 0 },
