@@ -22,6 +22,8 @@ pub(crate) struct Heard {
     pub(crate) at: Duration,
     /// Since when it is silent, without the time in which this node was paused itself and heard nobody.
     silent_since: Duration,
+    /// When the first one of this start came.
+    begun: Duration,
     pub(crate) beacon: Beacon,
 }
 
@@ -55,6 +57,15 @@ impl Heirs<'_> {
     pub(crate) fn has(&self, node: NodeId) -> bool {
         self.only.is_none_or(|it| it.contains(&node))
     }
+}
+
+/// A sequencer that is there no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gone {
+    pub(crate) node: NodeId,
+    pub(crate) since: Duration,
+    /// It has started anew, and has forgotten what it issued: that others hear it says nothing.
+    pub(crate) anew: bool,
 }
 
 /// Whether a silent node may be replaced.
@@ -125,7 +136,9 @@ impl Liveness {
         if self.heard.len() >= NODES_MAX && !self.heard.contains_key(&beacon.node) {
             return false;
         }
-        self.heard.insert(beacon.node, Heard { at: now, silent_since: now, beacon });
+        let same = self.heard.get(&beacon.node).filter(|it| it.beacon.boot == beacon.boot);
+        let begun = same.map_or(now, |it| it.begun);
+        self.heard.insert(beacon.node, Heard { at: now, silent_since: now, begun, beacon });
         self.heard_since = true;
         self.unclean = false;
         self.probes.remove(&beacon.node);
@@ -213,28 +226,28 @@ impl Liveness {
         now.saturating_sub(self.awake_since)
     }
 
-    /// Since when a sequencer counts as gone: silent for too long, or started anew since it wrote
-    /// this log. `None`: it lives.
-    pub(crate) fn gone_since(&self, now: Duration, log: LogId) -> Option<Duration> {
-        let heard = self.heard.get(&log.author);
+    /// Whether a sequencer counts as gone: silent for too long, or started anew since it wrote this log. `None`: it
+    /// lives.
+    pub(crate) fn gone(&self, now: Duration, log: LogId) -> Option<Gone> {
+        let (node, heard) = (log.author, self.heard.get(&log.author));
         if let Some(heard) = heard
             && log.incarnation != 0
             && heard.beacon.boot > boot_of(log.incarnation)
         {
-            return Some(heard.at);
+            return Some(Gone { node, since: heard.begun, anew: true });
         }
         let last = heard.map_or(self.awake_since, |it| it.at.max(self.awake_since));
-        let due = last + self.takeover_after;
-        (now >= due).then_some(due)
+        let since = last + self.takeover_after;
+        (now >= since).then_some(Gone { node, since, anew: false })
     }
 
-    /// Whether this node may replace `node` in a room now, given since when it is gone. Whoever does not
-    /// have the room has no say: what they hear of the node does not bring the room's entries there.
+    /// Whether this node may replace another in a room now. Whoever does not have the room has no say: what they
+    /// hear of the node does not bring the room's entries there.
     pub(crate) fn verdict(
         &self,
         now: Duration,
         heirs: Heirs<'_>,
-        (node, since): (NodeId, Duration),
+        Gone { node, since, anew }: Gone,
     ) -> Verdict {
         let lonely = self.others.iter().all(|other| *other == node) && self.up.is_empty();
         if !self.heard_since && !lonely {
@@ -244,7 +257,7 @@ impl Liveness {
         if now < since + TAKEOVER_RANK_STEP * self.rank(now, heirs, node) {
             return Verdict::Wait;
         }
-        if self.up.iter().all(|peer| *peer == node || !heirs.has(*peer)) {
+        if anew || self.up.iter().all(|peer| *peer == node || !heirs.has(*peer)) {
             return Verdict::Gone;
         }
         let Some(probe) = self.probes.get(&node) else { return Verdict::AskPeers };
@@ -369,7 +382,7 @@ mod tests {
 
     #[test]
     fn who_was_away_replaces_nobody_before_it_hears_others_unless_there_are_none() {
-        let gone = (node(9), START);
+        let gone = Gone { node: node(9), since: START, anew: false };
         let verdict = |others: &[u8], up: &[u8], heard: bool| {
             let mut live = live(false);
             live.others = others.iter().map(|n| node(*n)).collect();
@@ -439,7 +452,8 @@ mod tests {
         assert_eq!(live.rank(now, heirs, node(99)), 2);
         assert_eq!(live.rank(now, EVERYBODY, node(gone)), 2);
         let since = now;
-        let later = |time| live.verdict(now + time, heirs, (node(gone), since));
+        let later =
+            |time| live.verdict(now + time, heirs, Gone { node: node(gone), since, anew: false });
         assert_eq!(later(TAKEOVER_RANK_STEP / 2), Verdict::Wait, "it is the second");
         assert_eq!(later(TAKEOVER_RANK_STEP), Verdict::Gone);
     }
@@ -510,11 +524,15 @@ mod tests {
     const LATER: Duration = Duration::from_secs(110);
     const SILENT: NodeId = NodeId([9; 32]);
 
+    fn silent(since: Duration) -> Gone {
+        Gone { node: SILENT, since, anew: false }
+    }
+
     #[test]
     fn a_node_that_a_peer_hears_is_not_replaced() {
         let (mut live, only) = asking();
         let heirs = Heirs { room: ROOM, only: Some(&only) };
-        let verdict = |live: &Liveness, now| live.verdict(now, heirs, (SILENT, START));
+        let verdict = |live: &Liveness, now| live.verdict(now, heirs, silent(START));
         let age = Some(AFTER / 3);
         assert_eq!(verdict(&live, LATER), Verdict::AskPeers);
         assert_eq!(live.probe(LATER, SILENT), [6, 7, 8].map(node));
@@ -536,7 +554,7 @@ mod tests {
     fn a_node_that_no_peer_hears_is_gone_when_all_have_said_so_or_time_is_up() {
         let (mut live, only) = asking();
         let heirs = Heirs { room: ROOM, only: Some(&only) };
-        let verdict = |live: &Liveness, now| live.verdict(now, heirs, (SILENT, START));
+        let verdict = |live: &Liveness, now| live.verdict(now, heirs, silent(START));
         live.probe(LATER, SILENT);
         live.sighted(LATER, node(7), (SILENT, None));
         assert_eq!(verdict(&live, LATER), Verdict::Wait);
@@ -563,10 +581,27 @@ mod tests {
         let (mut live, _) = asking();
         let only = BTreeSet::from([SILENT]);
         let heirs = Heirs { room: ROOM, only: Some(&only) };
-        assert_eq!(live.verdict(LATER, heirs, (SILENT, START)), Verdict::Gone);
+        assert_eq!(live.verdict(LATER, heirs, silent(START)), Verdict::Gone);
         live.up = BTreeSet::from([SILENT]);
-        assert_eq!(live.verdict(LATER, EVERYBODY, (SILENT, START)), Verdict::Gone);
+        assert_eq!(live.verdict(LATER, EVERYBODY, silent(START)), Verdict::Gone);
         assert_eq!(live.probe(LATER, SILENT), [], "of itself it is not asked");
+    }
+
+    /// They hear it, and what it has forgotten it does not say to them either.
+    #[test]
+    fn nobody_is_asked_about_a_sequencer_that_started_anew() {
+        let (mut live, only) = asking();
+        for n in [7, 8] {
+            hear(&mut live, LATER, n);
+        }
+        let rank = |room| live.rank(LATER, Heirs { room, only: Some(&only) }, SILENT);
+        let room = (0..=255).map(|n| RoomId([n; 16])).find(|room| rank(*room) == 2);
+        let heirs = Heirs { room: room.expect("in one of three"), only: Some(&only) };
+        let gone = Gone { anew: true, ..silent(LATER) };
+        let verdict = |after, gone| live.verdict(LATER + after, heirs, gone);
+        assert_eq!(verdict(TAKEOVER_RANK_STEP, gone), Verdict::Wait, "others come first");
+        assert_eq!(verdict(TAKEOVER_RANK_STEP * 2, gone), Verdict::Gone);
+        assert_eq!(verdict(TAKEOVER_RANK_STEP * 2, silent(LATER)), Verdict::AskPeers);
     }
 
     #[test]
@@ -574,19 +609,22 @@ mod tests {
         let mut live = live(false);
         let log = |incarnation| LogId { author: SILENT, incarnation };
         let permanent = log(0);
-        assert_eq!(live.gone_since(START + AFTER / 2, permanent), None, "it may be heard yet");
-        assert_eq!(live.gone_since(START + AFTER, permanent), Some(START + AFTER));
+        assert_eq!(live.gone(START + AFTER / 2, permanent), None, "it may be heard yet");
+        assert_eq!(live.gone(START + AFTER, permanent), Some(silent(START + AFTER)));
         let heard = START + AFTER;
         let beacon = Beacon { node: SILENT, boot: 5, tick: 1, roster: 0, digest: 0 };
         assert!(live.hear(heard, beacon));
-        assert_eq!(live.gone_since(heard + AFTER / 2, permanent), None);
-        assert_eq!(live.gone_since(heard + AFTER, permanent), Some(heard + AFTER));
-        // What it began before this start it has forgotten.
-        for (boot, gone) in [(4, Some(heard)), (5, None), (6, None)] {
-            assert_eq!(live.gone_since(heard, log(incarnation(boot, 3))), gone, "{boot}");
+        assert_eq!(live.gone(heard + AFTER / 2, permanent), None);
+        assert_eq!(live.gone(heard + AFTER, permanent), Some(silent(heard + AFTER)));
+        // What it began before this start it has forgotten, and that begins when it is heard first.
+        let again = heard + AFTER / 2;
+        assert!(live.hear(again, Beacon { tick: 2, ..beacon }));
+        let anew = Gone { anew: true, ..silent(heard) };
+        for (boot, gone) in [(4, Some(anew)), (5, None), (6, None)] {
+            assert_eq!(live.gone(again, log(incarnation(boot, 3))), gone, "{boot}");
         }
         live.woke(heard + AFTER * 9, heard);
-        assert_eq!(live.gone_since(heard + AFTER * 9, permanent), None, "it was away itself");
+        assert_eq!(live.gone(heard + AFTER * 9, permanent), None, "it was away itself");
     }
 
     #[test]
@@ -613,7 +651,7 @@ mod tests {
             live.forget(node(n));
             live.up.insert(node(6));
         }
-        assert_eq!(live.verdict(LATER, heirs, (SILENT, START)), Verdict::Gone);
+        assert_eq!(live.verdict(LATER, heirs, silent(START)), Verdict::Gone);
         assert!(live.last(node(7)).is_none() && !live.others.contains(&node(7)));
     }
 }

@@ -14,7 +14,7 @@ use crate::{
         ASK_ENTRIES_MAX, ASK_EVERY_MAX, CLAIM_EVERY, DEDUP_FOR, DEDUP_IDS_MAX, FORLORN_AFTER,
         HOLE_AFTER, HOLE_AFTER_SILENCE, NUMBER_WITHIN, ROAM_ERAS_AHEAD_MAX,
     },
-    liveness::{Liveness, Verdict},
+    liveness::{Gone, Liveness, Verdict},
     message::{Message, Span},
     number::{Era, Number},
     numbering::NextItem,
@@ -102,8 +102,8 @@ pub(crate) enum Post {
     Closed,
     /// Another node, which lives.
     Other(NodeId),
-    /// Another node, silent since then.
-    Gone(NodeId, Duration),
+    /// Another node, which cannot be expected to.
+    Gone(Gone),
 }
 
 impl Room {
@@ -115,11 +115,11 @@ impl Room {
         }
         if log.author != cx.me {
             let gone = if self.is_out(cx, log.author) || self.is_elsewhere(cx, log.author) {
-                Some(Duration::ZERO)
+                Some(Gone { node: log.author, since: Duration::ZERO, anew: false })
             } else {
-                live.gone_since(cx.now.mono, log)
+                live.gone(cx.now.mono, log)
             };
-            return gone.map_or(Post::Other(log.author), |at| Post::Gone(log.author, at));
+            return gone.map_or(Post::Other(log.author), Post::Gone);
         }
         if !live.may_issue() && !self.record.local {
             return Post::Waiting;
@@ -146,9 +146,9 @@ impl Room {
             Post::Waiting => {}
             Post::Closed => self.claim_for_what_waits(cx),
             Post::Other(_) => self.ask(cx, live),
-            Post::Gone(node, since) => {
+            Post::Gone(gone) => {
                 if self.needs_sequencer() {
-                    self.take_over(cx, live, (node, since));
+                    self.take_over(cx, live, gone);
                 }
                 self.claim_if_kept_waiting(cx);
             }
@@ -224,12 +224,12 @@ impl Room {
         (self.numbering.current() == era).then_some(era)
     }
 
-    fn take_over(&mut self, cx: &mut Context, live: &mut Liveness, gone: (NodeId, Duration)) {
+    fn take_over(&mut self, cx: &mut Context, live: &mut Liveness, gone: Gone) {
         match live.verdict(cx.now.mono, self.heirs(cx), gone) {
             Verdict::Wait => {}
             Verdict::AskPeers => {
-                for peer in live.probe(cx.now.mono, gone.0) {
-                    cx.send(peer, Message::Probe { node: gone.0 });
+                for peer in live.probe(cx.now.mono, gone.node) {
+                    cx.send(peer, Message::Probe { node: gone.node });
                 }
             }
             Verdict::Gone => {
@@ -240,9 +240,9 @@ impl Room {
 
     /// The author's node claims, whatever its rank, when its entry is kept waiting (rule 1).
     fn claim_if_kept_waiting(&mut self, cx: &mut Context) {
-        let (now, mine) = (cx.now.mono, self.logs.ix(self.mine));
+        let (now, tip, mine) = (cx.now.mono, self.tip(), self.logs.ix(self.mine));
         let kept = self.numbering.undelivered.iter().any(|(at, it)| {
-            Some(at.log) == mine && it.is_unnumbered() && now >= it.since + NUMBER_WITHIN
+            Some(at.log) == mine && it.needs_number(tip) && now >= it.since + NUMBER_WITHIN
         });
         if kept || self.tasks.kept_waiting(now, mine) {
             self.claim(cx);

@@ -18,7 +18,7 @@ use crate::{
         ELECTION_CANDIDATES_MAX, ELECTION_GRACE, ELECTION_PATIENCE, ELECTION_RANK_STEP,
         ELECTION_WINDOW, ROSTER_LEASE,
     },
-    liveness::Verdict,
+    liveness::{Gone, Verdict},
     message::Message,
     room::Room,
 };
@@ -303,7 +303,8 @@ impl Engine {
         }
         let Some(room) = self.rooms.get(&id) else { return false };
         let heirs = room.heirs(&self.cx);
-        match self.live.verdict(now, heirs, (node, now - (silent - ROSTER_LEASE))) {
+        let gone = Gone { node, since: now - (silent - ROSTER_LEASE), anew: false };
+        match self.live.verdict(now, heirs, gone) {
             Verdict::Gone => true,
             Verdict::Wait => false,
             Verdict::AskPeers => {
