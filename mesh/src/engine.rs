@@ -145,6 +145,8 @@ pub struct Engine {
     /// How beacons go from now on.
     spread: Spread,
     waiters: BTreeMap<(RoomId, At), Vec<Waiter>>,
+    /// Of those, own rooms that have a number behind a hole: this one.
+    unsettled: BTreeMap<(RoomId, At), Number>,
     /// Rooms that have a leader.
     led: BTreeSet<RoomId>,
     /// Where each task is.
@@ -302,6 +304,7 @@ impl Engine {
         self.go_on_roaming();
         self.raise_lobby();
         self.redraw_lane();
+        self.answer_unsettled();
         self.ask_for_rosters();
         self.go_on_stopping();
         self.go_on_with_all_votes();

@@ -226,6 +226,16 @@ impl Numbering {
         numbers
     }
 
+    /// Entries that are not held, of which the same era has numbered at least one below this.
+    pub(crate) fn foretold_below(&self, number: Number) -> impl Iterator<Item = At> {
+        let below = move |it: &Number| it.era() == number.era() && *it < number;
+        let is_below = move |at: &At, it: &Foretold| {
+            let between = self.between.get(at).into_iter().flatten().copied();
+            between.chain([it.canonical, it.best]).any(|it| below(&it))
+        };
+        self.foretold.iter().filter(move |(at, it)| is_below(at, it)).map(|(at, _)| *at)
+    }
+
     /// The entry has come: what numbers it has so far, all of them.
     pub(crate) fn came(&mut self, at: At) -> (Option<Foretold>, Vec<Number>) {
         let numbers = self.foretold.remove(&at);

@@ -208,6 +208,27 @@ impl Room {
         true
     }
 
+    /// Whether the era of this number gave lower ones to entries that are not here, and may come yet.
+    pub(crate) fn is_behind_holes(&self, cx: &Context, number: Number) -> bool {
+        self.numbering.foretold_below(number).any(|at| self.is_missing(cx, at))
+    }
+
+    /// Numbers a delivered entry of this node in an era of its own, before what is not here: so what is said of it does
+    /// not depend on what that turns out to be. `false`: not now.
+    pub(crate) fn number_before_holes(
+        &mut self,
+        cx: &mut Context,
+        live: &Liveness,
+        (at, number): (At, Number),
+    ) -> bool {
+        let own = self.numbering.current() > number.era() && self.post(cx, live) == Post::Mine;
+        if !own && !self.claim(cx) {
+            return false;
+        }
+        self.issue(cx, vec![at]);
+        true
+    }
+
     /// Writes the claim of the next era. `None`: this node may not write, or numbers are used up.
     fn open_era(&mut self, cx: &mut Context) -> Option<Era> {
         let lane = cx.lane().filter(|_| self.is_writable(cx))?;

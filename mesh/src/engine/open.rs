@@ -51,6 +51,7 @@ impl Engine {
             pulse: Pulse { boot, ..Pulse::default() },
             spread: Spread::default(),
             waiters: Default::default(),
+            unsettled: Default::default(),
             led: Default::default(),
             tasks: Default::default(),
             claiming: Default::default(),

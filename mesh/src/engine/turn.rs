@@ -262,9 +262,35 @@ impl Engine {
                 self.tell_turn(room, TurnReason::MessageSent, true);
             }
         }
+        self.answer_all(room, at, number);
+    }
+
+    fn answer_all(&mut self, room: RoomId, at: At, number: Number) {
         for waiter in self.waiters.remove(&(room, at)).unwrap_or_default() {
-            self.answer(room, at, (waiter, number));
+            if matches!(waiter, Waiter::Created { .. }) && !self.is_settled(room, (at, number)) {
+                self.waiters.entry((room, at)).or_default().push(waiter);
+                self.unsettled.insert((room, at), number);
+            } else {
+                self.answer(room, at, (waiter, number));
+            }
         }
+    }
+
+    /// Rooms whose names were not sure when they got their numbers.
+    pub(super) fn answer_unsettled(&mut self) {
+        for ((room, at), number) in std::mem::take(&mut self.unsettled) {
+            self.answer_all(room, at, number);
+        }
+    }
+
+    /// Whether no other node may find later that the name was another room's before. It may where a number was left as
+    /// a hole: what that turns out to be was numbered first. Then this node numbers the room once more, in an era in
+    /// which it is the first; and it counts as made on one side of a split.
+    fn is_settled(&mut self, directory: RoomId, (at, number): (At, Number)) -> bool {
+        let Some(room) = self.rooms.get_mut(&directory) else { return true };
+        !room.is_writable(&self.cx)
+            || !room.is_behind_holes(&self.cx, number)
+            || room.number_before_holes(&mut self.cx, &self.live, (at, number))
     }
 
     fn answer(&mut self, room: RoomId, at: crate::id::At, (waiter, number): (Waiter, Number)) {

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Failures shown in full as they come; of the others a line each, at the end.
-const FAILURES_SHOWN: usize = 5;
+const FAILURES_SHOWN: usize = 50;
 /// From so many worlds on each kind of fault must have happened in some of them.
 const COVERED_FROM: u64 = 512;
 

@@ -367,6 +367,10 @@ impl World {
 
     fn attached(&mut self, node: usize, i: usize, attached: Attached) {
         let agent = &mut self.agents.agents[i];
+        // Of an agent that registered twice while the disk was full the second one may be answered first.
+        if agent.caller.as_ref().is_some_and(|it| it.registration > attached.registration) {
+            return;
+        }
         let caller =
             Caller { agent: Arc::clone(&agent.id), key: KEY, registration: attached.registration };
         agent.caller = Some(caller.clone());

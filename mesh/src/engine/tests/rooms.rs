@@ -1,13 +1,20 @@
 //! Making rooms, rooms that are memory only, and what may be said.
 
-use super::{world::World, *};
+use super::{
+    asking::log,
+    world::{Liar, World},
+    *,
+};
 use crate::{
     engine::ephemeral_id,
+    entry::{Items, Ordered},
     limits::{
-        CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX,
-        MENTIONS_MAX, NAME_BYTES_MAX, NUMBER_WITHIN,
+        CLAIM_EVERY, CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_ROOMS_MAX,
+        EPHEMERAL_ROOMS_PER_NODE_MAX, HOLE_AFTER_SILENCE, MENTIONS_MAX, NAME_BYTES_MAX,
+        NUMBER_WITHIN,
     },
     message::Head,
+    number::Era,
     roster::{EphemeralRoom, RoomFacts},
 };
 
@@ -253,4 +260,31 @@ fn who_spoke_of_a_room_before_it_was_known_is_asked_when_it_is() {
             if *to == from && *of == room)
     });
     assert!(asked);
+}
+
+/// What was left as a hole was the creation of a room of the same name, on the other side of a split.
+#[test]
+fn a_room_that_was_made_behind_a_hole_stays_when_the_hole_turns_out_to_be_one_of_its_name() {
+    let (mut node, mut founder) = (Node::new(2), Liar::new(1));
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let caller = node.attach("me", false, KEY).expect("free");
+    let made = node.begin(Command::CreateRoom { caller, room: new("plan", false) });
+    let known = &node.engine.rooms[&directory];
+    let (mine, seq, author) = (known.mine, known.logs.head_of(known.mine), log(5));
+    let items = [(0, 1), (1, seq)].map(|(log, from)| Items { log, from, count: 1 }).to_vec();
+    let (era, logs) = (Era::HOME, vec![author, mine]);
+    let ordered = Body::Ordered(Ordered { era, first: 1, logs, items });
+    let (_, ordered) = founder.write_in(&node, directory, &ordered);
+    node.hear(&ordered);
+    assert!(node.reply(made).is_none(), "what the first number names is not here");
+    node.wait(HOLE_AFTER_SILENCE + CLAIM_EVERY * 2);
+    let Some(Ok(Outcome::Room(own))) = node.reply(made) else { panic!("{:?}", node.reply(made)) };
+    let theirs = crate::directory::room_id(node.secret.mesh_id(), directory, author, 1);
+    let body = Body::RoomCreated(public_room(theirs, "plan"));
+    node.hear(&log_of(&node, directory, 5, &[body]));
+    node.wait(CLAIM_EVERY);
+    let names = [own.room, theirs].map(|id| node.engine.view(id).map(|it| it.name));
+    assert_eq!(names[1].as_deref(), Some("plan"), "it was the first");
+    assert!(names[0].as_ref().is_some_and(|it| it.starts_with("plan")), "{names:?}");
+    assert_ne!(names[0], names[1]);
 }
