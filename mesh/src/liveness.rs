@@ -435,6 +435,20 @@ mod tests {
     }
 
     #[test]
+    fn of_a_full_table_those_who_are_known_are_heard_on() {
+        let mut live = live(false);
+        let beacon = |nth: usize, tick| {
+            let mut node = [0; 32];
+            node[..8].copy_from_slice(&(nth as u64).to_be_bytes());
+            Beacon { node: NodeId(node), boot: 1, tick, roster: 0, digest: 0 }
+        };
+        assert!((0..NODES_MAX).all(|nth| live.hear(START, beacon(nth, 1))));
+        assert!(!live.hear(START, beacon(NODES_MAX, 1)));
+        assert!(live.hear(START, beacon(0, 2)));
+        assert_eq!(live.heard().count(), NODES_MAX);
+    }
+
+    #[test]
     fn better_ones_come_first_if_they_live_and_have_the_room() {
         let mut live = live(false);
         let better: Vec<u8> =

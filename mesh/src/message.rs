@@ -527,6 +527,10 @@ impl<T: Encode<()>> Signed<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        entry::Facts,
+        run::{Carried, RunEntry},
+    };
 
     /// As a later version may send it: a variant that this one does not know.
     fn later(variant: u64) -> Vec<u8> {
@@ -551,6 +555,31 @@ mod tests {
         let cut = &known[..known.len() - 1];
         assert!(matches!(Message::decode(cut), Err(BadMessage::Form(_))));
         assert!(matches!(Message::decode(b"hello"), Err(BadMessage::Form(_))));
+    }
+
+    #[test]
+    fn a_proof_of_a_fork_is_of_whoever_signed_both_halves() {
+        let (mesh, author) = (MeshId([1; 16]), Identity::from_seed(&[5; 32]));
+        let log = LogId { author: author.node_id(), incarnation: 0 };
+        let facts = Facts { clock: 1, wall_ms: 0, kind: 1, visible: true };
+        let half = |body: &[u8]| {
+            let entries = vec![RunEntry { facts, body: Carried::Here(body.to_vec().into()) }];
+            let (room, backlink, seal) = (RoomId([2; 16]), [0; 32], [0; 64]);
+            Run { room, log, first: 1, backlink, entries, seal }.seal(mesh, &author)
+        };
+        let (certificate, run) = (half(b"one").certificate(), half(b"another").run().clone());
+        let verify = |change: &dyn Fn(&mut Certificate, &mut Run)| {
+            let (mut certificate, mut run) = (certificate, run.clone());
+            change(&mut certificate, &mut run);
+            Message::Fork(certificate, Box::new(run)).verify(mesh).map(drop)
+        };
+        assert!(verify(&|_, _| {}).is_ok());
+        let seal = verify(&|certificate, _| certificate.seal[0] ^= 1);
+        assert!(matches!(seal, Err(BadMessage::Signature)), "{seal:?}");
+        let hash = verify(&|certificate, _| certificate.hash[0] ^= 1);
+        assert!(matches!(hash, Err(BadMessage::Signature)), "{hash:?}");
+        let other = verify(&|_, run| run.seal[0] ^= 1);
+        assert!(matches!(other, Err(BadMessage::Run(_))), "{other:?}");
     }
 
     #[test]

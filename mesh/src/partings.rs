@@ -150,6 +150,21 @@ mod tests {
     }
 
     #[test]
+    fn of_so_many_nodes_it_is_known_that_they_are_out_and_more_is_heard_of_them() {
+        let mut partings = Partings::default();
+        let mut learn = |author: u8, nth: usize| {
+            let mut node = [0; 32];
+            node[..8].copy_from_slice(&(nth as u64).to_be_bytes());
+            let facts = Facts { clock: 1, wall_ms: 1, kind: 36, visible: false };
+            let it = NodeParted { node: NodeId(node), why: Parting::Retired, cut: Vec::new() };
+            partings.learn(log(author), facts, &it)
+        };
+        assert!((0..NODES_MAX).all(|nth| learn(1, nth) == Some(Folded::Taken)));
+        assert_eq!(learn(1, NODES_MAX), Some(Folded::Overflow));
+        assert_eq!(learn(2, 0), Some(Folded::Taken));
+    }
+
+    #[test]
     fn of_several_words_the_lowest_cut_counts_in_whatever_order_they_come() {
         let said: [Said; 3] = [
             (1, 7, Parting::Retired, &[(1, 5), (2, 8), (3, 1)]),

@@ -294,19 +294,22 @@ impl Engine {
     }
 
     fn on_digests(&mut self, from: NodeId, theirs: Vec<RoomDigest>) {
+        // Each room once: an answer is much larger than a question.
+        let theirs: BTreeMap<RoomId, u64> =
+            theirs.into_iter().map(|it| (it.room, it.digest)).collect();
         let mut asked = 0;
-        for it in theirs {
-            let Some(room) = self.rooms.get(&it.room) else {
-                self.note_unknown(it.room, from);
+        for (id, digest) in theirs {
+            let Some(room) = self.rooms.get(&id) else {
+                self.note_unknown(id, from);
                 continue;
             };
             let other = room.record.local || !room.heirs(&self.cx).has(from);
-            if other || room.logs.digest() == it.digest || asked >= HAVES_AT_ONCE_MAX {
+            if other || room.logs.digest() == digest || asked >= HAVES_AT_ONCE_MAX {
                 continue;
             }
             asked += 1;
             let heads = room.logs.heads();
-            self.cx.send(from, Message::Have { room: it.room, heads, answer: true });
+            self.cx.send(from, Message::Have { room: id, heads, answer: true });
         }
     }
 

@@ -6,6 +6,7 @@ use super::{
     *,
 };
 use crate::{
+    id::At,
     limits::{
         DESCRIPTION_BYTES_MAX, EPHEMERAL_ROOMS_MAX, HELD_MAX, LOGS_PER_ROOM_MAX, WANT_TIMEOUT,
     },
@@ -139,6 +140,23 @@ fn what_cannot_be_read_of_a_kind_that_is_known_has_its_number_and_means_nothing(
     assert_eq!(node.engine.cx.blamed.get(&run.log.author).map(|it| it.void), Some(1));
 }
 
+/// Or else every node of a later version would be called noisy, and heard in part.
+#[test]
+fn kinds_of_later_versions_are_nobodys_fault() {
+    for visible in [false, true] {
+        let mut node = Node::new(1);
+        let void = node.engine.cx.faults.void;
+        let mut run = said_at(&node, 5, 1).run().clone();
+        (run.entries[0].facts.kind, run.entries[0].facts.visible) = (200, visible);
+        let run = run.seal(node.secret.mesh_id(), &identity(5)).run().clone();
+        node.hear(&run);
+        let lobby = &node.engine.rooms[&node.lobby()];
+        assert_eq!((lobby.logs.head_of(run.log), lobby.tip().0), (1, u64::from(visible)));
+        assert_eq!(node.engine.cx.faults.void, void);
+        assert!(node.engine.cx.blamed.is_empty());
+    }
+}
+
 #[test]
 fn who_says_what_another_node_is_or_is_not_connected_is_not_believed() {
     let mut node = Node::new(1);
@@ -245,11 +263,20 @@ fn who_waits_in_a_room_that_ends_is_told_that_there_is_none() {
     assert!(warm > 0 && node.engine.cx.ephemeral_bytes > 0);
     node.ask(Command::Leave { caller, room }).expect("a member");
     assert!(node.engine.rooms.contains_key(&room), "another node lists it");
+    // Claims of tasks that wait for their answer, there and elsewhere.
+    let at = At { log: 0, seq: 1_000 };
+    let [there, elsewhere] = [(room, 1_001), (node.lobby(), 1_002)].map(|(room, call)| {
+        node.engine.claiming.insert((room, at), CallId(call));
+        CallId(call)
+    });
     let what = What::Changes { version: 2, changes: vec![RosterChange::NoRoom(room)] };
     let it = RosterNews { node: peer(), boot: 1, what };
     node.hears_from(PEER, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
     assert!(!node.engine.rooms.contains_key(&room));
     assert_eq!(node.reply(call).and_then(|it| it.err()), Some(Refused::NoRoom));
+    assert_eq!(node.reply(there).and_then(|it| it.err()), Some(Refused::NoTask));
+    assert!(node.reply(elsewhere).is_none());
+    assert_eq!(node.engine.claiming.keys().map(|it| it.0).collect::<Vec<_>>(), [node.lobby()]);
     assert_eq!((node.engine.cx.warm_bytes, node.engine.cx.ephemeral_bytes), (0, 0));
 }
 

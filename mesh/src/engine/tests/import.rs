@@ -631,3 +631,21 @@ fn what_follows_one_upon_the_other_takes_one_item_and_so_does_what_names_nothing
     assert!(ordered.eq([(1, vec![2]), (3, vec![2, 3, 1, 1])]));
     assert_eq!((node.tip(lobby), node.void()), (9, 0));
 }
+
+/// Clients hold cursors above it, and would miss what follows.
+#[test]
+fn a_room_that_is_brought_without_messages_goes_on_where_it_was() {
+    let mut node = Node::new(1);
+    let (caller, lobby) = (node.joins("me"), node.lobby());
+    node.bring(messages(lobby, [], 12)).expect("it is empty");
+    assert_eq!(node.tip(lobby), 11);
+    let head = |node: &Node| {
+        let room = &node.engine.rooms[&lobby];
+        room.logs.head_of(room.mine)
+    };
+    let before = head(&node);
+    node.bring(messages(lobby, [], 12)).expect("the same again");
+    assert_eq!((head(&node), node.void()), (before, 0), "there is nothing to write");
+    let Ok(Outcome::Said(said)) = node.say(&caller, lobby) else { panic!("a member") };
+    assert_eq!(said.number.0, 12);
+}

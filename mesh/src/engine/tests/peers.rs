@@ -102,6 +102,9 @@ fn rooms_that_differ_are_named_and_looked_into_and_others_are_not() {
     let sent = node.sent();
     let [(to, Message::Have { room, heads, answer: true })] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!((*to, *room, heads), (peer, lobby, &node.engine.rooms[&lobby].logs.heads()));
+    let digest = of_lobby ^ 1;
+    node.hears_from(8, Message::Digests(vec![RoomDigest { room: lobby, digest }; 9]));
+    assert_eq!(node.sent().len(), 1, "it was asked about one room");
 }
 
 #[test]

@@ -316,7 +316,7 @@ fn what_was_forked_counts_after_a_restart_no_more_than_before_it() {
         }))
     };
     let mut runs = Vec::new();
-    for body in [Body::Chat(said("one")), task("one"), Body::Chat(said("two")), task("two")] {
+    for body in [Body::Chat(said("one")), task("one"), Body::Chat(said("two")), task("another")] {
         let (_, run) = liar.write(&node, &body);
         node.hear(&run);
         runs.push(run);
@@ -381,4 +381,19 @@ fn what_was_delivered_or_was_forked_takes_no_memory() {
     node.hear(&other);
     assert!(node.engine.cx.forked.contains(&forked.log.author));
     assert_eq!(node.engine.cx.warm_bytes, before);
+}
+
+#[test]
+fn a_thought_is_one_at_other_nodes_too() {
+    let mut world = World::new(2);
+    let (caller, room) = (world.callers[0].clone(), world.lobby());
+    let say = Say { speech: Speech::Thinking, ..words(room, "hm".to_owned()) };
+    world.ask(0, Command::Say { caller, say }).expect("a member");
+    world.carry();
+    let told = world.told[1].iter().filter_map(|it| match it {
+        RoomEvent::Message(it) => Some((it.facts.kind, it.said.as_ref()?.content.clone())),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [(crate::entry::THINKING, "hm".to_owned())]);
+    assert!(world.nodes.iter().all(|node| node.engine.cx.faults.void == 0));
 }
