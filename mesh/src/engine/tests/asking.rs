@@ -12,8 +12,8 @@ use crate::{
     agenda::TaskUpdate,
     batch::Fate,
     boundary::Alarm,
-    entry::{Items, Ordered},
-    limits::{ASK_ENTRIES_MAX, CLAIM_EVERY},
+    entry::{EraClaimed, Items, NodeAdmitted, Ordered},
+    limits::{ASK_ENTRIES_MAX, CLAIM_EVERY, NUMBER_WITHIN},
     message::{Head, Span},
     number::Era,
 };
@@ -581,4 +581,40 @@ fn messages_of_two_sides_of_a_split_are_told_once_each_in_rising_order() {
         .flatten()
         .filter(|it| matches!(it, RoomEvent::Message(it) if it.canonical.is_some()));
     assert!(late.count() > 0, "what came late has a lower number elsewhere");
+}
+
+#[test]
+fn a_late_entry_of_a_node_that_does_not_hear_the_sequencer_is_numbered_though_others_hear_it() {
+    let (mut node, caller) = beside_founder();
+    let (mut liar, mut other) = (Liar::new(FOUNDER), Liar::new(5));
+    let (lane, directory) = (2_000, RoomId::directory(node.secret.mesh_id()));
+    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+    node.hear(&log_of(&node, directory, 5, &[admitted]));
+    let call = node.begin_say(&caller);
+    let mine = node.engine.rooms[&node.lobby()].mine;
+    let era = Era::new(1, lane).expect("an era");
+    let claim = EraClaimed { era, after: Era::HOME, cut: Vec::new() };
+    let first = ordered(era, 1, &[(log(5), 1, 1)]);
+    for body in [Body::Chat(said("first")), Body::EraClaimed(claim), first] {
+        let (_, run) = other.write(&node, &body);
+        node.hear(&run);
+    }
+    node.founder_writes(&mut liar, &ordered(Era::HOME, 1, &[(mine, 1, 1)]));
+    assert_eq!(node.engine.rooms[&node.lobby()].tip(), era.number(1), "so it is late");
+    let (steps, mut said) = ((NUMBER_WITHIN + CLAIM_EVERY).as_millis() / STEP.as_millis(), None);
+    for _ in 0..steps {
+        for (_, effect) in node.steps(Founder::Lives, 1) {
+            match effect {
+                Effect::Send { to, message: Message::Probe { node: of } } => {
+                    assert_eq!((to, of), (founder(), identity(5).node_id()));
+                    node.hears_from(FOUNDER, Message::Sighting { node: of, age_ms: Some(1) });
+                }
+                Effect::Reply { call: of, result: Ok(Outcome::Said(it)) } if of == call => {
+                    said = Some(it.number);
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(said.is_some_and(|it| it.era() > era), "{said:?}");
 }
