@@ -2,12 +2,13 @@
 
 use super::{
     asking::{FOUNDER, STEP, log},
+    world::Liar,
     *,
 };
 use crate::{
     entry::NodeAdmitted,
     id::At,
-    limits::{NUMBER_WITHIN, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX},
+    limits::{NUMBER_WITHIN, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX, ROAMING_MAX},
     message::Head,
     number::Era,
 };
@@ -153,4 +154,41 @@ fn who_waits_for_a_lobby_that_cannot_be_raised_is_told_so() {
     node.engine.cx.out = true;
     node.wait(NUMBER_WITHIN + STEP * 2);
     assert!(matches!(node.reply(call), Some(Err(Refused::Full(_)))));
+}
+
+#[test]
+fn so_many_wait_for_an_era_and_no_more() {
+    let mut it = Roamed::new();
+    let call = it.roam(it.era(1).number(7));
+    assert_eq!(it.answer(call), Some(true));
+    let above = it.era(9).number(1);
+    let waits: Vec<CallId> = (0..ROAMING_MAX).map(|_| it.roam(above)).collect();
+    let surplus = it.roam(above);
+    assert_eq!(it.answer(surplus), Some(false));
+    assert!(waits.into_iter().all(|call| it.answer(call).is_none()));
+}
+
+#[test]
+fn who_comes_gets_numbers_of_what_is_here_and_in_eras_of_this_node() {
+    let mut it = Roamed::new();
+    let (room, before) = (it.node.lobby(), it.node.gave().len());
+    let entries = vec![At { log: 0, seq: 1_000 }];
+    let call = it.node.begin(Command::Roam { room, cursor: it.era(1).number(7), entries });
+    assert_eq!(it.answer(call), Some(true));
+    assert_eq!(it.node.gave().len(), before, "it is not here");
+    // In the era that it opened for that, it goes on.
+    let era = it.node.current();
+    let tip = it.node.engine.rooms[&room].tip();
+    let call = it.roam(tip);
+    assert_eq!((it.answer(call), it.node.current()), (Some(true), era));
+    // Beside another node that gives the numbers, it gives them in an era of its own.
+    let mut node = Node::new(2);
+    let (_, run) = Liar::new(FOUNDER).write(&node, &Body::Chat(said("hello")));
+    node.hear(&run);
+    node.hears_beacon((FOUNDER, FOUNDER), (1, 0, 0));
+    let (room, entries) = (node.lobby(), vec![At { log: 0, seq: 1 }]);
+    let call = node.begin(Command::Roam { room, cursor: Number(1), entries });
+    assert!(matches!(node.reply(call), Some(Ok(Outcome::Roamed(true)))));
+    assert!(node.current() > Era::HOME);
+    assert_eq!(node.engine.cx.faults.void, 0);
 }

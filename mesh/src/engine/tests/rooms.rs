@@ -288,3 +288,18 @@ fn a_room_that_was_made_behind_a_hole_stays_when_the_hole_turns_out_to_be_one_of
     assert!(names[0].as_ref().is_some_and(|it| it.starts_with("plan")), "{names:?}");
     assert_ne!(names[0], names[1]);
 }
+
+/// Or else its name leaks to whoever tries it.
+#[test]
+fn the_name_of_a_private_room_is_taken_for_its_key_alone() {
+    for ephemeral in [false, true] {
+        let mut node = Node::new(1);
+        let private = || NewRoom { public: false, ..new("own", ephemeral) };
+        let me = node.attach("me", false, KEY).expect("free");
+        make(&mut node, &me, private()).expect("it is new");
+        let refused = make(&mut node, &me, private());
+        assert_eq!(refused, Err(Refused::NameTaken("own".to_owned())), "{ephemeral}");
+        let stranger = node.attach("stranger", false, KeyPrint([2; 16])).expect("free");
+        make(&mut node, &stranger, private()).expect("of another key");
+    }
+}
