@@ -91,6 +91,13 @@ pub(crate) struct Sequencing {
     asked: Option<(Duration, usize)>,
 }
 
+#[cfg(test)]
+impl Sequencing {
+    pub(crate) fn claimed_now(&mut self, at: Duration) {
+        self.claimed_at = Some(at);
+    }
+}
+
 /// Who issues a room's numbers, seen from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Post {
@@ -150,7 +157,7 @@ impl Room {
                 if self.needs_sequencer() {
                     self.take_over(cx, live, gone);
                 }
-                self.claim_if_kept_waiting(cx);
+                self.claim_if_kept_waiting(cx, true);
             }
         }
     }
@@ -194,6 +201,11 @@ impl Room {
     /// Opens the next era and numbers there what waits; at most once per [`CLAIM_EVERY`]. `false`:
     /// not now.
     pub(crate) fn claim(&mut self, cx: &mut Context) -> bool {
+        self.claim_for(cx, Vec::new())
+    }
+
+    /// The same, and numbers these before all others.
+    pub(crate) fn claim_for(&mut self, cx: &mut Context, first: Vec<At>) -> bool {
         let now = cx.now.mono;
         if self.sequencing.claimed_at.is_some_and(|at| now < at + CLAIM_EVERY) {
             return false;
@@ -203,6 +215,7 @@ impl Room {
         if before != NOBODY {
             cx.alarm(Alarm::EraOpened { room: self.id, era, before });
         }
+        self.issue(cx, first);
         let waits = self.what_waits();
         self.issue(cx, waits);
         true
@@ -211,22 +224,6 @@ impl Room {
     /// Whether the era of this number gave lower ones to entries that are not here, and may come yet.
     pub(crate) fn is_behind_holes(&self, cx: &Context, number: Number) -> bool {
         self.numbering.foretold_below(number).any(|at| self.is_missing(cx, at))
-    }
-
-    /// Numbers a delivered entry of this node in an era of its own, before what is not here: so what is said of it does
-    /// not depend on what that turns out to be. `false`: not now.
-    pub(crate) fn number_before_holes(
-        &mut self,
-        cx: &mut Context,
-        live: &Liveness,
-        (at, number): (At, Number),
-    ) -> bool {
-        let own = self.numbering.current() > number.era() && self.post(cx, live) == Post::Mine;
-        if !own && !self.claim(cx) {
-            return false;
-        }
-        self.issue(cx, vec![at]);
-        true
     }
 
     /// Writes the claim of the next era. `None`: this node may not write, or numbers are used up.
@@ -259,11 +256,13 @@ impl Room {
         }
     }
 
-    /// The author's node claims, whatever its rank, when its entry is kept waiting (rule 1).
-    fn claim_if_kept_waiting(&mut self, cx: &mut Context) {
+    /// The author's node claims, whatever its rank, when its entry is kept waiting (rule 1). A sequencer that lives is
+    /// asked for what is late.
+    fn claim_if_kept_waiting(&mut self, cx: &mut Context, gone: bool) {
         let (now, tip, mine) = (cx.now.mono, self.tip(), self.logs.ix(self.mine));
         let kept = self.numbering.undelivered.iter().any(|(at, it)| {
-            Some(at.log) == mine && it.needs_number(tip) && now >= it.since + NUMBER_WITHIN
+            let waits = it.is_unnumbered() || (gone && it.is_late(tip));
+            Some(at.log) == mine && waits && now >= it.since + NUMBER_WITHIN
         });
         if kept || self.tasks.kept_waiting(now, mine) {
             self.claim(cx);
@@ -310,7 +309,7 @@ impl Room {
         } else if unnumbered {
             self.ask_all(cx);
         }
-        self.claim_if_kept_waiting(cx);
+        self.claim_if_kept_waiting(cx, false);
     }
 
     fn spans(&self, entries: &[At]) -> Vec<Span> {
@@ -332,8 +331,11 @@ impl Room {
         live: &Liveness,
         (era, tip, spans): (Era, Number, &[Span]),
     ) {
-        if self.post(cx, live) != Post::Mine || era != self.numbering.current() || tip > self.tip()
-        {
+        let post = self.post(cx, live);
+        // What this node must not go on with nobody else does while it lives.
+        let closed = post == Post::Closed && self.numbering.sequencer().author == cx.me;
+        let here = era == self.numbering.current() && tip <= self.tip();
+        if !(here && (closed || post == Post::Mine)) {
             return;
         }
         let mut give = Vec::new();
@@ -359,7 +361,7 @@ impl Room {
         }
         // A full era is followed by one that its own sequencer opens, also when only others wait.
         let full = self.numbering.known(era) >= cx.capacity(era);
-        if !give.is_empty() && (!full || self.claim(cx)) {
+        if !give.is_empty() && (!(full || closed) || self.claim(cx)) {
             self.issue(cx, give);
         }
     }

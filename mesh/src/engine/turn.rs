@@ -37,6 +37,7 @@ impl Engine {
             self.fold_renumbered();
             self.settle_proofs();
             self.settle_arrived();
+            self.answer_unsettled();
             self.settle_rosters();
             self.note_ephemeral_claims();
             self.confirm_handovers();
@@ -266,31 +267,55 @@ impl Engine {
     }
 
     fn answer_all(&mut self, room: RoomId, at: At, number: Number) {
-        for waiter in self.waiters.remove(&(room, at)).unwrap_or_default() {
-            if matches!(waiter, Waiter::Created { .. }) && !self.is_settled(room, (at, number)) {
-                self.waiters.entry((room, at)).or_default().push(waiter);
+        let waiters = self.waiters.remove(&(room, at)).unwrap_or_default();
+        let creates = waiters.iter().any(|it| matches!(it, Waiter::Created { .. }));
+        if creates && !self.is_settled(room, (at, number)) {
+            self.waiters.insert((room, at), waiters);
+            self.unsettled.insert((room, at), number);
+            return;
+        }
+        for waiter in waiters {
+            self.answer(room, at, (waiter, number));
+        }
+    }
+
+    /// Whether it is sure what becomes of a room's name. It is not where a number was left as a hole: what that turns
+    /// out to be may be a room of this name, and was numbered first.
+    fn is_settled(&self, directory: RoomId, (at, number): (At, Number)) -> bool {
+        let id = self.directory.created_at((directory, at));
+        let named = id.is_some_and(|id| matches!(self.directory.name(id), Named::Name(_)));
+        let room = self.rooms.get(&directory).filter(|it| named && it.is_writable(&self.cx));
+        room.is_none_or(|it| !it.is_behind_holes(&self.cx, number))
+    }
+
+    /// Numbers rooms of which that is not sure once more, in a new era in which they are the first of their names: so
+    /// they count as made on one side of a split. Then it answers.
+    pub(super) fn answer_unsettled(&mut self) {
+        if self.unsettled.is_empty() || self.stopping.is_some() {
+            return;
+        }
+        let unsettled = std::mem::take(&mut self.unsettled);
+        let mut first: BTreeMap<RoomId, Vec<At>> = BTreeMap::new();
+        for ((room, at), number) in &unsettled {
+            if !self.is_settled(*room, (*at, *number)) {
+                first.entry(*room).or_default().push(*at);
+            }
+        }
+        for (room, first) in &mut first {
+            let Some(room) = self.rooms.get_mut(room) else { continue };
+            if room.claim_for(&mut self.cx, first.clone()) {
+                first.clear();
+            }
+        }
+        for ((room, at), number) in unsettled {
+            if first.get(&room).is_some_and(|it| it.contains(&at)) {
                 self.unsettled.insert((room, at), number);
-            } else {
+                continue;
+            }
+            for waiter in self.waiters.remove(&(room, at)).unwrap_or_default() {
                 self.answer(room, at, (waiter, number));
             }
         }
-    }
-
-    /// Rooms whose names were not sure when they got their numbers.
-    pub(super) fn answer_unsettled(&mut self) {
-        for ((room, at), number) in std::mem::take(&mut self.unsettled) {
-            self.answer_all(room, at, number);
-        }
-    }
-
-    /// Whether no other node may find later that the name was another room's before. It may where a number was left as
-    /// a hole: what that turns out to be was numbered first. Then this node numbers the room once more, in an era in
-    /// which it is the first; and it counts as made on one side of a split.
-    fn is_settled(&mut self, directory: RoomId, (at, number): (At, Number)) -> bool {
-        let Some(room) = self.rooms.get_mut(&directory) else { return true };
-        !room.is_writable(&self.cx)
-            || !room.is_behind_holes(&self.cx, number)
-            || room.number_before_holes(&mut self.cx, &self.live, (at, number))
     }
 
     fn answer(&mut self, room: RoomId, at: crate::id::At, (waiter, number): (Waiter, Number)) {

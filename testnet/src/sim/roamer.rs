@@ -86,8 +86,16 @@ impl World {
         self.roam_read(i)
     }
 
-    /// One page, as `get_history` would serve it.
+    /// One page, as `get_history` would serve it. A disk that was to fail may do so here first.
     pub(super) fn roam_read(&mut self, i: usize) -> Result<(), Broken> {
+        let node = self.roamers[i].node;
+        self.roam_page(i).or_else(|broken| {
+            let failed = broken.promise == STORE && self.nodes[node].is_doomed();
+            if failed { Ok(()) } else { Err(broken) }
+        })
+    }
+
+    fn roam_page(&mut self, i: usize) -> Result<(), Broken> {
         let Roamer { node, room, cursor, waits_for, .. } = self.roamers[i];
         let Some(running) = &self.nodes[node].running else { return Ok(()) };
         if waits_for.is_some() {
@@ -199,6 +207,9 @@ impl World {
     }
 }
 
+/// The promise that what is read can be.
+const STORE: &str = "store";
+
 fn read_failed(error: &store::ReadError) -> Broken {
-    Broken { promise: "store", what: format!("a read failed: {error}") }
+    Broken { promise: STORE, what: format!("a read failed: {error}") }
 }

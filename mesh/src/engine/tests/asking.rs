@@ -13,6 +13,7 @@ use crate::{
     batch::Fate,
     boundary::Alarm,
     entry::{EraClaimed, Items, NodeAdmitted, Ordered},
+    id::At,
     limits::{ASK_ENTRIES_MAX, CLAIM_EVERY, NUMBER_WITHIN},
     message::{Head, Span},
     number::Era,
@@ -602,6 +603,12 @@ fn a_late_entry_of_a_node_that_does_not_hear_the_sequencer_is_numbered_though_ot
     node.founder_writes(&mut liar, &ordered(Era::HOME, 1, &[(mine, 1, 1)]));
     assert_eq!(node.engine.rooms[&node.lobby()].tip(), era.number(1), "so it is late");
     let (steps, mut said) = ((NUMBER_WITHIN + CLAIM_EVERY).as_millis() / STEP.as_millis(), None);
+    // As long as it is heard it is asked.
+    for tick in 1..u64::try_from(steps).expect("few") {
+        node.hears_beacon((5, 5), (tick, 0, 0));
+        node.wait(STEP);
+    }
+    assert_eq!(node.current(), era);
     for _ in 0..steps {
         for (_, effect) in node.steps(Founder::Lives, 1) {
             match effect {
@@ -617,4 +624,38 @@ fn a_late_entry_of_a_node_that_does_not_hear_the_sequencer_is_numbered_though_ot
         }
     }
     assert!(said.is_some_and(|it| it.era() > era), "{said:?}");
+}
+
+/// Or else whoever cannot deliver something waits as long as that node lives.
+#[test]
+fn who_must_not_go_on_with_its_era_opens_another_one_for_who_asks() {
+    let mut node = Node::new(FOUNDER);
+    let caller = node.joins("me");
+    node.say(&caller, node.lobby()).expect("a member");
+    let room = node.lobby();
+    let state = node.engine.rooms.get_mut(&room).expect("it is there");
+    state.edit_record().floor = Some(Era::HOME);
+    let (own, tip) = (state.mine, state.tip());
+    let spans = vec![Span { log: own, after: 0, upto: 1 }];
+    let before = node.gave().len();
+    for (era, given) in [(Era::new(1, 7).expect("an era"), 0), (Era::HOME, 1)] {
+        node.hears_from(8, Message::Ask { room, era, tip, spans: spans.clone() });
+        assert_eq!((node.gave().len(), node.current() > Era::HOME), (before + given, given > 0));
+    }
+}
+
+#[test]
+fn an_era_that_is_claimed_for_something_numbers_that_first() {
+    let (mut node, mut liar) = (Node::new(2), Liar::new(FOUNDER));
+    let [one, other] = [5, 6].map(|seed| said_at(&node, seed, 1).run().clone());
+    node.hear(&one);
+    node.founder_writes(&mut liar, &ordered(Era::HOME, 1, &[(log(5), 1, 1)]));
+    node.hear(&other);
+    let lobby = node.lobby();
+    let room = node.engine.rooms.get_mut(&lobby).expect("it is there");
+    let at = At { log: room.logs.ix(log(5)).expect("it is known"), seq: 1 };
+    assert!(room.claim_for(&mut node.engine.cx, vec![at]));
+    node.turn();
+    let given: Vec<LogId> = node.gave().iter().flat_map(|it| it.logs.clone()).collect();
+    assert_eq!(given, [log(5), log(6)]);
 }

@@ -1,17 +1,16 @@
 //! Making rooms, rooms that are memory only, and what may be said.
 
 use super::{
-    asking::log,
+    asking::{STEP, log, ordered},
     world::{Liar, World},
     *,
 };
 use crate::{
+    boundary::Alarm,
     engine::ephemeral_id,
-    entry::{Items, Ordered},
     limits::{
         CLAIM_EVERY, CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_ROOMS_MAX,
-        EPHEMERAL_ROOMS_PER_NODE_MAX, HOLE_AFTER_SILENCE, MENTIONS_MAX, NAME_BYTES_MAX,
-        NUMBER_WITHIN,
+        EPHEMERAL_ROOMS_PER_NODE_MAX, HOLE_AFTER, MENTIONS_MAX, NAME_BYTES_MAX, NUMBER_WITHIN,
     },
     message::Head,
     number::Era,
@@ -262,31 +261,97 @@ fn who_spoke_of_a_room_before_it_was_known_is_asked_when_it_is() {
     assert!(asked);
 }
 
-/// What was left as a hole was the creation of a room of the same name, on the other side of a split.
-#[test]
-fn a_room_that_was_made_behind_a_hole_stays_when_the_hole_turns_out_to_be_one_of_its_name() {
+/// A node whose agent makes two rooms, in a mesh whose founder numbers first what is here of others (`known`), then what
+/// never comes, and then these two; and what it answered at once.
+fn behind_a_hole(known: &[(u8, &str)]) -> (Node, [CallId; 2]) {
     let (mut node, mut founder) = (Node::new(2), Liar::new(1));
     let directory = RoomId::directory(node.secret.mesh_id());
     let caller = node.attach("me", false, KEY).expect("free");
-    let made = node.begin(Command::CreateRoom { caller, room: new("plan", false) });
-    let known = &node.engine.rooms[&directory];
-    let (mine, seq, author) = (known.mine, known.logs.head_of(known.mine), log(5));
-    let items = [(0, 1), (1, seq)].map(|(log, from)| Items { log, from, count: 1 }).to_vec();
-    let (era, logs) = (Era::HOME, vec![author, mine]);
-    let ordered = Body::Ordered(Ordered { era, first: 1, logs, items });
-    let (_, ordered) = founder.write_in(&node, directory, &ordered);
+    let made = ["plan", "other"].map(|name| {
+        let room = new(name, false);
+        node.begin(Command::CreateRoom { caller: caller.clone(), room })
+    });
+    for (author, name) in known {
+        node.hears_of_room(*author, name);
+    }
+    let room = &node.engine.rooms[&directory];
+    let (mine, upto) = (room.mine, room.logs.head_of(room.mine));
+    let known = known.iter().map(|(author, _)| (log(*author), 1, 1));
+    let all: Vec<_> = known.chain([(log(5), 1, 1), (mine, upto - 1, 2)]).collect();
+    let (_, ordered) = founder.write_in(&node, directory, &ordered(Era::HOME, 1, &all));
     node.hear(&ordered);
-    assert!(node.reply(made).is_none(), "what the first number names is not here");
-    node.wait(HOLE_AFTER_SILENCE + CLAIM_EVERY * 2);
-    let Some(Ok(Outcome::Room(own))) = node.reply(made) else { panic!("{:?}", node.reply(made)) };
-    let theirs = crate::directory::room_id(node.secret.mesh_id(), directory, author, 1);
-    let body = Body::RoomCreated(public_room(theirs, "plan"));
-    node.hear(&log_of(&node, directory, 5, &[body]));
+    (node, made)
+}
+
+impl Node {
+    /// Another node's first entry in the directory makes a room.
+    fn hears_of_room(&mut self, author: u8, name: &str) -> RoomId {
+        let (mesh, by) = (self.secret.mesh_id(), log(author));
+        let directory = RoomId::directory(mesh);
+        let room = crate::directory::room_id(mesh, directory, by, 1);
+        let body = Body::RoomCreated(public_room(room, name));
+        self.hear(&log_of(self, directory, author, &[body]));
+        room
+    }
+
+    fn name_of(&self, room: RoomId) -> Option<std::sync::Arc<str>> {
+        self.engine.view(room).map(|it| it.name)
+    }
+
+    fn made(&self, call: CallId) -> Option<Result<RoomId, Refused>> {
+        self.reply(call).map(|it| match it? {
+            Outcome::Room(view) => Ok(view.room),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    fn eras_opened(&self) -> usize {
+        let opened = |it: &&Effect| matches!(it, Effect::Alarm(Alarm::EraOpened { .. }));
+        self.effects.iter().filter(opened).count()
+    }
+}
+
+/// What was left as a hole was the creation of a room of the same name, on the other side of a split.
+#[test]
+fn rooms_that_were_made_behind_a_hole_stay_when_the_hole_turns_out_to_be_one_of_the_name() {
+    let (mut node, made) = behind_a_hole(&[]);
+    assert!(made.iter().all(|call| node.made(*call).is_none()), "what is before them is not here");
+    node.wait(HOLE_AFTER + CLAIM_EVERY);
+    let rooms = made.map(|call| node.made(call).expect("answered").expect("made"));
+    assert_eq!(node.eras_opened(), 1, "one for both");
+    let theirs = node.hears_of_room(5, "plan");
     node.wait(CLAIM_EVERY);
-    let names = [own.room, theirs].map(|id| node.engine.view(id).map(|it| it.name));
-    assert_eq!(names[1].as_deref(), Some("plan"), "it was the first");
-    assert!(names[0].as_ref().is_some_and(|it| it.starts_with("plan")), "{names:?}");
-    assert_ne!(names[0], names[1]);
+    let names = [rooms[0], theirs, rooms[1]].map(|it| node.name_of(it).expect("it stays"));
+    assert_eq!((&*names[1], &*names[2]), ("plan", "other"), "it was the first");
+    assert!(names[0].starts_with("plan ("), "{names:?}");
+}
+
+#[test]
+fn rooms_behind_a_hole_wait_for_the_next_era_if_there_was_one_just_now() {
+    let (mut node, made) = behind_a_hole(&[]);
+    let directory = RoomId::directory(node.secret.mesh_id());
+    node.wait(HOLE_AFTER - CLAIM_EVERY);
+    let known = node.engine.rooms.get_mut(&directory).expect("it is there");
+    // It claimed for something else, and another node has the era by now.
+    known.sequencing.claimed_now(node.now.mono + CLAIM_EVERY);
+    node.wait(CLAIM_EVERY + STEP * 2);
+    assert_eq!(node.engine.unsettled.len(), 2, "they have numbers");
+    assert!(made.iter().all(|call| node.made(*call).is_none()));
+    node.wait(CLAIM_EVERY);
+    assert!(node.engine.unsettled.is_empty());
+    assert!(made.iter().all(|call| matches!(node.made(*call), Some(Ok(_)))));
+}
+
+#[test]
+fn who_makes_a_room_behind_a_hole_under_a_name_that_was_taken_before_is_told_so() {
+    let (mut node, made) = behind_a_hole(&[(6, "plan")]);
+    node.wait(HOLE_AFTER + CLAIM_EVERY);
+    assert_eq!(node.made(made[0]), Some(Err(Refused::NameTaken("plan".to_owned()))));
+    assert!(matches!(node.made(made[1]), Some(Ok(_))));
+    node.hears_of_room(5, "something");
+    node.wait(CLAIM_EVERY);
+    let rooms = node.engine.told.values().map(|it| it.name.clone());
+    assert_eq!(rooms.filter(|it| it.starts_with("plan")).count(), 1);
 }
 
 /// Or else its name leaks to whoever tries it.
