@@ -306,6 +306,7 @@ impl Engine {
         self.redraw_lane();
         self.answer_unsettled();
         self.ask_for_rosters();
+        self.offer();
         self.go_on_stopping();
         self.go_on_with_all_votes();
         self.go_on_pruning();

@@ -318,6 +318,9 @@ pub const EPHEMERAL_EMPTY_FOR: Duration = Duration::from_secs(600);
 pub const DEDUP_FOR: Duration = Duration::from_secs(600);
 /// Each step of a handover must be answered within this.
 pub const HANDOVER_STEP: Duration = Duration::from_secs(1);
+/// A room that a node made just before it stops may not be known yet to who is to go on with it: what that refuses is
+/// offered again every [`TICK`] for so long. No longer: who refuses for another reason keeps nobody from stopping.
+pub const OFFERED_AGAIN_FOR: Duration = Duration::from_millis(500);
 /// How far ahead a roaming client's cursor may be of the eras this node knows, in `c`.
 pub const ROAM_ERAS_AHEAD_MAX: u32 = 1_024;
 /// At most one era is claimed for roaming clients per room in this time.

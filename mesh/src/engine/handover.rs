@@ -10,7 +10,7 @@ use crate::{
     boundary::Effect,
     command::{CallId, Outcome},
     id::{LogId, NodeId, RoomId},
-    limits::{DIGEST_ROOMS_MAX, HANDOVER_STEP, LEAVE_HEARD_WITHIN},
+    limits::{DIGEST_ROOMS_MAX, HANDOVER_STEP, LEAVE_HEARD_WITHIN, OFFERED_AGAIN_FOR},
     message::{Message, Post},
     number::Era,
     run::Run,
@@ -21,6 +21,8 @@ use crate::{
 enum Step {
     /// Offered to this node.
     Offered(NodeId),
+    /// This node did not accept it: it may not have heard yet that there is such a room, or era.
+    Refused(NodeId),
     /// `HandedOver` names this node; it has not said that it has it.
     Handed(NodeId),
 }
@@ -29,6 +31,8 @@ enum Step {
 #[derive(Debug)]
 pub(super) struct Stopping {
     since: Duration,
+    /// When the first room was refused: from then on rooms are offered again for a while.
+    refused: Option<Duration>,
     rooms: BTreeMap<RoomId, (Era, Step)>,
     told: bool,
     leaving: Option<Leaving>,
@@ -54,24 +58,34 @@ impl Engine {
         let now = self.cx.now.mono;
         self.detach_all();
         let mut rooms = BTreeMap::new();
-        let mut offers: BTreeMap<NodeId, Vec<Post>> = BTreeMap::new();
         for room in self.rooms.values() {
             let mine = room.numbering.sequencer() == room.mine && !room.record.local;
             let Some(to) = self.live.successor(now, room.heirs(&self.cx)).filter(|_| mine) else {
                 continue;
             };
             let era = room.numbering.current();
-            rooms.insert(room.id, (era, Step::Offered(to)));
-            let log = room.mine;
-            offers.entry(to).or_default().push(Post { room: room.id, era, log });
+            rooms.insert(room.id, (era, Step::Refused(to)));
+        }
+        self.stopping = Some(Stopping { since: now, refused: None, rooms, told: false, leaving });
+        self.offer();
+        self.go_on_stopping();
+    }
+
+    /// Offers what was not offered yet, or refused.
+    pub(super) fn offer(&mut self) {
+        let Some(stopping) = &mut self.stopping else { return };
+        let mut offers: BTreeMap<NodeId, Vec<Post>> = BTreeMap::new();
+        for (room, (era, step)) in &mut stopping.rooms {
+            let Step::Refused(to) = *step else { continue };
+            let Some(log) = self.rooms.get(room).map(|it| it.mine) else { continue };
+            *step = Step::Offered(to);
+            offers.entry(to).or_default().push(Post { room: *room, era: *era, log });
         }
         for (to, posts) in offers {
             for part in posts.chunks(DIGEST_ROOMS_MAX) {
                 self.cx.send(to, Message::Offer(part.to_vec()));
             }
         }
-        self.stopping = Some(Stopping { since: now, rooms, told: false, leaving });
-        self.go_on_stopping();
     }
 
     /// A peer stops and would have this node sequence its rooms.
@@ -99,7 +113,8 @@ impl Engine {
         let asked = stopping.rooms.values().any(|(_, step)| *step == Step::Offered(from));
         for post in posts {
             let Some((era, step)) = stopping.rooms.get_mut(&post.room) else { continue };
-            if (*era, *step) != (post.era, Step::Offered(from)) || post.log.author != from {
+            let asked = *step == Step::Offered(from) || *step == Step::Refused(from);
+            if !asked || *era != post.era || post.log.author != from {
                 continue;
             }
             let handed = self
@@ -112,11 +127,12 @@ impl Engine {
                 stopping.rooms.remove(&post.room);
             }
         }
-        // What the successor did not accept has no successor.
-        let accepted: Vec<RoomId> = posts.iter().map(|post| post.room).collect();
-        stopping
-            .rooms
-            .retain(|room, (_, step)| *step != Step::Offered(from) || accepted.contains(room));
+        for (_, step) in stopping.rooms.values_mut() {
+            if *step == Step::Offered(from) {
+                stopping.refused.get_or_insert(self.cx.now.mono);
+                *step = Step::Refused(from);
+            }
+        }
         // Who was not asked, or answers again, gains no time.
         if asked {
             stopping.since = self.cx.now.mono;
@@ -144,6 +160,10 @@ impl Engine {
         let Some(stopping) = &mut self.stopping else { return };
         if now >= stopping.since + HANDOVER_STEP {
             stopping.rooms.clear();
+        }
+        if stopping.refused.is_some_and(|at| now >= at + OFFERED_AGAIN_FOR) {
+            // What the successor does not accept has no successor.
+            stopping.rooms.retain(|_, (_, step)| !matches!(step, Step::Refused(_)));
         }
         if stopping.rooms.is_empty() && !stopping.told {
             if !self.has_left() {
