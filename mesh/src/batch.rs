@@ -336,4 +336,31 @@ mod tests {
             assert!(!shown.contains("77"), "as a number, or as the bytes of MM: {shown}");
         }
     }
+
+    #[test]
+    fn who_goes_on_under_a_new_identity_keeps_its_private_rooms_and_nothing_that_was_the_formers() {
+        let [first, former, by] = [1, 2, 3].map(|byte| NodeId([byte; 32]));
+        let kept = NodeRecord {
+            mesh: MeshId([7; 16]),
+            boot: 5,
+            clean: true,
+            had_peer: true,
+            lobby_floor: Number(9),
+            ephemeral_claims: vec![(RoomId([8; 16]), Era::HOME)],
+            roster: Some(vec![1].into()),
+            private_of: None,
+            parted: Some(Parted { why: crate::entry::Parting::Left, by, wall_ms: 5 }),
+        };
+        let anew = NodeRecord {
+            clean: false,
+            ephemeral_claims: Vec::new(),
+            roster: None,
+            private_of: Some(former),
+            parted: None,
+            ..kept.clone()
+        };
+        assert_eq!(kept.clone().under_new_identity(former), anew);
+        let again = NodeRecord { private_of: Some(first), ..kept };
+        assert_eq!(again.under_new_identity(former).private_of, Some(first), "whose they were");
+    }
 }

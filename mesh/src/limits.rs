@@ -343,3 +343,94 @@ pub const VOTE_CLOSE_RANK_STEP: Duration = Duration::from_secs(1);
 pub const VOTE_SHOW_WITHIN: Duration = Duration::from_secs(10);
 /// A result that is older is no news to a node that joined, or was away: it can be asked for.
 pub const VOTE_NEWS_FOR: Duration = Duration::from_secs(24 * 3_600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn are_as_said(limits: &[(&str, usize, usize)]) {
+        for (what, limit, said) in limits {
+            assert_eq!(limit, said, "{what}");
+        }
+    }
+
+    /// `docs/protocol/mesh.md`: what is beyond these is refused, so versions may not differ here.
+    #[test]
+    fn what_nodes_take_from_each_other_is_as_the_protocol_says() {
+        are_as_said(&[
+            ("content of a message", CONTENT_BYTES_MAX, 262_144),
+            ("body of an entry", BODY_BYTES_MAX, 327_680),
+            ("body before it is sealed", PLAIN_BODY_BYTES_MAX, 327_652),
+            ("body within its run", BODY_INLINE_BYTES_MAX, 8_192),
+            ("entries of a run", RUN_ENTRIES_MAX, 256),
+            ("bodies of a run", RUN_BYTES_MAX, 32_768),
+            ("gossip payload", GOSSIP_BYTES_MAX, 49_152),
+            ("message", FRAME_BYTES_MAX, 1_048_576),
+            ("answer to a Want", WANT_REPLY_BYTES, 524_288),
+            ("runs, spans or bodies that a message names", SPANS_MAX, 512),
+            ("rooms of one Digests", DIGEST_ROOMS_MAX, 8_192),
+            ("spans of one Ask", ASK_ENTRIES_MAX, 4_096),
+            ("logs in a room", LOGS_PER_ROOM_MAX, 4_096),
+            ("rooms", ROOMS_MAX, 100_000),
+            ("pending runs of a room", PENDING_RUNS_PER_ROOM_MAX, 256),
+            ("pending bytes", PENDING_BYTES_MAX, 67_108_864),
+            ("logs that one parting names", PARTED_LOGS_MAX, 8_192),
+            ("logs that all partings name", PARTED_LOGS_KEPT, 262_144),
+            ("items of one Ordered", ORDERED_ITEMS_MAX, 256),
+            ("eras of one cut", CUT_ERAS_MAX, 512),
+            ("lanes of one node", LANES_PER_NODE_MAX, 16),
+            ("nodes", NODES_MAX, 1_024),
+            ("agents of a node", AGENTS_PER_NODE_MAX, 10_000),
+            ("rooms of an agent", ROOMS_PER_AGENT_MAX, 1_000),
+            ("agent id", AGENT_ID_BYTES_MAX, 128),
+            ("name", NAME_BYTES_MAX, 256),
+            ("description", DESCRIPTION_BYTES_MAX, 4_096),
+            ("ephemeral rooms", EPHEMERAL_ROOMS_MAX, 1_024),
+            ("ephemeral rooms made at one node", EPHEMERAL_ROOMS_PER_NODE_MAX, 256),
+            ("their contents", EPHEMERAL_BYTES_MAX, 134_217_728),
+            ("what is said of a sealed one", SEALED_FACTS_BYTES_MAX, 5_376),
+            ("keys whose rooms a node follows", KEYS_FOLLOWED_MAX, 1_024),
+            ("what a program calls itself", VERSION_BYTES_MAX, 40),
+            ("buckets", BUCKETS, 64),
+        ]);
+        assert_eq!((CLOCK_STEP_MAX, CLOCK_START_MAX), (1_048_576, 1_099_511_627_776));
+        assert_eq!(LOG_SEQ_MAX, 2_305_843_009_213_693_951, "below 2^61");
+        assert_eq!(STAMP_AHEAD_MAX, DAY);
+    }
+
+    /// `docs/decisions`, by page.
+    #[test]
+    fn what_is_kept_and_told_is_what_was_decided() {
+        are_as_said(&[
+            ("votes.md: votes of an author", VOTES_PER_LOG_MAX, 1_024),
+            ("votes.md: memory of these", VOTES_BYTES_PER_LOG_MAX, 16_777_216),
+            ("votes.md: those that are open", VOTES_OPEN_PER_LOG_MAX, 256),
+            ("votes.md: those of one agent", VOTES_OPEN_PER_AGENT_MAX, 16),
+            ("votes.md: ballots of an agent", VOTE_BALLOTS_EACH_MAX, 16),
+            ("tasks.md: tasks of a log", TASKS_PER_LOG_MAX, 4_096),
+            ("tasks.md: writes that were replaced", TASK_WRITES_KEPT, 16),
+            ("tasks.md: memory of these", TASK_REPLACED_BYTES_MAX, 8_192),
+            ("clients.md: tasks in an answer", TASKS_LISTED_MAX, 1_000),
+            ("clients.md: bytes of these", TASKS_LISTED_BYTES_MAX, 1_048_576),
+            ("elections.md: memory of a node's", ELECTIONS_BYTES_PER_LOG_MAX, 16_777_216),
+        ]);
+        assert_eq!(u128::from(STAMP_AHEAD_MS_MAX), DAY.as_millis(), "retention.md: no age");
+        assert_eq!(CLOCK_JUMP_MAX, DAY, "retention.md: nothing is dropped");
+        assert_eq!((VOTE_FOR_MAX, VOTE_NEWS_FOR), (DAY * 30, DAY), "votes.md");
+    }
+
+    #[test]
+    fn what_is_bounded_has_room_for_what_it_is_made_of() {
+        let acts =
+            TASKS_BYTES_PER_ROOM_MAX + VOTES_BYTES_PER_ROOM_MAX + ELECTIONS_BYTES_PER_LOG_MAX;
+        for (what, part, whole) in [
+            ("a roster in its envelope is a message", ROSTER_BYTES_MAX + 1_024, FRAME_BYTES_MAX),
+            ("one room's acts do not use up what is there for all", acts, ACTS_BYTES_MAX),
+            ("some large messages are delivered unread", 8 * BODY_BYTES_MAX, WARM_BODY_BYTES_MAX),
+        ] {
+            assert!(part <= whole, "{what}: {part} of {whole}");
+        }
+    }
+}

@@ -118,6 +118,7 @@ mod tests {
         assert_eq!(Number((1 << 35) - 1).n(), Era::HOME.capacity());
         let era = Era::new(3, 77).unwrap();
         let number = era.number(9);
+        assert_eq!(number.0, 3 << 35 | 77 << 16 | 9, "as docs/numbering.md says");
         assert_eq!((number.era(), number.n(), era.c(), era.lane()), (era, 9, 3, Some(77)));
         let last = Era::new(C_MAX, LANES - 1).unwrap();
         assert_eq!(last.number(last.capacity()).0, (1 << 53) - 1);
@@ -132,5 +133,14 @@ mod tests {
     fn every_later_era_is_above_every_earlier_number() {
         assert!(Era::new(1, 0).unwrap().number(1) > Era::HOME.number(Era::HOME.capacity()));
         assert!(Era::new(2, 0).unwrap().number(1) > Era::new(1, LANES - 1).unwrap().number(65_535));
+    }
+
+    #[test]
+    fn what_has_not_the_form_of_an_era_is_none() {
+        let era = Era::new(1, 3).unwrap();
+        assert!(Era::HOME.is_valid() && era.is_valid());
+        for bits in [era.0 | 1, 1, 1 << 16, 1 << 34, 1 << 53] {
+            assert!(!Era(bits).is_valid(), "{bits:#x}");
+        }
     }
 }

@@ -354,7 +354,7 @@ fn a_small_roster_is_written_when_it_moves_and_a_large_one_now_and_then() {
         let rows = std::mem::take(&mut node.rows).into_iter();
         rows.filter(|it| matches!(it, Change::Node(_))).count()
     };
-    for (capabilities, at_once) in [(0, 1), (CAPABILITIES_MAX, 0)] {
+    for (capabilities, at_once) in [(0, 1), (CAPABILITIES_MAX - 4, 1), (CAPABILITIES_MAX, 0)] {
         let mut node = Node::new(1);
         let lobby = node.lobby();
         let mut attach = registers("me", (KEY, false));

@@ -351,7 +351,10 @@ fn what_an_expelled_node_says_of_keys_counts_up_to_the_cut_and_of_who_is_out_alw
         let run = expels(&node, by, 5, &[(directory, 1)]);
         node.hear(&run);
     }
+    let digest = |node: &Node| node.engine.rooms[&directory].logs.digest();
+    let before = digest(&node);
     node.hear(&all);
+    assert_ne!(digest(&node), before, "who has not heard of it is to find out");
     let keys = &node.engine.directory.keys;
     assert!(keys.knows(KeyPrint([1; 16])), "what was within the cut stays");
     assert!(!keys.knows(KeyPrint([2; 16])));

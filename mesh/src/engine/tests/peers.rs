@@ -50,33 +50,32 @@ fn with_peer() -> (Node, NodeId) {
 
 #[test]
 fn what_is_nobody_elses_business_is_not_touched() {
-    let (mut node, _) = with_peer();
-    let caller = node.attach("me", false, KEY).expect("free");
-    let (name, description, parent) = ("own".to_owned(), None, None);
-    let (ephemeral, public, encrypted) = (false, false, false);
-    let room = NewRoom { name, description, parent, ephemeral, public, encrypted };
-    let made = node.ask(Command::CreateRoom { caller: caller.clone(), room });
-    let Ok(Outcome::Room(view)) = made else { panic!("{made:?}") };
-    let room = view.room;
-    node.ask(Command::Join { caller: caller.clone(), room }).expect("its owner");
-    node.say(&caller, room).expect("a member");
-    let own = LogId { author: node.engine.cx.me, incarnation: 0 };
-    for room in [room, node.engine.cx.private_directory] {
-        let run = said_in(&node, (room, 0), (5, 1, "x"));
-        let (log, before) = (run.run().log, node.engine.cx.faults.stray);
-        node.effects.clear();
-        let said = [
-            Message::Runs(vec![run]),
-            Message::Want { room, spans: vec![Span { log: own, after: 0, upto: 1 }] },
-            Message::WantBodies { room, at: vec![Head { log: own, seq: 1 }] },
-            Message::Have { room, heads: Vec::new(), answer: true },
-        ];
-        for message in said {
-            node.hears_from(8, message);
+    for ephemeral in [false, true] {
+        let (mut node, _) = with_peer();
+        let caller = node.attach("me", false, KEY).expect("free");
+        let room = NewRoom { public: false, ..rooms::new("own", ephemeral) };
+        let room = rooms::make(&mut node, &caller, room).expect("it is new");
+        node.ask(Command::Join { caller: caller.clone(), room }).expect("its owner");
+        node.say(&caller, room).expect("a member");
+        assert!(node.runs_sent().iter().all(|it| it.room != room), "it is said: {ephemeral}");
+        let own = LogId { author: node.engine.cx.me, incarnation: 0 };
+        for room in [room, node.engine.cx.private_directory] {
+            let run = said_in(&node, (room, 0), (5, 1, "x"));
+            let (log, before) = (run.run().log, node.engine.cx.faults.stray);
+            node.effects.clear();
+            let said = [
+                Message::Runs(vec![run]),
+                Message::Want { room, spans: vec![Span { log: own, after: 0, upto: 1 }] },
+                Message::WantBodies { room, at: vec![Head { log: own, seq: 1 }] },
+                Message::Have { room, heads: Vec::new(), answer: true },
+            ];
+            for message in said {
+                node.hears_from(8, message);
+            }
+            assert_eq!(node.engine.cx.faults.stray, before + 4, "it is counted");
+            assert!(node.effects.is_empty(), "{:?}", node.effects);
+            assert_eq!(node.engine.rooms[&room].logs.head_of(log), 0);
         }
-        assert_eq!(node.engine.cx.faults.stray, before + 4, "it is counted");
-        assert!(node.effects.is_empty(), "{:?}", node.effects);
-        assert_eq!(node.engine.rooms[&room].logs.head_of(log), 0);
     }
 }
 

@@ -204,6 +204,26 @@ fn who_has_no_key_gets_nothing_by_asking() {
 }
 
 #[test]
+fn what_is_said_in_a_private_room_goes_out_sealed_whether_it_lasts_or_not() {
+    for ephemeral in [false, true] {
+        let (mut node, me) = follower();
+        let room = node.create_private(&me, ephemeral);
+        node.runs_sent();
+        node.say(&me, room).expect("a member");
+        let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
+        let mut said = Vec::new();
+        for run in node.runs_sent().iter().filter(|it| it.room == room) {
+            for (seq, entry) in (run.first..).zip(&run.entries) {
+                let Carried::Here(body) = &entry.body else { panic!("it is short") };
+                let spot = Spot { room, log: run.log, seq, kind: entry.facts.kind };
+                said.extend(seal.open(&spot, body).expect("it is sealed"));
+            }
+        }
+        assert!(said.windows(5).any(|it| it == b"hello"), "{ephemeral}");
+    }
+}
+
+#[test]
 fn who_has_no_key_sits_in_no_private_room() {
     let (mut node, me) = follower();
     let room = node.create_private(&me, false);
