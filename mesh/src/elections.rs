@@ -243,6 +243,11 @@ impl Elections {
         concluded.next()
     }
 
+    /// All that is known so far was here before this start.
+    pub(crate) fn note_restored(&mut self) {
+        self.all.values_mut().for_each(|it| it.restored = true);
+    }
+
     /// Who leads the room.
     pub(crate) fn leader(&self, now: Duration) -> Option<Leader<'_>> {
         let (election, leader) = self.concluded(now)?;

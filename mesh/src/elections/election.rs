@@ -155,6 +155,8 @@ pub(crate) struct Election {
     in_time: bool,
     /// Members were told that it begins.
     pub(crate) announced: bool,
+    /// It was here before this start of the node.
+    pub(super) restored: bool,
 }
 
 impl Election {
@@ -187,6 +189,7 @@ impl Election {
             seen: (age < ELECTION_FRESH_FOR).then_some(now),
             in_time: age < ELECTION_WINDOW + ELECTION_GRACE,
             announced: false,
+            restored: false,
         })
     }
 
@@ -357,10 +360,11 @@ impl Election {
     }
 
     /// Whether this closing counts. While the election runs the starter's own does, and others' only
-    /// when that should have come: so nobody gains anything by closing early.
+    /// when that should have come: so nobody gains anything by closing early. How long it had run before a start
+    /// is not known any more; what others had closed by then counted.
     fn counts(&self, closing: &Closing, now: Duration) -> bool {
         let Some(age) = self.runs_for(now) else { return true };
-        let late = age >= ELECTION_WINDOW + ELECTION_GRACE;
+        let late = self.restored || age >= ELECTION_WINDOW + ELECTION_GRACE;
         closing.author() == self.starter() || (late && !self.has_closed(self.starter()))
     }
 

@@ -257,6 +257,7 @@ impl Engine {
     pub(super) fn note_leaders(&mut self) {
         let now = self.cx.now.mono;
         for room in self.rooms.values_mut() {
+            room.elections.note_restored();
             room.elections.told = room.elections.to_tell(now);
             if room.elections.told.leader.is_some() {
                 self.led.insert(room.id);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     KEY, Node,
+    disk::stored,
     world::{Liar, STEP, World},
 };
 use crate::{
@@ -310,6 +311,21 @@ fn when_the_starter_dies_the_others_end_its_election() {
         let told = told(&mut world, n);
         assert!(told.last().is_some_and(|it| it.ends_with("leads")), "{told:?}");
     }
+}
+
+/// Or else who led before leads again, for a moment.
+#[test]
+fn an_election_that_others_ended_is_over_after_a_restart_too() {
+    let mut world = World::new(3);
+    elected(&mut world);
+    let (room, caller) = (world.lobby(), world.callers[2].clone());
+    world.ask(2, elect(&caller, room)).expect("none runs");
+    world.down.insert(2);
+    world.pass(STEP * 60);
+    let term = |node: &Node| node.engine.leader(room).map(|it| it.term);
+    let node = &world.nodes[0];
+    let again = Node::open(1, stored(&node.rows), node.now);
+    assert_eq!([term(node), term(&again)], [Some(2), Some(2)]);
 }
 
 #[test]
