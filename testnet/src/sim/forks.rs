@@ -78,7 +78,9 @@ fn a_fork_is_found_and_told_by_everybody_and_stops_nobody_else() {
             };
             assert_eq!(honest(mine), honest(theirs), "seed {seed}");
         }
-        world.others_say_the_same_of_votes().unwrap_or_else(|it| panic!("seed {seed}: {it:?}"));
+        world
+            .others_say_the_same_of_votes(Some(FORKED))
+            .unwrap_or_else(|it| panic!("seed {seed}: {it:?}"));
         for other in &others {
             let i = world.index(*other).expect("it is one of them");
             let running = world.nodes[i].running.as_ref().expect("it runs");

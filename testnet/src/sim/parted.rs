@@ -88,6 +88,6 @@ fn an_expelled_node_counts_alike_at_all_others_and_stops_nobody() {
         let digests: BTreeSet<Option<u64>> =
             digests.map(|(_, it)| it.running.as_ref()?.pulse.map(|pulse| pulse.digest)).collect();
         assert_eq!(digests.len(), 1, "seed {seed}: they hold the same of what counts");
-        world.others_say_the_same_of_votes().unwrap_or_else(|it| panic!("seed {seed}: {it:?}"));
+        world.others_say_the_same_of_votes(None).unwrap_or_else(|it| panic!("seed {seed}: {it:?}"));
     }
 }

@@ -407,14 +407,20 @@ impl World {
 
     /// *same result* where somebody forked: all others say the same, if only that there is no such vote.
     #[cfg(test)]
-    pub(super) fn others_say_the_same_of_votes(&mut self) -> Result<(), Broken> {
+    pub(super) fn others_say_the_same_of_votes(
+        &mut self,
+        forked: Option<usize>,
+    ) -> Result<(), Broken> {
         for made in self.votes.made.clone() {
             if self.promises.ephemeral.contains(&made.room) {
                 continue;
             }
             self.ask_all_of(made.vote)?;
             let views = std::mem::take(&mut self.votes.views).into_iter();
-            let mut others = views.filter(|(node, _)| !self.is_exempt(*node));
+            // What a node wrote elsewhere before others heard that it forked some of them have, and some do not.
+            let by_all = forked != Some(made.by.0);
+            let mut others =
+                views.filter(|(node, view)| !self.is_exempt(*node) && (by_all || view.is_some()));
             let first = others.next().map(|(_, view)| view.as_ref().map(of_all));
             if let Some((node, view)) =
                 others.find(|(_, view)| Some(view.as_ref().map(of_all)) != first)
