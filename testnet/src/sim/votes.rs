@@ -405,7 +405,7 @@ impl World {
         self.run_until(until)
     }
 
-    /// *same result* where somebody forked: all others say the same, if only that there is no such vote.
+    /// *same result* where somebody forked or parted: all others say the same, if only that there is no such vote.
     #[cfg(test)]
     pub(super) fn others_say_the_same_of_votes(
         &mut self,
