@@ -283,6 +283,9 @@ pub const ALONE_AFTER: Duration = Duration::from_secs(2);
 pub const LEAVE_HEARD_WITHIN: Duration = Duration::from_secs(2);
 /// How long content that nobody has is waited for before its number is left as a hole.
 pub const HOLE_AFTER: Duration = Duration::from_secs(10);
+/// How long a body that nobody has any more is waited for where all members are connected and have said so: none
+/// can come back with it.
+pub const GONE_AFTER: Duration = Duration::from_secs(1);
 /// And how long when a peer that is connected does not answer at all.
 pub const HOLE_AFTER_SILENCE: Duration = Duration::from_secs(30);
 /// No body is dropped, and none that was is taken for lost, that is younger than this by the node's own

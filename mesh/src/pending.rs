@@ -10,7 +10,7 @@ use crate::{
     entry::Gone,
     id::{LogId, NodeId, sha256},
     limits::{
-        HOLE_AFTER, HOLE_AFTER_SILENCE, PENDING_BYTES_MAX, PENDING_FOR, PENDING_RUNS_PER_ROOM_MAX,
+        GONE_AFTER, HOLE_AFTER, HOLE_AFTER_SILENCE, PENDING_BYTES_MAX, PENDING_FOR, PENDING_RUNS_PER_ROOM_MAX,
         WANT_TIMEOUT,
     },
     message::Head,
@@ -347,13 +347,15 @@ impl Pending {
     }
 
     /// Whether it is certain that nobody who can be reached has what is gone of this run: all `peers`, who
-    /// are connected and have the room, have said so, and there was time for others to come back.
+    /// are connected and have the room, have said so, and there was time for others to come back, if there are any
+    /// (`others`).
     pub(crate) fn nobody_has(
         &self,
-        (now, peers): (Duration, &BTreeSet<NodeId>),
+        (now, peers, others): (Duration, &BTreeSet<NodeId>, bool),
         waiting: &Waiting,
     ) -> bool {
-        let long = self.lacking.is_some_and(|(since, _)| now >= since + HOLE_AFTER);
+        let wait = if others { HOLE_AFTER } else { GONE_AFTER };
+        let long = self.lacking.is_some_and(|(since, _)| now >= since + wait);
         let all = !peers.is_empty() && peers.is_subset(&waiting.without);
         (long && all) || now >= waiting.since + HOLE_AFTER_SILENCE
     }

@@ -293,8 +293,7 @@ impl Room {
                     }
                 }
                 Position::Next(skip) => {
-                    let nobody =
-                        || self.pending.nobody_has((cx.now.mono, &self.peers(cx)), waiting);
+                    let nobody = || self.nobody_has(cx, waiting);
                     if waiting.is_complete(skip, self.needs(cx), nobody)
                         && self.builds_on_what_is_here(cx, waiting, skip)
                     {

@@ -6,10 +6,10 @@ use crate::{
     batch::{Change, Fate, Spoke},
     context::Context,
     entry::{CHAT, Facts},
-    id::At,
+    id::{At, NodeId},
     limits::STAMP_AHEAD_MS_MAX,
     number::Number,
-    pending::Needs,
+    pending::{Needs, Waiting},
 };
 
 impl Room {
@@ -30,6 +30,20 @@ impl Room {
             certain_ms: before(cx.retention_min_ms),
             ahead_ms: cx.now.wall_ms.saturating_add(STAMP_AHEAD_MS_MAX),
         }
+    }
+
+    /// Whether it is certain that nobody has what is gone of a run that waits.
+    pub(super) fn nobody_has(&self, cx: &Context, waiting: &Waiting) -> bool {
+        let others = !self.are_all_connected(cx);
+        self.pending.nobody_has((cx.now.mono, &self.peers(cx), others), waiting)
+    }
+
+    /// Whether all members of the mesh are connected, and it is known which of them have this room. Not where the
+    /// directory does not name even those who are: what it lacks may name more.
+    fn are_all_connected(&self, cx: &Context) -> bool {
+        let members = cx.lanes.keys().filter(|it| **it != cx.me && !cx.parted.has(**it));
+        let known = |node: &NodeId| self.record.seal.is_none() || cx.followers.is_rostered(*node);
+        members.eq(&cx.up) && cx.up.iter().all(known)
     }
 
     /// An entry was accepted without its body. Nobody is asked for a number for it: whoever dropped its

@@ -189,7 +189,7 @@ fn what_all_say_to_be_gone_is_given_up_after_one_wait_and_a_later_one_after_anot
         let key = |it: &Verified| (it.run().log, 1);
         let given_up = |pending: &Pending, cx: &Context, it: &Verified| {
             let waiting = pending.get(key(it)).expect("it waits");
-            pending.nobody_has((cx.now.mono, &peers), waiting)
+            pending.nobody_has((cx.now.mono, &peers, true), waiting)
         };
         pending.keep(cx, bare[0].clone(), FROM);
         look(&mut pending, cx, Duration::ZERO);

@@ -7,7 +7,7 @@ use crate::{
     engine::ephemeral_id,
     entry::{Decision, RoomCreated},
     id::RoomKey,
-    limits::HOLE_AFTER,
+    limits::{GONE_AFTER, HOLE_AFTER},
     message::{Beacon, Followed, Head, Signed, Span},
     roster::{EphemeralRoom, RoomFacts},
     sealed::{Seal, Spot, Token},
@@ -98,9 +98,8 @@ fn written(node: &Node, author: u8, (room, bodies): (RoomId, &[Vec<u8>])) -> Run
     run.seal(node.secret.mesh_id(), &author).run().clone()
 }
 
-/// Seed 731 of the simulation: nodes without the room were waited for, who have nothing to say of it.
-#[test]
-fn what_is_gone_of_a_private_room_is_asked_of_those_who_have_it() {
+/// A follower hears, from the only other one, of what has no body any more. A stranger is connected, too.
+fn hears_what_is_gone() -> (Node, impl Fn(&Node) -> bool) {
     let (mut node, me) = follower();
     let room = node.create_private(&me, false);
     let author = identity(8).node_id();
@@ -122,13 +121,36 @@ fn what_is_gone_of_a_private_room_is_asked_of_those_who_have_it() {
     let run = bare(&run).verify(mesh).expect("it is sealed");
     node.rows.clear();
     node.told(8, Message::Spans { room, runs: vec![run], bodies: Vec::new(), last: true });
-    let kept = |it: &Change| matches!(it, Change::Entry { room: it, .. } if *it == room);
+    let kept = move |it: &Change| matches!(it, Change::Entry { room: it, .. } if *it == room);
+    (node, move |node| node.rows.iter().any(kept))
+}
+
+/// Seed 731 of the simulation: nodes without the room were waited for, who have nothing to say of it.
+#[test]
+fn what_is_gone_of_a_private_room_is_asked_of_those_who_have_it() {
+    let (mut node, kept) = hears_what_is_gone();
     node.wait(HOLE_AFTER / 2);
-    assert!(!node.rows.iter().any(kept), "others may come back");
+    assert!(!kept(&node), "others may come back");
     node.wait(HOLE_AFTER / 2 + Duration::from_secs(1));
     let asked = |it: &Message| matches!(it, Message::WantBodies { .. });
     assert!(!node.sent_to(STRANGER).iter().any(asked), "it does not have the room");
-    assert!(node.rows.iter().any(kept), "nobody else can have it");
+    assert!(kept(&node), "nobody else can have it");
+}
+
+#[test]
+fn what_is_gone_of_a_private_room_is_waited_for_while_a_member_may_have_the_room() {
+    let (mut node, kept) = hears_what_is_gone();
+    for (member, lane) in [(8, 1), (STRANGER, 2)] {
+        node.engine.cx.lanes.insert(identity(member).node_id(), [lane].into());
+    }
+    let author = identity(8).node_id();
+    let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), author);
+    node.news(author, vec![RosterChange::Follows(token)]);
+    node.wait(2 * GONE_AFTER);
+    assert!(!kept(&node), "it is not known which rooms the other one has");
+    node.news(identity(STRANGER).node_id(), Vec::new());
+    node.wait(GONE_AFTER);
+    assert!(kept(&node));
 }
 
 /// A roster of one agent, of this key, with a seat there.

@@ -10,7 +10,7 @@ use crate::{
     event::RoomEvent,
     id::{RoomKey, sha256},
     limits::{
-        HOLE_AFTER, HOLE_AFTER_SILENCE, PRUNE_EVERY, PRUNE_FIRST_AFTER, RETENTION_MIN,
+        GONE_AFTER, HOLE_AFTER, HOLE_AFTER_SILENCE, PRUNE_EVERY, PRUNE_FIRST_AFTER, RETENTION_MIN,
         STAMP_AHEAD_MS_MAX,
     },
     message::{ApartBody, Head},
@@ -256,6 +256,46 @@ fn what_nobody_has_is_taken_for_gone_after_a_while() {
     late.wait(HOLE_AFTER);
     assert_eq!(late.kept(), (0, 0, 0), "it has not said that it does not have it");
     late.spans(6, Vec::new(), none);
+    assert_eq!(late.kept(), (0, 3, 3));
+}
+
+/// Seed 14977 of the simulation: a node that was new to a room waited for what nobody could bring, and opened an
+/// era for what was said there meanwhile.
+#[test]
+fn what_all_members_say_to_be_gone_is_not_waited_for() {
+    let mut late = Late::new(2 * DAY, None);
+    let own = late.node.engine.cx.lanes.remove(&peer(2));
+    for (member, lane) in [(1, 1), (5, 2), (6, 3)] {
+        late.node.engine.cx.lanes.insert(peer(member), [lane].into());
+    }
+    late.node.engine.cx.lanes.extend(own.map(|it| (peer(2), it)));
+    late.node.give(Input::PeerUp(peer(5)));
+    late.hear_bare(1);
+    let none = late.said().iter().map(|seq| (*seq, Vec::new())).collect::<Vec<_>>();
+    late.spans(5, Vec::new(), none.clone());
+    late.wait(2 * GONE_AFTER);
+    assert_eq!(late.kept(), (0, 0, 0), "the third one may come back with it");
+    late.node.give(Input::PeerUp(peer(6)));
+    late.wait(2 * GONE_AFTER);
+    assert_eq!(late.kept(), (0, 0, 0), "it has not said anything");
+    late.spans(6, Vec::new(), none);
+    assert_eq!(late.kept(), (0, 3, 3));
+    assert!(late.node.now.mono < Duration::from_secs(1) + HOLE_AFTER);
+}
+
+/// A member that is not named where members are may not be the only one.
+#[test]
+fn what_is_gone_is_waited_for_while_members_are_not_known() {
+    let mut late = Late::new(2 * DAY, None);
+    late.node.engine.cx.lanes.insert(peer(1), [1].into());
+    late.node.give(Input::PeerUp(peer(5)));
+    late.hear_bare(1);
+    let none = late.said().iter().map(|seq| (*seq, Vec::new())).collect::<Vec<_>>();
+    late.spans(5, Vec::new(), none);
+    late.wait(2 * GONE_AFTER);
+    assert_eq!(late.kept(), (0, 0, 0));
+    late.node.engine.cx.lanes.insert(peer(5), [2].into());
+    late.wait(GONE_AFTER);
     assert_eq!(late.kept(), (0, 3, 3));
 }
 
