@@ -463,7 +463,12 @@ impl World {
         let lobby = RoomId::lobby(self.secret.mesh_id());
         let agents = 0..self.agents.count();
         let callers: Vec<(usize, Caller)> = agents.filter_map(|i| self.agents.caller(i)).collect();
-        let opener = self.dice.pick(&callers).clone();
+        // Who has as many open as one may is refused another.
+        let may_open = |(node, caller): &&(usize, Caller)| {
+            self.votes.open_of((*node, &caller.agent), lobby) < VOTES_OPEN_PER_AGENT_MAX
+        };
+        let openers: Vec<(usize, Caller)> = callers.iter().filter(may_open).cloned().collect();
+        let opener = self.dice.pick(&openers).clone();
         let before = self.votes.made.len();
         self.open_vote(opener, lobby, None);
         let until = self.now + Duration::from_secs(2);
