@@ -22,7 +22,21 @@ pub trait Mesh: Send + Sync + 'static {
 #[expect(clippy::missing_errors_doc, reason = "one error, documented at its type")]
 pub trait Reads: Send + Sync + 'static {
     /// The oldest `limit` rows of the delivery log above `after`, ascending.
-    fn page_since(&self, room: RoomId, after: Number, limit: usize) -> Result<Vec<Row>, ReadError>;
+    fn page_since(&self, room: RoomId, after: Number, limit: usize) -> Result<Vec<Row>, ReadError> {
+        self.page_of_arrival(room, after, Number::ZERO, limit)
+    }
+
+    /// The same, for a client that came with the cursor `came` and has got everything since: with what was delivered
+    /// here up to `came`, and is passed over above `after` under another number ([`RoomEvent::PassedOver`]).
+    ///
+    /// [`RoomEvent::PassedOver`]: mesh::event::RoomEvent::PassedOver
+    fn page_of_arrival(
+        &self,
+        room: RoomId,
+        after: Number,
+        came: Number,
+        limit: usize,
+    ) -> Result<Vec<Row>, ReadError>;
 
     /// The same, for a client that may have its cursor from any node, if it is plain that it can go on from
     /// there ([`Reads::serves`]) and that the page is read in no time. `None`: that has to be looked at.

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use mesh::{command::Command, id::RoomId, number::Number};
+use mesh::command::Command;
 use protocol::event::{Event, Heartbeat};
 use tokio::{
     sync::Semaphore,
@@ -23,7 +23,7 @@ use crate::{
     limits,
     link::{Ending, Life, Link},
     meter::Meter,
-    outbox::{Page, Work},
+    outbox::{Lag, Page, Work},
     reply::{Failure, Given, Hook, Reply, Ticket},
     session::{Session, Step, Steps},
     transport::{Gone, Ration, Sink, Source},
@@ -204,6 +204,7 @@ impl<R: Source> Connection<R> {
                         steps.push_front(step);
                     }
                 }
+                Step::Came(room, cursor) => self.link.came(room, cursor),
                 Step::Hold(room) => self.link.hold(room),
                 Step::Release(room, seen) => self.link.release(room, seen),
                 Step::Open => self.link.open(),
@@ -293,8 +294,8 @@ async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, mut sink: W) {
                     return;
                 }
             }
-            Work::CatchUp { room, after, rows } => {
-                if !catch_up(shared, link, room, after, rows).await {
+            Work::CatchUp(lag) => {
+                if !catch_up(shared, link, lag).await {
                     link.drain(Ending::Failed);
                 }
             }
@@ -304,15 +305,9 @@ async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, mut sink: W) {
 }
 
 /// Reads a page of a room that lags. `false`: the store cannot be read.
-async fn catch_up(
-    shared: &Arc<Shared>,
-    link: &Arc<Link>,
-    room: RoomId,
-    after: Number,
-    rows: usize,
-) -> bool {
-    let (hub, reader) = (shared.hub.clone(), link.clone());
-    match blocking(shared, move || hub.page(&reader, room, after, rows)).await {
+async fn catch_up(shared: &Arc<Shared>, link: &Arc<Link>, lag: Lag) -> bool {
+    let (hub, reader, room) = (shared.hub.clone(), link.clone(), lag.room);
+    match blocking(shared, move || hub.page(&reader, lag)).await {
         Ok(page) => {
             if !link.caught_up(room, page) {
                 tracing::warn!(event = "announced_missing", %room, "the delivery log lacks what was announced");
@@ -332,14 +327,9 @@ async fn catch_up(
 
 impl Hub {
     /// Reads and encodes a page of the delivery log for one member.
-    pub(crate) fn page(
-        &self,
-        link: &Link,
-        room: RoomId,
-        after: Number,
-        rows: usize,
-    ) -> Result<Page, ReadError> {
-        let rows = self.reads().page_since(room, after, rows)?;
+    pub(crate) fn page(&self, link: &Link, lag: Lag) -> Result<Page, ReadError> {
+        let Lag { room, after, came, rows } = lag;
+        let rows = self.reads().page_of_arrival(room, after, came, rows)?;
         let last = rows.last().map(|row| row.number);
         let me = link.me();
         let frames = rows.iter().filter_map(|row| self.encode_row(me, room, row)).collect();

@@ -294,6 +294,9 @@ impl Hub {
             // all of it may have been written.
             *cursor = seen.get(room).copied().unwrap_or(*cursor);
             state.seat(link, *room, true);
+            if before.is_none() {
+                link.came(*room, *cursor);
+            }
         }
         if let Some(place) = before {
             state.unseat_everywhere(&place.link);

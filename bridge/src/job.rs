@@ -3,7 +3,7 @@
 
 use mesh::{
     id::{At, MessageId, RoomId},
-    number::Number,
+    number::{Era, Number},
 };
 
 use crate::{
@@ -57,15 +57,29 @@ pub(crate) struct Cursor {
 pub(crate) enum Origin {
     /// Nothing: it may be from any node.
     Any,
-    /// The client got it from a page of this node's delivery log.
-    Here,
+    /// The client got it from a page of this node's delivery log, to which it came with `came`.
+    Here { came: Number },
     /// From elsewhere, and the mesh was asked already to number what it has not proven seen.
     Claimed,
+}
+
+/// What a client came with, if somebody may have been given less below it; else zero. Below a cursor of the home era
+/// nobody was.
+pub(crate) fn arrival(cursor: Number) -> Number {
+    if cursor.era() > Era::HOME { cursor } else { Number::ZERO }
 }
 
 impl Cursor {
     pub(crate) fn new(number: Number, origin: Origin) -> Cursor {
         Cursor { number, origin, waited: 0 }
+    }
+
+    /// What the client came to this node with.
+    pub(crate) fn came_with(self) -> Number {
+        match self.origin {
+            Origin::Any | Origin::Claimed => arrival(self.number),
+            Origin::Here { came } => came,
+        }
     }
 
     /// The same, one pause later.
@@ -122,6 +136,16 @@ impl Job {
                 From::Newest | From::AfterMessage(_) => false,
             },
             Job::Missed(rooms) => rooms.iter().any(|(_, cursor)| waited(cursor)),
+        }
+    }
+
+    /// With which cursor a client comes by it that may have it from anywhere.
+    pub(crate) fn comes_with(&self) -> Option<(RoomId, Number)> {
+        match self {
+            Job::History(History { room, from: From::After(cursor), .. }) => {
+                (cursor.origin == Origin::Any).then_some((*room, cursor.number))
+            }
+            Job::History(_) | Job::Tip(_) | Job::Message(..) | Job::Missed(_) => None,
         }
     }
 
@@ -183,7 +207,7 @@ impl History {
 /// Whether the delivery log goes on from a cursor.
 fn is_here(reads: &dyn Reads, room: RoomId, cursor: Cursor) -> Result<bool, ReadError> {
     Ok(match cursor.origin {
-        Origin::Here => true,
+        Origin::Here { .. } => true,
         Origin::Any => {
             cursor.number == Number::ZERO || reads.serves(room, cursor.number)? == Serves::Here
         }
@@ -199,7 +223,11 @@ fn since(
     limit: usize,
 ) -> Result<Found, ReadError> {
     if is_here(reads, room, cursor)? {
-        return reads.page_since(room, cursor.number, limit).map(Found::Log);
+        let came = match cursor.origin {
+            Origin::Here { came } => came,
+            Origin::Any | Origin::Claimed => Number::ZERO,
+        };
+        return reads.page_of_arrival(room, cursor.number, came, limit).map(Found::Log);
     }
     let roam = reads.roam(room, cursor.number, limit)?;
     if roam.needs_claim && cursor.origin == Origin::Any {

@@ -3,7 +3,10 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -14,6 +17,7 @@ use mesh::{
 use tokio::sync::Notify;
 
 use crate::{
+    job::arrival,
     limits,
     notice::Notice,
     outbox::{Frame, Outbox, Page, Work},
@@ -96,6 +100,8 @@ impl Ending {
 pub(crate) struct Link {
     pub(crate) id: LinkId,
     me: OnceLock<Me>,
+    /// It has come to some room with a cursor that may be of another node.
+    has_come: AtomicBool,
     inner: Mutex<Inner>,
     to_session: Notify,
     to_writer: Notify,
@@ -118,6 +124,7 @@ impl Link {
         Link {
             id,
             me: OnceLock::new(),
+            has_come: AtomicBool::new(false),
             inner: Mutex::new(Inner {
                 life: Life::Open,
                 ending: None,
@@ -216,6 +223,21 @@ impl Link {
         self.locked().outbox.unseat(room);
     }
 
+    /// The client has come to a room with a cursor.
+    pub(crate) fn came(&self, room: RoomId, cursor: Number) {
+        let cursor = arrival(cursor);
+        if cursor > Number::ZERO {
+            self.has_come.store(true, Ordering::Relaxed);
+            self.locked().outbox.came(room, cursor);
+        }
+    }
+
+    /// See [`Outbox::came_with`]. Zero for nearly all, at once.
+    pub(crate) fn came_with(&self, room: RoomId) -> Number {
+        let has_come = self.has_come.load(Ordering::Relaxed);
+        if has_come { self.locked().outbox.came_with(room) } else { Number::ZERO }
+    }
+
     pub(crate) fn rooms(&self) -> Vec<RoomId> {
         self.locked().outbox.rooms()
     }
@@ -310,7 +332,7 @@ impl Link {
             self.to_session.notify_one();
         }
         match (life, work) {
-            (Life::Over, _) | (Life::Draining, Work::Wait | Work::CatchUp { .. }) => None,
+            (Life::Over, _) | (Life::Draining, Work::Wait | Work::CatchUp(_)) => None,
             (Life::Open | Life::Draining, work) => Some(work),
         }
     }

@@ -58,6 +58,8 @@ struct Seat {
     lags: bool,
     /// Reasons not to deliver at the moment.
     holds: usize,
+    /// What the client came with, where that may be another node's; else zero.
+    came: Number,
 }
 
 /// What the writer is to do next.
@@ -65,10 +67,20 @@ struct Seat {
 pub(crate) enum Work {
     /// Write the frames it was given.
     Write,
-    /// Read `rows` rows of a room that lags.
-    CatchUp { room: RoomId, after: Number, rows: usize },
+    /// Read a page of a room that lags.
+    CatchUp(Lag),
     /// Nothing for now.
     Wait,
+}
+
+/// What is to be read of a room that lags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lag {
+    pub(crate) room: RoomId,
+    pub(crate) after: Number,
+    /// What the client came with.
+    pub(crate) came: Number,
+    pub(crate) rows: usize,
 }
 
 /// A page of a room that lags.
@@ -225,6 +237,18 @@ impl Outbox {
         }
     }
 
+    /// Its client has come with this cursor, which may be of another node.
+    pub(crate) fn came(&mut self, room: RoomId, cursor: Number) {
+        if let Some(seat) = self.seats.get_mut(&room) {
+            seat.came = seat.came.max(cursor);
+        }
+    }
+
+    /// What its client has come with to a room.
+    pub(crate) fn came_with(&self, room: RoomId) -> Number {
+        self.seats.get(&room).map_or(Number::ZERO, |seat| seat.came)
+    }
+
     pub(crate) fn rooms(&self) -> Vec<RoomId> {
         self.seats.keys().copied().collect()
     }
@@ -294,11 +318,11 @@ impl Outbox {
         self.wrote(batch);
         let drained = self.queue.is_empty() && (self.spill.is_empty() || self.quiet);
         if (drained || self.writes >= limits::WRITES_PER_CATCH_UP)
-            && let Some((room, after)) = self.next_lagging()
+            && let Some(lag) = self.next_lagging()
         {
             self.writes = 0;
-            self.turn = Some(room);
-            return Work::CatchUp { room, after, rows: self.page_rows };
+            self.turn = Some(lag.room);
+            return Work::CatchUp(lag);
         }
         if self.queue.is_empty() && !self.quiet {
             self.queue.append(&mut self.spill);
@@ -356,7 +380,7 @@ impl Outbox {
     }
 
     /// The rooms that lag take turns.
-    fn next_lagging(&self) -> Option<(RoomId, Number)> {
+    fn next_lagging(&self) -> Option<Lag> {
         if self.lagging == 0 || self.quiet {
             return None;
         }
@@ -364,7 +388,7 @@ impl Outbox {
         let later = self.seats.range((start, Bound::Unbounded));
         let mut rooms = later.chain(self.seats.iter());
         let (room, seat) = rooms.find(|(_, seat)| seat.lags && seat.holds == 0)?;
-        Some((*room, seat.queued))
+        Some(Lag { room: *room, after: seat.queued, came: seat.came, rows: self.page_rows })
     }
 
     /// What a burst has grown is given back.

@@ -27,7 +27,7 @@ fn drain(outbox: &mut Outbox, tip: u64, len: usize) -> Vec<u64> {
         match outbox.next(&mut batch) {
             Work::Wait => return got,
             Work::Write => got.extend(batch.iter().map(number)),
-            Work::CatchUp { room, after, rows } => {
+            Work::CatchUp(Lag { room, after, rows, .. }) => {
                 let rows = (after.0 + 1..=tip).take(rows);
                 let frames: Vec<_> = rows.map(|n| (Number(n), frame(n, len), None)).collect();
                 let last = frames.last().map(|it| it.0);
@@ -97,7 +97,9 @@ fn rooms_that_lag_take_turns() {
     let mut batch = Vec::new();
     let mut order = Vec::new();
     for tip in 1..=4 {
-        let Work::CatchUp { room, after, .. } = outbox.next(&mut batch) else { panic!("lags") };
+        let Work::CatchUp(Lag { room, after, .. }) = outbox.next(&mut batch) else {
+            panic!("lags")
+        };
         order.push(room);
         outbox.message(room, Number(after.0 + 2), None, None);
         let last = Some(Number(after.0 + 1));

@@ -54,6 +54,8 @@ pub(crate) enum Step {
     Webhooks { ticket: Ticket, key: KeyPrint, ask: webhooks::Ask },
     /// Read; what was found comes to [`Session::on_found`].
     Read { ticket: Ticket, job: Job },
+    /// The client has come to a room with a cursor that may be of another node.
+    Came(RoomId, Number),
     /// Keep live messages of a room back.
     Hold(RoomId),
     /// No longer; everything up to the number was given to the client.
@@ -71,6 +73,7 @@ impl Step {
             Step::Call { .. } | Step::Webhooks { .. } | Step::Read { .. } => true,
             Step::Reply(_)
             | Step::Replay { .. }
+            | Step::Came(..)
             | Step::Hold(_)
             | Step::Release(..)
             | Step::Open
@@ -92,10 +95,19 @@ pub(crate) struct Session {
     state: State,
     waiting: BTreeMap<Ticket, Waiting>,
     /// Where the last page of the delivery log ended: its cursor needs no second look.
-    paged: Option<(RoomId, Number)>,
+    paged: Option<Paged>,
     /// Contents of calls without an answer, in bytes.
     waiting_bytes: usize,
     tickets: u64,
+}
+
+/// The end of a page of the delivery log.
+#[derive(Clone, Copy, Debug)]
+struct Paged {
+    room: RoomId,
+    number: Number,
+    /// What the client came to the log with.
+    came: Number,
 }
 
 #[derive(Debug)]

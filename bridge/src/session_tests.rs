@@ -1,6 +1,10 @@
 use std::sync::{Arc, atomic::Ordering};
 
-use mesh::{command::Say, number::Number};
+use mesh::{
+    command::Say,
+    event::RoomEvent,
+    number::{Era, Number},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -469,6 +473,52 @@ fn who_reads_on_where_he_has_read_to_the_end_gets_nothing_again() {
         assert_eq!(page(&mut a, 1), 0, "the cursor is of this connection's own page");
     }
     assert_eq!(page(&mut b, 1), 1, "where this one is from nobody knows");
+}
+
+/// Seed 20725 of the simulation. Another node had numbered it for the client, which came here before that was heard of.
+#[test]
+fn who_came_with_a_cursor_from_elsewhere_gets_what_is_passed_over_since() {
+    let (fake, mut a, mut b, name) = pair();
+    let room = room(&json!({"room_id": name}));
+    b.call("send_message", json!({"room_id": name, "content": "x"}));
+    let (cursor, number) = (era(1).number(5), era(2).number(5));
+    a.call("get_history", json!({"room_id": name, "since_seq": cursor.0}));
+    let row = fake.page_since(room, Number::ZERO, 1).unwrap().remove(0);
+    fake.knobs.passed_over.lock().unwrap().push((number, row.at));
+    for it in [&mut a, &mut b] {
+        it.kinds();
+        it.hub.notify(room, RoomEvent::PassedOver { number, log: row.log, at: row.at });
+        it.settle();
+    }
+    let again = a.event("message_received").expect("it may not have seen it");
+    assert_eq!((again["content"].as_str(), again["seq"].as_u64()), (Some("x"), Some(number.0)));
+    assert_eq!(b.event("message_received"), None, "it has been here all along");
+}
+
+#[test]
+fn who_came_with_a_cursor_from_elsewhere_reads_what_is_passed_over_since() {
+    let (fake, mut a, mut b, name) = pair();
+    let room = room(&json!({"room_id": name}));
+    for content in ["x", "y"] {
+        b.call("send_message", json!({"room_id": name, "content": content}));
+    }
+    let [came, second, number] = [(1, 4), (1, 5), (2, 1)].map(|(c, n)| era(c).number(n));
+    let first = fake.page_since(room, Number::ZERO, 1).unwrap().remove(0);
+    fake.rows.write().unwrap().get_mut(&room).unwrap()[1].number = second;
+    let page = |it: &mut Local, since: Number| -> Vec<u64> {
+        let page = it.call("get_history", json!({"room_id": name, "since_seq": since.0}));
+        let messages = page["messages"].as_array().unwrap().iter();
+        messages.map(|it| it["seq"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(page(&mut a, came), [second.0]);
+    assert_eq!(page(&mut b, Number::ZERO), [1, second.0]);
+    fake.knobs.passed_over.lock().unwrap().push((number, first.at));
+    assert!(page(&mut b, second).is_empty(), "it has read it here");
+    assert_eq!(page(&mut a, second), [number.0]);
+}
+
+fn era(c: u32) -> Era {
+    Era::new(c, 7).unwrap()
 }
 
 #[test]

@@ -39,12 +39,13 @@ pub(crate) struct Renumbered {
     pub(crate) number: Number,
 }
 
-/// An entry was delivered.
+/// What became of a number, in the order of numbers within a room.
 #[derive(Debug)]
-pub(crate) struct Arrived {
-    pub(crate) room: RoomId,
-    pub(crate) it: Delivered,
-    pub(crate) numbers: Foretold,
+pub(crate) enum Arrived {
+    /// Its entry was delivered.
+    Entry { room: RoomId, it: Delivered, numbers: Foretold },
+    /// It was passed over: its entry is here, and was delivered before.
+    Again { room: RoomId, number: Number, at: At },
 }
 
 /// The proof that a log forked.

@@ -48,6 +48,9 @@ pub enum TurnReason {
 pub enum RoomEvent {
     /// A chat message, a thinking pulse: to all members but its author. A decision: to all members.
     Message(Delivered),
+    /// Another number of a message that was delivered here before, in order with those of other messages: to members
+    /// who have come since, with a cursor that proves the message seen and may not (`docs/store.md`).
+    PassedOver { number: Number, log: LogId, at: At },
     /// To all members but the agent itself.
     Joined { agent: AgentId, name: Arc<str>, reconnected: bool },
     /// To all members but the agent itself.

@@ -600,6 +600,8 @@ impl Room {
                 self.deliver_entry(cx, number, at, entry);
             } else if let Some(facts) = self.numbering.gone.remove(&at) {
                 self.deliver_gone(cx, number, at, facts);
+            } else if at.seq <= self.logs.get(at.log).head {
+                cx.arrived.push(Arrived::Again { room: self.id, number, at });
             }
             self.edit_record().tip = number;
         }
@@ -664,7 +666,7 @@ impl Room {
             said: entry.said,
         };
         self.sequencing.sent.delivered(at, number);
-        cx.arrived.push(Arrived { room: self.id, it, numbers });
+        cx.arrived.push(Arrived::Entry { room: self.id, it, numbers });
     }
 
     /// Leaves the next number of `era` as a hole: nobody has its content.

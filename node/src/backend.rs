@@ -41,8 +41,14 @@ impl FromStore {
 }
 
 impl backend::Reads for FromStore {
-    fn page_since(&self, room: RoomId, after: Number, limit: usize) -> Result<Vec<Row>, ReadError> {
-        let rows = self.0.page_since(room, after, limit).map_err(ReadError::new)?;
+    fn page_of_arrival(
+        &self,
+        room: RoomId,
+        after: Number,
+        came: Number,
+        limit: usize,
+    ) -> Result<Vec<Row>, ReadError> {
+        let rows = self.0.page_of_arrival(room, after, came, limit).map_err(ReadError::new)?;
         Ok(rows.into_iter().map(convert).collect())
     }
 

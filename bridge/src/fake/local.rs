@@ -163,9 +163,9 @@ impl Local {
         while let Some(work) = self.link.next(&mut batch) {
             match work {
                 Work::Wait => break,
-                Work::CatchUp { room, after, rows } => {
-                    let page = self.hub.page(&self.link, room, after, rows).unwrap();
-                    assert!(self.link.caught_up(room, page));
+                Work::CatchUp(lag) => {
+                    let page = self.hub.page(&self.link, lag).unwrap();
+                    assert!(self.link.caught_up(lag.room, page));
                 }
                 Work::Write => {
                     for frame in &batch {
@@ -207,6 +207,7 @@ impl Local {
                         steps.push_front(step);
                     }
                 }
+                Step::Came(room, cursor) => self.link.came(room, cursor),
                 Step::Hold(room) => self.link.hold(room),
                 Step::Release(room, seen) => self.link.release(room, seen),
                 Step::Open => self.link.open(),

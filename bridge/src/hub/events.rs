@@ -14,7 +14,7 @@ use mesh::{
     command::{Access, AgentView, RoomView, Speech},
     entry::Said,
     event::{Delivered, RoomEvent},
-    id::{AgentId, RoomId},
+    id::{AgentId, At, RoomId},
     number::Number,
 };
 use protocol::{
@@ -39,6 +39,7 @@ impl Hub {
                 self.message(room, &delivered);
                 self.book.ring(room);
             }
+            RoomEvent::PassedOver { number, at, .. } => self.passed_over(room, number, at),
             RoomEvent::Joined { agent, name, reconnected } => {
                 let joined = || convert::joined(self.name(room), &agent, &name, reconnected);
                 self.members(room, Some(&agent), joined);
@@ -133,6 +134,27 @@ impl Hub {
         }
         for agent in away {
             self.away().push(agent, notice.clone());
+        }
+    }
+
+    /// Whoever came after a message was delivered here, with a cursor that says that it was seen, gets it once more under
+    /// its other number: the node that the cursor is from may have had to give it that one.
+    fn passed_over(&self, room: RoomId, number: Number, at: At) {
+        let state = self.read();
+        let Some(known) = state.rooms.get(&room) else { return };
+        let came = known.seats.values().map(|link| (link, link.came_with(room)));
+        let mut came = came.filter(|(_, came)| *came > Number::ZERO).peekable();
+        if came.peek().is_none() {
+            return;
+        }
+        let delivered = match self.reads.row_at(room, at) {
+            Ok(Some(row)) => row.number,
+            Ok(None) => return,
+            // Whoever reads on will be told.
+            Err(_) => Number::ZERO,
+        };
+        for (link, _) in came.filter(|(_, came)| delivered <= *came) {
+            link.message(room, number, None, None);
         }
     }
 

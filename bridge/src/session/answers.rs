@@ -13,7 +13,7 @@ use protocol::{
     },
 };
 
-use super::{Pending, Saying, Session, State, Step, Steps, commands::no_such_message};
+use super::{Paged, Pending, Saying, Session, State, Step, Steps, commands::no_such_message};
 use crate::{
     backend::Row,
     convert::{self, Told},
@@ -162,8 +162,9 @@ impl Session {
             (Pending::History(history), Found::Rows(rows)) => self.page(&history, &rows),
             (Pending::History(history), Found::Log(rows)) => {
                 // An empty page is the end of those before it: where they ended still counts.
-                if let Some(row) = rows.last() {
-                    self.paged = Some((history.room, row.number));
+                if let (Some(row), From::After(cursor)) = (rows.last(), history.from) {
+                    let (number, came) = (row.number, cursor.came_with());
+                    self.paged = Some(Paged { room: history.room, number, came });
                 }
                 self.page(&history, &rows)
             }

@@ -62,7 +62,10 @@ impl Session {
                 let ticket = self.wait(Pending::Webhooks, reply_to);
                 vec![Step::Webhooks { ticket, key: me.caller.key, ask }]
             }
-            Next::Read(job, pending) => vec![self.read(job, pending, reply_to)],
+            Next::Read(job, pending) => {
+                let came = job.comes_with().map(|(room, cursor)| Step::Came(room, cursor));
+                came.into_iter().chain([self.read(job, pending, reply_to)]).collect()
+            }
             Next::Reply(frame) => self.reply(&frame, reply_to.as_deref()),
         })
     }
@@ -171,7 +174,8 @@ impl Session {
     }
 
     fn origin(&self, room: RoomId, number: Number) -> Origin {
-        if self.paged == Some((room, number)) { Origin::Here } else { Origin::Any }
+        let paged = self.paged.filter(|it| (it.room, it.number) == (room, number));
+        paged.map_or(Origin::Any, |it| Origin::Here { came: it.came })
     }
 
     fn room_tip(&self, me: &Me, it: &RoomTip) -> Handled {

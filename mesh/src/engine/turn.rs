@@ -4,13 +4,13 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{Engine, Waiter};
 use crate::{
-    batch::Change,
+    batch::{Change, Foretold},
     boundary::{Alarm, Effect, Turn},
     command::{Outcome, Refused, SaidOk},
     context::{Arrived, Fact, Proof},
     directory::{Learned, Named},
     entry::{Body, CHAT},
-    event::{RoomEvent, TurnReason},
+    event::{Delivered, RoomEvent, TurnReason},
     id::{At, LogId, MessageId, RoomId, sha256},
     limits::{BUCKETS, CROWD_TOLD_EVERY, GOSSIP_BYTES_MAX, PROOFS_MAX, TURNS_TOLD_UP_TO},
     log::first_8,
@@ -243,12 +243,20 @@ impl Engine {
 
     fn settle_arrived(&mut self) {
         for arrived in std::mem::take(&mut self.cx.arrived) {
-            self.on_arrived(arrived);
+            match arrived {
+                Arrived::Entry { room, it, numbers } => self.on_delivered(room, it, numbers),
+                Arrived::Again { room, number, at } => self.on_passed_over(room, number, at),
+            }
         }
     }
 
-    fn on_arrived(&mut self, arrived: Arrived) {
-        let Arrived { room, it, numbers } = arrived;
+    fn on_passed_over(&mut self, room: RoomId, number: Number, at: At) {
+        let Some(it) = self.rooms.get(&room).filter(|it| !it.is_directory) else { return };
+        let log = it.logs.id(at.log);
+        self.cx.notify(room, RoomEvent::PassedOver { number, log, at });
+    }
+
+    fn on_delivered(&mut self, room: RoomId, it: Delivered, numbers: Foretold) {
         let (at, number, facts) = (it.at, it.number, it.facts);
         let is_directory = self.rooms.get(&room).is_some_and(|it| it.is_directory);
         if is_directory {

@@ -212,6 +212,24 @@ impl Reader {
         after: Number,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
+        self.page_of_arrival(room, after, Number::ZERO, limit)
+    }
+
+    /// As [`Reader::page_since`], for a client that came from elsewhere with the cursor `came` and has got everything
+    /// since, up to `after`: with what was delivered here up to `came`, so that it was not given to it, and has another
+    /// number above `after`, under which this node passes it over. It got that number because somebody lacked it, and
+    /// that may be this client.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn page_of_arrival(
+        &self,
+        room: RoomId,
+        after: Number,
+        came: Number,
+        limit: usize,
+    ) -> Result<Vec<Row>, ReadError> {
         let limit = limit.min(PAGE_ROWS_MAX);
         let mut rows = Vec::new();
         let mut from = Number(after.0.saturating_add(1));
@@ -219,12 +237,17 @@ impl Reader {
             && rows.len() < limit
         {
             let mut scanned = 0;
+            let tip = if came == Number::ZERO { came } else { view.record()?.tip };
             from = from.max(Number(view.pruned()?.0.saturating_add(1)));
             for numbered in view.numbers(from, Number(u64::MAX))?.take(SCAN_ROWS) {
                 let (number, at, fate) = numbered?;
                 scanned += 1;
                 from = Number(number.0 + 1);
-                if fate == Fate::Delivered && rows.len() < limit {
+                let lacked = || -> Result<bool, ReadError> {
+                    let passed = fate == Fate::Assigned && number <= tip;
+                    Ok(passed && view.numbers_of(at)?.delivered().is_some_and(|it| it <= came))
+                };
+                if rows.len() < limit && (fate == Fate::Delivered || lacked()?) {
                     rows.extend(view.row(number, at)?);
                 }
                 if rows.len() == limit {

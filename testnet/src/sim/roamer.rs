@@ -7,7 +7,7 @@ use mesh::{
     Input,
     command::{CallId, Command},
     id::RoomId,
-    number::Number,
+    number::{Era, Number},
 };
 use store::Cursor;
 
@@ -28,6 +28,8 @@ pub(super) struct Roamer {
     seen: BTreeSet<Entry>,
     /// Listens to live events between pages; otherwise it only pages.
     live: bool,
+    /// What it came with to where it is.
+    came: Number,
     /// Its last page was the end of what there was: live events may follow.
     caught_up: bool,
     /// An era above its cursor was asked for.
@@ -44,6 +46,7 @@ impl Roamer {
             cursor: Number::ZERO,
             seen: BTreeSet::new(),
             live,
+            came: Number::ZERO,
             caught_up: false,
             waits_for: None,
             repeats: 0,
@@ -58,6 +61,7 @@ impl Roamer {
     }
 
     pub(super) fn leave(&mut self) {
+        self.came = self.cursor;
         self.caught_up = false;
         self.waits_for = None;
     }
@@ -159,6 +163,20 @@ impl World {
         if listens && (roamer.node, roamer.room) == (node, room) && number > roamer.cursor {
             roamer.take(number, entry);
             self.say(|| format!("roamer {i} at node{node} hears {number:?} {entry:?}"));
+        }
+    }
+
+    /// The node it is at passes over another number of what was delivered there before.
+    pub(super) fn roam_passed_over(
+        &mut self,
+        i: usize,
+        node: usize,
+        (room, number, entry): (RoomId, Number, Entry),
+    ) {
+        let delivered = self.promises.number_of(self.nodes[node].id, room, entry);
+        let came = self.roamers[i].came;
+        if came.era() > Era::HOME && delivered.is_some_and(|it| it <= came) {
+            self.roam_live(i, node, (room, number, entry));
         }
     }
 

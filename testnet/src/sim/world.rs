@@ -500,6 +500,11 @@ impl World {
                             self.roam_live(i, node, (room, it.number, entry));
                         }
                     }
+                    if let RoomEvent::PassedOver { number, log, at } = event {
+                        for i in 0..self.roamers.len() {
+                            self.roam_passed_over(i, node, (room, number, (log, at.seq)));
+                        }
+                    }
                     if let RoomEvent::VoteEnded(it) = &event {
                         self.vote_ended(node, it)?;
                     }

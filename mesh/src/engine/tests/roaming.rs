@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     entry::NodeAdmitted,
+    event::RoomEvent,
     id::At,
     limits::{NUMBER_WITHIN, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX, ROAMING_MAX},
     message::Head,
@@ -81,6 +82,29 @@ fn who_comes_from_elsewhere_gets_numbers_above_its_cursor_in_as_few_eras_as_can_
     assert_eq!(it.answer(call), Some(true));
     assert!(it.node.current() > above.era());
     assert!(it.node.engine.rooms[&it.node.lobby()].tip() > above);
+}
+
+/// Whoever came with a cursor from elsewhere may have to be given it.
+#[test]
+fn another_number_of_what_was_delivered_is_told_of_in_its_order() {
+    let mut it = Roamed::new();
+    let lobby = it.node.lobby();
+    let other = it.node.joins("other");
+    it.node.effects.clear();
+    let call = it.roam(Number(1));
+    assert_eq!(it.answer(call), Some(true));
+    it.node.say(&other, lobby).expect("a member");
+    let told = it.node.effects.iter().filter_map(|effect| match effect {
+        Effect::Notify { room, event } if *room == lobby => match event {
+            RoomEvent::Message(it) => Some((it.number, it.at.seq, false)),
+            RoomEvent::PassedOver { number, at, .. } => Some((*number, at.seq, true)),
+            _ => None,
+        },
+        _ => None,
+    });
+    let told: Vec<(Number, u64, bool)> = told.collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!((told[0], told[1].0, told[1].2), ((Number(4), 1, true), Number(5), false));
 }
 
 #[test]

@@ -180,6 +180,28 @@ fn what_is_passed_over_later_is_told() {
     assert_eq!(roam.later, Some(new.number(3)));
 }
 
+/// Seed 20725 of the simulation: what was numbered for a client where it had been before was heard of here when it
+/// had come already, and passed over.
+#[test]
+fn what_gets_another_number_is_served_to_whoever_came_after_its_delivery() {
+    let (mut batch, new) = healed();
+    let served = |batch: &[Change], after: Number, came: Number| -> Vec<(Number, At)> {
+        let rows = reader(batch).page_of_arrival(ROOM, after, came, 9).unwrap();
+        rows.iter().map(|row| (row.number, row.at)).collect()
+    };
+    let third = vec![(new.number(2), at(0, 3))];
+    assert_eq!(served(&batch, new.number(1), Number(4)), [], "it is not passed over yet");
+    batch.push(tip(ROOM, new.number(2)));
+    for came in 0..5 {
+        let expected = if came < 3 { &[][..] } else { &third[..] };
+        assert_eq!(served(&batch, new.number(1), Number(came)), expected, "came with {came}");
+        assert_eq!(served(&batch, new.number(2), Number(came)), [], "it has got it");
+    }
+    let all = [&[(Number(4), at(0, 4)), (new.number(1), at(1, 1))], &third[..]].concat();
+    assert_eq!(served(&batch, Number(3), Number(3)), all, "in order");
+    assert_eq!(served(&batch, Number(3), Number::ZERO), all[..2], "as to all others");
+}
+
 #[test]
 fn nobody_waits_for_what_is_too_old_or_numbers_it_again() {
     let (mut batch, new) = healed();
