@@ -283,7 +283,7 @@ impl Directory {
 
     /// What a room is called. Of several that asked for one name the lowest number has it; one
     /// that was numbered later by every era that numbered it is void (its creator was told so), any
-    /// other one was created across a split and is called `name (node)`. Rooms of different keys
+    /// other one was created across a split and is called `name (node)`, or `name (node 2)`. Rooms of different keys
     /// that cannot see each other do not collide.
     pub(crate) fn name(&self, id: RoomId) -> Named {
         let Some(room) = self.rooms.get(&id) else { return Named::NotYet };
@@ -300,7 +300,7 @@ impl Directory {
         // room the private one gives way, since only this node knows of it.
         let shared = |it: &CreatedRoom| it.created.public;
         if !shared(room) && rivals.iter().any(|rival| shared(rival)) {
-            return Named::Name(format!("{name} ({})", self.node_name(room.author)).into());
+            return self.told_apart(room, &rivals);
         }
         let alike = |rival: &&CreatedRoom| rival.source.0 == room.source.0;
         let alike: Vec<&CreatedRoom> = rivals.into_iter().filter(alike).collect();
@@ -309,8 +309,25 @@ impl Directory {
         } else if alike.iter().all(|rival| room.standing < rival.standing) {
             Named::Name(name.as_str().into())
         } else {
-            Named::Name(format!("{name} ({})", self.node_name(room.author)).into())
+            self.told_apart(room, &alike)
         }
+    }
+
+    /// A room that gives way to one of its `rivals`: it is called by its node, too; and if that has made others that
+    /// give way, by which of them it is.
+    fn told_apart(&self, room: &CreatedRoom, rivals: &[&CreatedRoom]) -> Named {
+        let rank = |it: &CreatedRoom| (!it.created.public, it.standing);
+        let keeper = rivals.iter().map(|it| rank(it)).min();
+        let (own, node) = (rank(room), self.node_name(room.author));
+        let before = rivals.iter().filter(|it| {
+            let its = rank(it);
+            its < own && Some(&its) != keeper.as_ref() && self.node_name(it.author) == node
+        });
+        let name = &room.created.name;
+        Named::Name(match before.count() {
+            0 => format!("{name} ({node})").into(),
+            before => format!("{name} ({node} {})", before + 1).into(),
+        })
     }
 
     /// Whether a room that this key may see, or a public one, is called `name` or asks to be.
@@ -492,6 +509,37 @@ mod tests {
             assert_eq!(directory.name(id(1)), Named::Name("plan".into()));
             assert_eq!(directory.name(id(2)), called, "{turn}");
         }
+    }
+
+    /// Seed 30296 of the simulation: a room was void when its node made another one of the name, and got a number then
+    /// that made it valid.
+    #[test]
+    fn rooms_that_give_way_have_names_of_their_own_also_if_one_node_made_them() {
+        let eras = [1, 2, 3].map(|c| Era::new(c, 5).expect("an era"));
+        let again = |author: u8| {
+            let mut it = plan(author);
+            it.at.seq = 2;
+            if let Body::RoomCreated(created) = &mut it.body {
+                created.room = room_id(MESH, DIRECTORY, log(author), 2);
+            }
+            it
+        };
+        let mut directory = Directory::default();
+        let facts = [plan(1), plan(2), again(2), plan(3), again(1)];
+        let numbers = [Number(4), eras[0].number(1), eras[1].number(1), eras[2].number(1)];
+        for (fact, number) in facts.into_iter().zip(numbers.into_iter().chain([eras[2].number(9)]))
+        {
+            directory.learn(MESH, fact, &[number]);
+        }
+        let ids = [(1, 1), (2, 1), (2, 2), (3, 1)];
+        let names = ids.map(|(author, seq)| {
+            let id = room_id(MESH, DIRECTORY, log(author), seq);
+            match directory.name(id) {
+                Named::Name(name) => name.to_string(),
+                Named::Void | Named::NotYet => panic!("it was the first of its era"),
+            }
+        });
+        assert_eq!(names, ["plan", "plan (02020202)", "plan (02020202 2)", "plan (03030303)"]);
     }
 
     #[test]

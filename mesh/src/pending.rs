@@ -10,8 +10,8 @@ use crate::{
     entry::Gone,
     id::{LogId, NodeId, sha256},
     limits::{
-        GONE_AFTER, HOLE_AFTER, HOLE_AFTER_SILENCE, PENDING_BYTES_MAX, PENDING_FOR, PENDING_RUNS_PER_ROOM_MAX,
-        WANT_TIMEOUT,
+        GONE_AFTER, HOLE_AFTER, HOLE_AFTER_SILENCE, PENDING_BYTES_MAX, PENDING_FOR,
+        PENDING_RUNS_PER_ROOM_MAX, WANT_TIMEOUT,
     },
     message::Head,
     run::{Carried, Run, Verified},

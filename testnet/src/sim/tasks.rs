@@ -297,7 +297,10 @@ impl World {
         // An ephemeral room may have ended where its home era was, and gone on elsewhere.
         let ephemeral = self.promises.ephemeral.contains(&room);
         if self.plan.calm && grant.era != Era::HOME && !ephemeral {
-            return broken("one claim", format!("in calm weather {:?} answers", grant.era));
+            return broken(
+                "one claim",
+                format!("in calm weather {:?} of room {room} answers", grant.era),
+            );
         }
         let asked = acts.get(&grant.claim).map(|it| &it.act);
         if let Some(TaskAct::Claimed { if_assignee, .. }) = asked
