@@ -94,6 +94,8 @@ pub(crate) struct Liveness {
     /// What connected peers last said themselves.
     direct: BTreeMap<NodeId, Direct>,
     pub(crate) up: BTreeSet<NodeId>,
+    /// Since when they are connected.
+    since: BTreeMap<NodeId, Duration>,
     /// Nodes that were admitted to the mesh, this one left out.
     pub(crate) others: BTreeSet<NodeId>,
     probes: BTreeMap<NodeId, Probe>,
@@ -110,6 +112,7 @@ impl Liveness {
             heard: BTreeMap::new(),
             direct: BTreeMap::new(),
             up: BTreeSet::new(),
+            since: BTreeMap::new(),
             others: BTreeSet::new(),
             probes: BTreeMap::new(),
         }
@@ -162,8 +165,15 @@ impl Liveness {
             .or_insert(first);
     }
 
+    /// It lives: its first beacon may come later.
+    pub(crate) fn peer_up(&mut self, now: Duration, peer: NodeId) {
+        self.up.insert(peer);
+        self.since.insert(peer, now);
+    }
+
     pub(crate) fn peer_down(&mut self, peer: NodeId) {
         self.up.remove(&peer);
+        self.since.remove(&peer);
         self.direct.remove(&peer);
     }
 
@@ -193,6 +203,7 @@ impl Liveness {
         self.heard.remove(&node);
         self.direct.remove(&node);
         self.up.remove(&node);
+        self.since.remove(&node);
         self.others.remove(&node);
         self.probes.remove(&node);
         for probe in self.probes.values_mut() {
@@ -236,7 +247,8 @@ impl Liveness {
         {
             return Some(Gone { node, since: heard.begun, anew: true });
         }
-        let last = heard.map_or(self.awake_since, |it| it.at.max(self.awake_since));
+        let signs = [heard.map(|it| it.at), self.since.get(&node).copied()];
+        let last = signs.into_iter().flatten().fold(self.awake_since, Duration::max);
         let since = last + self.takeover_after;
         (now >= since).then_some(Gone { node, since, anew: false })
     }
@@ -639,6 +651,20 @@ mod tests {
         }
         live.woke(heard + AFTER * 9, heard);
         assert_eq!(live.gone(heard + AFTER * 9, permanent), None, "it was away itself");
+    }
+
+    /// Seed 34225 of the simulation: a node that had just come back was taken over from, before it was heard.
+    #[test]
+    fn who_has_just_been_connected_is_not_gone() {
+        let mut live = live(false);
+        let log = LogId { author: SILENT, incarnation: 0 };
+        assert_eq!(live.gone(START + AFTER, log), Some(silent(START + AFTER)));
+        let met = START + AFTER * 2;
+        live.peer_up(met, SILENT);
+        assert_eq!(live.gone(met + AFTER / 2, log), None, "its beacon may be under way");
+        assert_eq!(live.gone(met + AFTER, log), Some(silent(met + AFTER)));
+        live.peer_down(SILENT);
+        assert_eq!(live.gone(met, log), Some(silent(START + AFTER)), "that it was is no sign");
     }
 
     #[test]

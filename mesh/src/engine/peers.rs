@@ -28,7 +28,7 @@ impl Engine {
         if self.cx.parted.has(peer) {
             return self.give_notice(peer);
         }
-        self.live.up.insert(peer);
+        self.live.peer_up(self.cx.now.mono, peer);
         self.cx.up.insert(peer);
         self.cx.followers.peer_up(peer);
         if !self.node.had_peer {

@@ -199,7 +199,8 @@ impl World {
     fn rooms_are_right(&self, node: usize, key: KeyPrint, list: &[RoomView]) -> Result<(), Broken> {
         let mut names = BTreeSet::new();
         if let Some(twice) = list.iter().find(|it| !names.insert(&it.name)) {
-            return broken("rooms", format!("node{node} has two rooms {:?}", twice.name));
+            let rooms: Vec<&RoomView> = list.iter().filter(|it| it.name == twice.name).collect();
+            return broken("rooms", format!("node{node} has two of one name: {rooms:?}"));
         }
         let followed = self.follows(node, key);
         let made = self.holders.made.iter().filter(|it| !it.ephemeral);
