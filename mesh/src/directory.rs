@@ -323,11 +323,16 @@ impl Directory {
             let its = rank(it);
             its < own && Some(&its) != keeper.as_ref() && self.node_name(it.author) == node
         });
-        let name = &room.created.name;
-        Named::Name(match before.count() {
-            0 => format!("{name} ({node})").into(),
-            before => format!("{name} ({node} {})", before + 1).into(),
-        })
+        Named::Name(named_apart(&room.created.name, &node, before.count()))
+    }
+
+    /// How many rooms of a name may have given way that were made by nodes called so.
+    pub(crate) fn count_apart(&self, name: &str, node: &str) -> usize {
+        let ids = self.by_name.get(name).into_iter().flatten();
+        let rooms: Vec<&CreatedRoom> = ids.filter_map(|id| self.rooms.get(id)).collect();
+        let keeper = rooms.iter().map(|it| (!it.created.public, it.standing)).min();
+        let apart = rooms.iter().filter(|it| Some((!it.created.public, it.standing)) != keeper);
+        apart.filter(|it| self.node_name(it.author) == node).count()
     }
 
     /// Whether a room that this key may see, or a public one, is called `name` or asks to be.
@@ -411,6 +416,15 @@ impl Directory {
             ids.retain(|id| rooms.contains_key(id));
         }
         disowned
+    }
+}
+
+/// What a room is called that gives way to another one of its name: by its node, too, and after as many others of that node
+/// by which of them it is.
+pub(crate) fn named_apart(name: &str, node: &str, before: usize) -> Arc<str> {
+    match before {
+        0 => format!("{name} ({node})").into(),
+        _ => format!("{name} ({node} {})", before + 1).into(),
     }
 }
 

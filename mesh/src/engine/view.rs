@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::Engine;
 use crate::{
     command::{AgentView, Command, Outcome, Refused, RoomInfo, RoomView},
-    directory::Named,
+    directory::{Named, named_apart},
     event::RoomEvent,
     id::{KeyPrint, NodeId, RoomId},
     rosters::Ephemeral,
@@ -100,17 +100,23 @@ impl Engine {
     /// was made earlier: nobody could be asked in time.
     fn ephemeral_name(&self, it: Ephemeral<'_>) -> Arc<str> {
         let name = &it.facts.name;
+        let made = |it: &Ephemeral<'_>| (it.created_ms, it.facts.room);
         let rivals = self.rosters.ephemeral_rooms().filter(|rival| rival.facts.name == *name);
-        let mut earlier = rivals.filter(|rival| {
+        let earlier = rivals.filter(|rival| {
             let collide =
                 (rival.facts.public && it.facts.public) || rival.facts.owner == it.facts.owner;
-            collide && (rival.created_ms, rival.facts.room) < (it.created_ms, it.facts.room)
+            collide && made(rival) < made(&it)
         });
-        if earlier.next().is_some() || self.directory.is_taken(name, it.facts.owner) {
-            format!("{name} ({})", self.directory.node_name(it.home.author)).into()
-        } else {
-            name.as_str().into()
+        let earlier: Vec<Ephemeral<'_>> = earlier.collect();
+        let taken = self.directory.is_taken(name, it.facts.owner);
+        if earlier.is_empty() && !taken {
+            return name.as_str().into();
         }
+        let node = self.directory.node_name(it.home.author);
+        let keeper = earlier.iter().map(made).min().filter(|_| !taken);
+        let apart = earlier.iter().filter(|it| Some(made(it)) != keeper);
+        let before = apart.filter(|it| self.directory.node_name(it.home.author) == node).count();
+        named_apart(name, &node, before + self.directory.count_apart(name, &node))
     }
 
     /// Tells clients of a room if there is something new to tell.

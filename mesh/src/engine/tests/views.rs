@@ -139,6 +139,29 @@ fn a_room_of_memory_gives_way_to_one_that_lasts() {
     assert_eq!(name(other), "another");
 }
 
+/// Seed 30296 of the simulation.
+#[test]
+fn rooms_of_memory_that_one_node_made_have_names_of_their_own() {
+    for lasting in [false, true] {
+        let mut node = Node::new(1);
+        let caller = node.joins("me");
+        if lasting {
+            make(&mut node, &caller, new("plan", false)).expect("it is new");
+        }
+        let made: Vec<_> = (1..=3).map(|nth| theirs(&node, nth, ("plan", true, 5 + nth))).collect();
+        node.heard_saying(8, made.iter().map(|(_, it)| it.clone()).collect());
+        let names = made
+            .iter()
+            .map(|(room, _)| node.engine.view(*room).expect("it is there").name.to_string());
+        let names: Vec<String> = names.collect();
+        let of_its = identity(8).node_id().short();
+        let [one, two, three] = [of_its.clone(), format!("{of_its} 2"), format!("{of_its} 3")]
+            .map(|it| format!("plan ({it})"));
+        let expected = if lasting { [one, two, three] } else { ["plan".to_owned(), one, two] };
+        assert_eq!(names, expected);
+    }
+}
+
 #[test]
 fn clients_are_told_of_a_room_once_and_again_when_it_is_called_otherwise() {
     let opened = |node: &mut Node, room| {
