@@ -326,13 +326,25 @@ impl Directory {
         Named::Name(named_apart(&room.created.name, &node, before.count()))
     }
 
-    /// How many rooms of a name may have given way that were made by nodes called so.
-    pub(crate) fn count_apart(&self, name: &str, node: &str) -> usize {
-        let ids = self.by_name.get(name).into_iter().flatten();
-        let rooms: Vec<&CreatedRoom> = ids.filter_map(|id| self.rooms.get(id)).collect();
-        let keeper = rooms.iter().map(|it| (!it.created.public, it.standing)).min();
-        let apart = rooms.iter().filter(|it| Some((!it.created.public, it.standing)) != keeper);
+    /// Whether a room in memory gives way to one that lasts.
+    pub(crate) fn gives_way(&self, it: &RoomCreated) -> bool {
+        self.beside(it).any(|room| self.name(room.created.room) != Named::Void)
+    }
+
+    /// How many rooms of its name that last may have given way, made by nodes called so.
+    pub(crate) fn count_apart(&self, it: &RoomCreated, node: &str) -> usize {
+        let rank = |it: &CreatedRoom| (!it.created.public, it.standing);
+        let keeper = self.beside(it).map(rank).min();
+        let apart = self.beside(it).filter(|it| Some(rank(it)) != keeper);
         apart.filter(|it| self.node_name(it.author) == node).count()
+    }
+
+    /// Rooms of its name that everybody sees who sees it: what it is called is the same at all nodes.
+    fn beside(&self, it: &RoomCreated) -> impl Iterator<Item = &CreatedRoom> {
+        let (public, owner) = (it.public, it.owner);
+        let ids = self.by_name.get(&it.name).into_iter().flatten();
+        ids.filter_map(|id| self.rooms.get(id))
+            .filter(move |room| room.created.public || !public && room.created.owner == owner)
     }
 
     /// Whether a room that this key may see, or a public one, is called `name` or asks to be.

@@ -102,21 +102,25 @@ impl Engine {
         let name = &it.facts.name;
         let made = |it: &Ephemeral<'_>| (it.created_ms, it.facts.room);
         let rivals = self.rosters.ephemeral_rooms().filter(|rival| rival.facts.name == *name);
-        let earlier = rivals.filter(|rival| {
-            let collide =
-                (rival.facts.public && it.facts.public) || rival.facts.owner == it.facts.owner;
-            collide && made(rival) < made(&it)
+        // Only what everybody sees who sees it: it is called the same at all nodes. So a private one gives way to a
+        // public one, whichever was first.
+        let earlier = rivals.filter(|rival| match (rival.facts.public, it.facts.public) {
+            (true, true) => made(rival) < made(&it),
+            (false, false) => rival.facts.owner == it.facts.owner && made(rival) < made(&it),
+            (true, false) => rival.facts.owner == it.facts.owner,
+            (false, true) => false,
         });
         let earlier: Vec<Ephemeral<'_>> = earlier.collect();
-        let taken = self.directory.is_taken(name, it.facts.owner);
+        let taken = self.directory.gives_way(it.facts);
         if earlier.is_empty() && !taken {
             return name.as_str().into();
         }
         let node = self.directory.node_name(it.home.author);
-        let keeper = earlier.iter().map(made).min().filter(|_| !taken);
-        let apart = earlier.iter().filter(|it| Some(made(it)) != keeper);
+        let rank = |it: &Ephemeral<'_>| (!it.facts.public, made(it));
+        let keeper = earlier.iter().map(rank).min().filter(|_| !taken);
+        let apart = earlier.iter().filter(|it| Some(rank(it)) != keeper);
         let before = apart.filter(|it| self.directory.node_name(it.home.author) == node).count();
-        named_apart(name, &node, before + self.directory.count_apart(name, &node))
+        named_apart(name, &node, before + self.directory.count_apart(it.facts, &node))
     }
 
     /// Tells clients of a room if there is something new to tell.

@@ -162,6 +162,23 @@ fn rooms_of_memory_that_one_node_made_have_names_of_their_own() {
     }
 }
 
+/// Seed 43542 of the simulation: who does not see the other one would call it otherwise.
+#[test]
+fn a_room_that_all_see_never_gives_way_to_one_that_some_see() {
+    let mut node = Node::new(1);
+    let (shared, mut one) = theirs(&node, 1, ("plan", true, 9));
+    let (private, two) = theirs(&node, 2, ("plan", false, 1));
+    let RosterChange::Room(_, EphemeralRoom { facts: RoomFacts::Open(facts), .. }) = &mut one
+    else {
+        panic!("it is open")
+    };
+    facts.owner = KeyPrint([3; 16]);
+    node.heard_saying(8, vec![one, two]);
+    let name = |room| node.engine.view(room).expect("it is there").name.to_string();
+    assert_eq!(name(shared), "plan");
+    assert_eq!(name(private), format!("plan ({})", identity(8).node_id().short()));
+}
+
 #[test]
 fn clients_are_told_of_a_room_once_and_again_when_it_is_called_otherwise() {
     let opened = |node: &mut Node, room| {
