@@ -12,7 +12,7 @@ use crate::{
     id::{At, LogId, NodeId},
     limits::{
         ASK_ENTRIES_MAX, ASK_EVERY_MAX, CLAIM_EVERY, DEDUP_FOR, DEDUP_IDS_MAX, FORLORN_AFTER,
-        HOLE_AFTER, HOLE_AFTER_SILENCE, NUMBER_WITHIN, ROAM_ERAS_AHEAD_MAX,
+        HOLE_AFTER, HOLE_AFTER_SILENCE, NUMBER_WITHIN, ROAM_ERAS_AHEAD_MAX, VETO_WAIT,
     },
     liveness::{Gone, Liveness, Verdict},
     message::{Message, Span},
@@ -87,6 +87,8 @@ fn keep_ms() -> u64 {
 pub(crate) struct Sequencing {
     pub(crate) sent: Sent,
     claimed_at: Option<Duration>,
+    /// When peers were asked what they have of the room, before its sequencer was to be replaced.
+    compared: Option<Duration>,
     /// What may still be given to askers, and since when that is counted.
     asked: Option<(Duration, usize)>,
 }
@@ -243,7 +245,13 @@ impl Room {
     }
 
     fn take_over(&mut self, cx: &mut Context, live: &mut Liveness, gone: Gone) {
+        // Whoever has heard of a successor says so: news of private rooms may be under way for longer than that.
+        if !gone.anew && self.sequencing.compared.is_none_or(|at| at < gone.since) {
+            self.sequencing.compared = Some(cx.now.mono);
+            self.ask_all(cx);
+        }
         match live.verdict(cx.now.mono, self.heirs(cx), gone) {
+            Verdict::Gone if !gone.anew && !self.has_compared(cx) => {}
             Verdict::Wait => {}
             Verdict::AskPeers => {
                 for peer in live.probe(cx.now.mono, gone.node) {
@@ -254,6 +262,12 @@ impl Room {
                 self.claim(cx);
             }
         }
+    }
+
+    /// Whether peers had time to say what they have.
+    fn has_compared(&self, cx: &Context) -> bool {
+        let alone = self.peers(cx).is_empty();
+        alone || self.sequencing.compared.is_some_and(|at| cx.now.mono >= at + VETO_WAIT)
     }
 
     /// The author's node claims, whatever its rank, when its entry is kept waiting (rule 1). A sequencer that lives is

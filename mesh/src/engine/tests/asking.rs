@@ -12,9 +12,11 @@ use crate::{
     agenda::TaskUpdate,
     batch::Fate,
     boundary::Alarm,
-    entry::{EraClaimed, Items, NodeAdmitted, Ordered},
+    entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered},
     id::At,
-    limits::{ASK_ENTRIES_MAX, CLAIM_EVERY, NUMBER_WITHIN},
+    limits::{
+        ASK_ENTRIES_MAX, CLAIM_EVERY, NUMBER_WITHIN, TAKEOVER_AFTER, TAKEOVER_RANK_STEP, VETO_WAIT,
+    },
     message::{Head, Span},
     number::Era,
 };
@@ -624,6 +626,36 @@ fn a_late_entry_of_a_node_that_does_not_hear_the_sequencer_is_numbered_though_ot
         }
     }
     assert!(said.is_some_and(|it| it.era() > era), "{said:?}");
+}
+
+/// Seed 56769 of the simulation: a private room had been handed over, of which a follower had not heard.
+#[test]
+fn who_would_replace_a_sequencer_asks_first_what_others_have() {
+    for handed in [false, true] {
+        let (mut node, caller) = beside_founder();
+        let (mut liar, other) = (Liar::new(FOUNDER), identity(5).node_id());
+        node.give(Input::PeerDown(founder()));
+        node.wait(TAKEOVER_AFTER + TAKEOVER_RANK_STEP);
+        node.give(Input::PeerUp(other));
+        node.hears_beacon((5, 5), (1, 0, 0));
+        node.effects.clear();
+        node.begin_say(&caller);
+        let lobby = node.lobby();
+        let asked = |it: &Effect| {
+            matches!(it, Effect::Send { to, message: Message::Have { room, answer: true, .. } }
+                if (*to, *room) == (other, lobby))
+        };
+        assert!(node.effects.iter().any(asked));
+        node.hears_from(5, Message::Sighting { node: founder(), age_ms: None });
+        node.wait(VETO_WAIT / 2);
+        assert_eq!(node.current(), Era::HOME, "it has not answered yet");
+        if handed {
+            let it = HandedOver { era: Era::HOME, next: 1, to: log(5) };
+            node.founder_writes(&mut liar, &Body::HandedOver(it));
+        }
+        node.wait(VETO_WAIT);
+        assert_eq!(node.current() > Era::HOME, !handed);
+    }
 }
 
 /// Or else whoever cannot deliver something waits as long as that node lives.
