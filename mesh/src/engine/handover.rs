@@ -93,6 +93,10 @@ impl Engine {
         if self.stopping.is_some() {
             return;
         }
+        // A room that was made just now: there is no time to wait until it is heard of.
+        if posts.iter().any(|post| !self.rooms.contains_key(&post.room)) {
+            self.catch_up_with(from);
+        }
         let accept: Vec<Post> = posts
             .iter()
             .filter_map(|post| {

@@ -8,7 +8,7 @@ use crate::{
     context::Proof,
     event::RoomEvent,
     id::{NodeId, RoomId},
-    limits::{BEACON_EVERY, DIGEST_ROOMS_MAX, GOSSIP_BYTES_MAX, NODES_MAX},
+    limits::{BEACON_EVERY, DIGEST_ROOMS_MAX, GOSSIP_BYTES_MAX, NODES_MAX, OFFERED_AGAIN_FOR},
     log::first_8,
     message::{ApartBody, Beacon, Head, Message, RoomDigest},
     roster::{RosterNews, What},
@@ -278,6 +278,17 @@ impl Engine {
     fn compare_with(&mut self, peer: NodeId) {
         self.compared.insert(peer, self.cx.now.mono);
         self.cx.send(peer, Message::Buckets(self.buckets.to_vec()));
+    }
+
+    /// A peer has what this node has not heard of, and will not be there for long.
+    pub(super) fn catch_up_with(&mut self, peer: NodeId) {
+        let now = self.cx.now.mono;
+        if self.compared.get(&peer).is_some_and(|at| now < *at + OFFERED_AGAIN_FOR) {
+            return;
+        }
+        self.compare_with(peer);
+        let shared = self.cx.followers.shared_with(peer);
+        self.greet(peer, &shared);
     }
 
     fn on_buckets(&mut self, from: NodeId, theirs: &[u64]) {

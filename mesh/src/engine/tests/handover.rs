@@ -137,6 +137,22 @@ fn what_is_not_accepted_is_offered_again_for_a_while_and_keeps_no_node_from_stop
     assert!((OFFERED_AGAIN_FOR..OFFERED_AGAIN_FOR + TICK * 2).contains(&waited), "{waited:?}");
 }
 
+/// Seed 58409 of the simulation: without gossip the next comparison came when the node had stopped.
+#[test]
+fn whoever_is_offered_a_room_that_it_has_not_heard_of_looks_what_there_is() {
+    let mut node = Node::new(1);
+    let peer = identity(HEIR).node_id();
+    node.give(Input::PeerUp(peer));
+    node.wait(OFFERED_AGAIN_FOR);
+    let log = LogId { author: peer, incarnation: 0 };
+    for (room, looks) in [(node.lobby(), 0), (RoomId([9; 16]), 1), (RoomId([9; 16]), 0)] {
+        node.effects.clear();
+        node.told(HEIR, Message::Offer(vec![Post { room, era: Era::HOME, log }]));
+        let compares = |it: &&Effect| matches!(it, Effect::Send { to, message: Message::Buckets(_) } if *to == peer);
+        assert_eq!(node.effects.iter().filter(compares).count(), looks, "{room}");
+    }
+}
+
 #[test]
 fn a_node_that_stops_waits_for_all_to_whom_it_offered_rooms() {
     // For each room the best is another one.

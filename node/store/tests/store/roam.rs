@@ -189,7 +189,7 @@ fn what_gets_another_number_is_served_to_whoever_came_after_its_delivery() {
         let rows = reader(batch).page_of_arrival(ROOM, after, came, 9).unwrap();
         rows.iter().map(|row| (row.number, row.at)).collect()
     };
-    let third = vec![(new.number(2), at(0, 3))];
+    let third = [(new.number(2), at(0, 3))];
     assert_eq!(served(&batch, new.number(1), Number(4)), [], "it is not passed over yet");
     batch.push(tip(ROOM, new.number(2)));
     for came in 0..5 {
