@@ -294,9 +294,9 @@ impl Hub {
             // all of it may have been written.
             *cursor = seen.get(room).copied().unwrap_or(*cursor);
             state.seat(link, *room, true);
-            if before.is_none() {
-                link.came(*room, *cursor);
-            }
+            // The connection before may have come from elsewhere, or this one does.
+            let came = before.as_ref().map_or(*cursor, |place| place.link.came_with(*room));
+            link.came(*room, came);
         }
         if let Some(place) = before {
             state.unseat_everywhere(&place.link);

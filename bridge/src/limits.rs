@@ -52,6 +52,9 @@ pub const MISSED_MAX: usize = 200;
 pub const AWAY_AGENTS_MAX: usize = 1_024;
 /// Bytes of all these notices, shared frames counted each time.
 pub const AWAY_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Rooms of which a connection remembers with which cursor its client came from elsewhere: 24 bytes each. Who comes to more
+/// misses in the others, at worst, what is heard of late (`docs/numbering.md`, Roaming, 4).
+pub const CAME_ROOMS_MAX: usize = 1_024;
 /// How often a page that waits for a number to be passed is read again, and the pause between: 5 s,
 /// in which the era's numbers come in or its sequencer is replaced. Then it is given as it is.
 pub const LATER_TRIES_MAX: u8 = 50;

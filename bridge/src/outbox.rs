@@ -58,8 +58,6 @@ struct Seat {
     lags: bool,
     /// Reasons not to deliver at the moment.
     holds: usize,
-    /// What the client came with, where that may be another node's; else zero.
-    came: Number,
 }
 
 /// What the writer is to do next.
@@ -103,6 +101,8 @@ pub(crate) struct Outbox {
     spill: VecDeque<Frame>,
     spill_bytes: usize,
     seats: BTreeMap<RoomId, Seat>,
+    /// What the client came with to rooms, where that may be another node's: at most [`limits::CAME_ROOMS_MAX`].
+    came: BTreeMap<RoomId, Number>,
     lagging: usize,
     /// The room that was caught up with last.
     turn: Option<RoomId>,
@@ -121,6 +121,7 @@ impl Outbox {
             spill: VecDeque::new(),
             spill_bytes: 0,
             seats: BTreeMap::new(),
+            came: BTreeMap::new(),
             lagging: 0,
             turn: None,
             page_rows: limits::CATCH_UP_ROWS_FIRST,
@@ -239,14 +240,18 @@ impl Outbox {
 
     /// Its client has come with this cursor, which may be of another node.
     pub(crate) fn came(&mut self, room: RoomId, cursor: Number) {
-        if let Some(seat) = self.seats.get_mut(&room) {
-            seat.came = seat.came.max(cursor);
+        // What it was given here is of this node.
+        let own = self.seats.get(&room).is_some_and(|seat| cursor <= seat.written);
+        let full = self.came.len() >= limits::CAME_ROOMS_MAX && !self.came.contains_key(&room);
+        if !own && !full {
+            let came = self.came.entry(room).or_default();
+            *came = cursor.max(*came);
         }
     }
 
     /// What its client has come with to a room.
     pub(crate) fn came_with(&self, room: RoomId) -> Number {
-        self.seats.get(&room).map_or(Number::ZERO, |seat| seat.came)
+        self.came.get(&room).copied().unwrap_or_default()
     }
 
     pub(crate) fn rooms(&self) -> Vec<RoomId> {
@@ -388,7 +393,8 @@ impl Outbox {
         let later = self.seats.range((start, Bound::Unbounded));
         let mut rooms = later.chain(self.seats.iter());
         let (room, seat) = rooms.find(|(_, seat)| seat.lags && seat.holds == 0)?;
-        Some(Lag { room: *room, after: seat.queued, came: seat.came, rows: self.page_rows })
+        let (after, came) = (seat.queued, self.came_with(*room));
+        Some(Lag { room: *room, after, came, rows: self.page_rows })
     }
 
     /// What a burst has grown is given back.

@@ -49,7 +49,7 @@ pub const ABOUT_EVERY: Duration = Duration::from_secs(60);
 /// Secrets of others that a node takes within [`SECRETS_TAKEN_WITHIN`]: each is written to the disk before
 /// anything else is done, and passed on to all. At once no more than are kept, so that who was away just now has
 /// one of these. The highest is offered again with [`ABOUT_EVERY`].
-pub(crate) const SECRETS_TAKEN_MAX: usize = FORMER_SECRETS_MAX;
+pub const SECRETS_TAKEN_MAX: usize = FORMER_SECRETS_MAX;
 /// See [`SECRETS_TAKEN_MAX`].
 pub const SECRETS_TAKEN_WITHIN: Duration = Duration::from_secs(240);
 /// How long those whom a secret leaves out are not given it, though the directory knows nothing of it: the

@@ -13,6 +13,7 @@ use crate::{
     limits::{
         ASK_ENTRIES_MAX, ASK_EVERY_MAX, CLAIM_EVERY, DEDUP_FOR, DEDUP_IDS_MAX, FORLORN_AFTER,
         HOLE_AFTER, HOLE_AFTER_SILENCE, NUMBER_WITHIN, ROAM_ERAS_AHEAD_MAX, VETO_WAIT,
+        WANT_TIMEOUT,
     },
     liveness::{Gone, Liveness, Verdict},
     message::{Message, Span},
@@ -87,7 +88,7 @@ fn keep_ms() -> u64 {
 pub(crate) struct Sequencing {
     pub(crate) sent: Sent,
     claimed_at: Option<Duration>,
-    /// When peers were asked what they have of the room, before its sequencer was to be replaced.
+    /// When peers were asked last what they have of the room, before its sequencer was to be replaced.
     compared: Option<Duration>,
     /// What may still be given to askers, and since when that is counted.
     asked: Option<(Duration, usize)>,
@@ -246,8 +247,9 @@ impl Room {
 
     fn take_over(&mut self, cx: &mut Context, live: &mut Liveness, gone: Gone) {
         // Whoever has heard of a successor says so: news of private rooms may be under way for longer than that.
-        if !gone.anew && self.sequencing.compared.is_none_or(|at| at < gone.since) {
-            self.sequencing.compared = Some(cx.now.mono);
+        let now = cx.now.mono;
+        if !gone.anew && self.sequencing.compared.is_none_or(|at| now >= at + WANT_TIMEOUT) {
+            self.sequencing.compared = Some(now);
             self.ask_all(cx);
         }
         match live.verdict(cx.now.mono, self.heirs(cx), gone) {

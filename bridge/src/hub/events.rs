@@ -147,13 +147,11 @@ impl Hub {
         if came.peek().is_none() {
             return;
         }
-        let delivered = match self.reads.row_at(room, at) {
-            Ok(Some(row)) => row.number,
-            Ok(None) => return,
-            // Whoever reads on will be told.
-            Err(_) => Number::ZERO,
-        };
-        for (link, _) in came.filter(|(_, came)| delivered <= *came) {
+        // What has no body any more is not given to anybody.
+        let row = self.reads.row_at(room, at).ok().flatten().filter(|row| row.said.is_some());
+        let Some(row) = row else { return };
+        let is_first = |came: Number| row.numbers.iter().find(|it| **it > came) == Some(&number);
+        for (link, _) in came.filter(|(_, came)| row.number <= *came && is_first(*came)) {
             link.message(room, number, None, None);
         }
     }

@@ -283,7 +283,7 @@ impl Engine {
     /// A peer has what this node has not heard of, and will not be there for long.
     pub(super) fn catch_up_with(&mut self, peer: NodeId) {
         let now = self.cx.now.mono;
-        if self.compared.get(&peer).is_some_and(|at| now < *at + OFFERED_AGAIN_FOR) {
+        if self.compared.get(&peer).is_some_and(|at| now < *at + OFFERED_AGAIN_FOR / 2) {
             return;
         }
         self.compare_with(peer);

@@ -96,8 +96,8 @@ impl Engine {
         })
     }
 
-    /// The name an ephemeral room asked for, unless a permanent room has it or an ephemeral one that
-    /// was made earlier: nobody could be asked in time.
+    /// The name an ephemeral room asked for, unless a permanent room has it, or an ephemeral one that
+    /// was made earlier, or is public where this one is not: nobody could be asked in time.
     fn ephemeral_name(&self, it: Ephemeral<'_>) -> Arc<str> {
         let name = &it.facts.name;
         let made = |it: &Ephemeral<'_>| (it.created_ms, it.facts.room);

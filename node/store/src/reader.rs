@@ -217,8 +217,8 @@ impl Reader {
 
     /// As [`Reader::page_since`], for a client that came from elsewhere with the cursor `came` and has got everything
     /// since, up to `after`: with what was delivered here up to `came`, so that it was not given to it, and has another
-    /// number above `after`, under which this node passes it over. It got that number because somebody lacked it, and
-    /// that may be this client.
+    /// number above that, under which this node passes it over. It got that number because somebody lacked it, and
+    /// that may be this client. Once, however many more numbers it gets.
     ///
     /// # Errors
     ///
@@ -245,7 +245,9 @@ impl Reader {
                 from = Number(number.0 + 1);
                 let lacked = || -> Result<bool, ReadError> {
                     let passed = fate == Fate::Assigned && number <= tip;
-                    Ok(passed && view.numbers_of(at)?.delivered().is_some_and(|it| it <= came))
+                    let numbers = if passed { view.numbers_of(at)? } else { return Ok(false) };
+                    let before = numbers.delivered().is_some_and(|it| it <= came);
+                    Ok(before && numbers.above(came) == Some(number))
                 };
                 if rows.len() < limit && (fate == Fate::Delivered || lacked()?) {
                     rows.extend(view.row(number, at)?);

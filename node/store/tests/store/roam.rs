@@ -200,6 +200,13 @@ fn what_gets_another_number_is_served_to_whoever_came_after_its_delivery() {
     let all = [&[(Number(4), at(0, 4)), (new.number(1), at(1, 1))], &third[..]].concat();
     assert_eq!(served(&batch, Number(3), Number(3)), all, "in order");
     assert_eq!(served(&batch, Number(3), Number::ZERO), all[..2], "as to all others");
+    let newer = Era::new(2, 1).unwrap().number(1);
+    batch.extend([
+        era(ROOM, newer.era(), 1, 1, &[(new, 2)]),
+        number(ROOM, newer, at(0, 3), Fate::Assigned),
+        tip(ROOM, newer),
+    ]);
+    assert_eq!(served(&batch, new.number(1), Number(4)), third, "once");
 }
 
 #[test]
