@@ -201,7 +201,10 @@ impl Engine {
         }
         let for_good = self.live.silent_for(now.mono, opener) >= RECONNECT_WITHIN;
         let reason = overdue || vote.is_complete() || (!vote.has_deadline() && for_good);
-        if vote.has_close() || !reason || !self.is_gone(room.id, opener) {
+        let due = reason && self.is_gone(room.id, opener);
+        // It counted as closed here, and by a close that is void now, since its author is out.
+        let lost = vote.is_closed();
+        if vote.has_close() || !(due || lost) {
             return None;
         }
         let rank = self.live.rank(now.mono, room.heirs(&self.cx), opener);
@@ -287,7 +290,8 @@ impl Engine {
                 self.cx.notify(id, RoomEvent::VoteEnded(result));
             }
         }
-        if vote.is_told() {
+        // A close that counted may be void later: then there has to be another.
+        if vote.is_told() && vote.has_close() {
             room.votes.rest(place);
         }
     }

@@ -1,11 +1,14 @@
 //! Nodes that leave, are retired or expelled: what counts of them, and where.
 
-use super::{world::World, *};
+use super::{
+    world::{STEP, World},
+    *,
+};
 use crate::{
     batch::Fate,
     boundary::Alarm,
     entry::{Kept, NodeParted, Parting},
-    limits::PARTED_LOGS_MAX,
+    limits::{PARTED_LOGS_MAX, RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP},
     message::Notice,
     partings::Cut,
     status::{MemberStatus, Parted},
@@ -138,6 +141,52 @@ fn what_lies_within_the_cut_is_taken_though_its_author_is_out() {
     world.carry();
     assert_eq!(lobby_log(&world, 2, 1), (head, 0));
     assert_eq!(told_of(&world, 2, 1), 1);
+}
+
+#[test]
+fn whoever_was_told_a_result_that_is_void_now_closes_the_vote_for_all() {
+    for restarted in [false, true] {
+        let mut world = World::new(4);
+        world.leave(0);
+        world.leave(2);
+        let vote = world.create(1, None);
+        world.groups = vec![0, 1, 0, 1];
+        part(&mut world, 0, 1, Parting::Expelled).expect("any member may");
+        world.cast(1, vote, 0).expect("eligible");
+        world.cast(3, vote, 1).expect("eligible");
+        world.pass(STEP);
+        assert_eq!(world.view(3, vote).tally, Some(vec![1, 1]));
+        if restarted {
+            world.restart(3);
+        }
+        world.groups = vec![0; 4];
+        world.pass(Duration::from_secs(2));
+        // The ballot and the close of who is out are beyond what counts of it.
+        assert!(!world.view(0, vote).closed);
+        world.pass(VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 3);
+        for n in [0, 2, 3] {
+            let view = world.view(n, vote);
+            assert_eq!((view.tally, view.cast), (Some(vec![0, 1]), 1), "node{n}, {restarted}");
+        }
+        assert_eq!(world.ended(3).len(), 1, "nobody is told twice");
+    }
+}
+
+#[test]
+fn a_close_that_is_void_now_is_made_good_though_the_opener_is_back_and_knows_of_none() {
+    let mut world = World::new(4);
+    let vote = world.create(0, None);
+    world.groups = vec![0, 1, 0, 1];
+    part(&mut world, 2, 1, Parting::Expelled).expect("any member may");
+    world.cast(3, vote, 1).expect("eligible");
+    // Nobody waits longer than that for an opener that is gone.
+    world.pass(RECONNECT_WITHIN + VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 3);
+    assert!(world.view(3, vote).closed);
+    world.groups = vec![0; 4];
+    world.pass(VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 4);
+    for n in [0, 2, 3] {
+        assert_eq!(world.view(n, vote).tally, Some(vec![0, 1]), "node{n}");
+    }
 }
 
 #[test]

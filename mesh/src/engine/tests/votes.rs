@@ -84,7 +84,7 @@ impl World {
         ended.collect()
     }
 
-    fn leave(&mut self, n: usize) {
+    pub(super) fn leave(&mut self, n: usize) {
         let (caller, room) = (self.callers[n].clone(), self.lobby());
         self.ask(n, Command::Leave { caller, room }).expect("a member");
     }
