@@ -65,7 +65,7 @@ pub(crate) struct Elections {
     closed: BTreeMap<Place, Place>,
     /// What elections take, by the log that started them.
     bytes: BTreeMap<LogId, usize>,
-    /// Nodes that forked a log.
+    /// Nodes that are out: they forked a log, or parted.
     expelled: Arc<BTreeSet<NodeId>>,
     /// Elections that this node may have to do something in.
     running: BTreeSet<Place>,
@@ -210,14 +210,14 @@ impl Elections {
         self.changed = true;
     }
 
-    /// This node forked a log somewhere: it and its agents are out.
+    /// This node forked a log somewhere, or has parted: it and its agents are out.
     pub(crate) fn expel(&mut self, node: NodeId) {
         Arc::make_mut(&mut self.expelled).insert(node);
         self.all.values_mut().for_each(|it| it.expelled = Arc::clone(&self.expelled));
         self.changed = true;
     }
 
-    /// Whether others may know elections that this node will never hear of.
+    /// Whether others may know elections, or closes of them, that this node will never hear of.
     pub(crate) fn has_expelled(&self) -> bool {
         !self.expelled.is_empty()
     }
@@ -331,22 +331,22 @@ impl Elections {
     // Decisions.
 
     /// Whether all is here that a decision of this log is judged by. Its author had it, so others get
-    /// it, unless it was of a log that forked.
+    /// it, unless it was of a node that is out.
     pub(crate) fn can_judge(&self, by: NodeId, it: &Decision) -> bool {
-        self.all.get(&it.election).is_none_or(|election| {
-            election.may_have_elected(&it.said.agent, by) || election.is_clouded()
-        })
+        let elected = |it: &Election, agent| it.may_have_elected(agent, by) || self.has_expelled();
+        self.all.get(&it.election).is_none_or(|election| elected(election, &it.said.agent))
     }
 
-    /// Whether a decision at this place is a leader's. Where a node that forked took part, others may
-    /// know more of the election, or less: its author's node is believed then, as far as its agent stood.
+    /// Whether a decision at this place is a leader's. Any node may close an election, so one that is out
+    /// may have closed it where others have more of its log, or less: the decision's author is believed
+    /// then, as far as its agent stood.
     pub(crate) fn allows(&self, at: Place, it: &Decision) -> bool {
         let by = at.log.author;
         let Some(election) = self.all.get(&it.election) else {
             return self.expelled.contains(&it.election.log.author);
         };
         let elected = election.may_have_elected(&it.said.agent, by)
-            || (election.is_clouded() && election.is_candidate(&it.said.agent, by));
+            || (self.has_expelled() && election.is_candidate(&it.said.agent, by));
         elected && !election.is_cleared_in(at.log, at.seq)
     }
 

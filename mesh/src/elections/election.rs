@@ -406,13 +406,6 @@ impl Election {
         })
     }
 
-    /// Whether one of these took part, so that others may know less of it, or more.
-    pub(crate) fn is_clouded(&self) -> bool {
-        let closers = self.closings.keys().map(|it| it.author);
-        let mut nodes = self.candidates.iter().map(|it| it.node).chain(closers);
-        self.is_void() || nodes.any(|it| self.expelled.contains(&it))
-    }
-
     /// Whether its starter forked a log, so that others may not know of it.
     pub(crate) fn is_void(&self) -> bool {
         self.expelled.contains(&self.starter())

@@ -750,3 +750,18 @@ fn a_decision_counts_from_the_leaders_node_in_the_leaders_name_and_until_it_clea
     let by_first = Place { log: nodes[0].log, seq: 90 };
     assert!(!nodes[0].elections.allows(by_first, &other), "it did not stand there");
 }
+
+#[test]
+fn a_close_of_who_is_out_may_be_known_elsewhere_alone_and_keeps_no_log_waiting() {
+    let (mut nodes, election) = three();
+    meet(&mut nodes);
+    let it = decision(election, "b");
+    let judged = |nodes: &[Replica], by: usize| {
+        let (at, elections) = (Place { log: nodes[by].log, seq: 90 }, &nodes[0].elections);
+        (elections.can_judge(at.log.author, &it), elections.allows(at, &it))
+    };
+    assert_eq!([judged(&nodes, 0), judged(&nodes, 1)], [(false, false); 2]);
+    // It had no candidates: another side may have had it close what its starter did not.
+    nodes[0].elections.expel(NodeId([99; 32]));
+    assert_eq!([judged(&nodes, 0), judged(&nodes, 1)], [(true, false), (true, true)]);
+}
