@@ -148,6 +148,10 @@ impl Room {
         from: NodeId,
         (heads, answer): (&[Head], bool),
     ) {
+        // What was under way when the connection went: nobody is there to be asked.
+        if !cx.up.contains(&from) {
+            return;
+        }
         // Kept is what they have beyond this node, and what they have of this node's own.
         let beyond = heads
             .iter()

@@ -45,6 +45,17 @@ fn with_peers() -> (Node, [u8; 2]) {
 }
 
 #[test]
+fn what_a_peer_said_before_its_connection_went_makes_nobody_ask_it() {
+    let (mut node, [gone, there]) = with_peers();
+    node.give(Input::PeerDown(identity(gone).node_id()));
+    node.peer_says(gone, vec![Head { log: LOG, seq: 9 }]);
+    node.peer_says(there, vec![Head { log: LOG, seq: 9 }]);
+    let wanted = node.wanted_of();
+    assert_eq!(wanted.len(), 1, "of {wanted:?}");
+    assert_eq!(wanted[0].0, identity(there).node_id());
+}
+
+#[test]
 fn who_is_asked_and_silent_is_passed_over() {
     let (mut node, peers) = with_peers();
     let heads = vec![Head { log: LOG, seq: 5 }];
