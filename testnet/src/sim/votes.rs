@@ -54,8 +54,8 @@ struct Made {
 struct Ballot {
     /// What it tried to choose, each time.
     tried: Vec<u64>,
-    /// What it was told to have chosen.
-    acknowledged: Option<u64>,
+    /// What it was told to have chosen, and by which node.
+    acknowledged: Option<(u64, usize)>,
 }
 
 /// See the module.
@@ -126,6 +126,17 @@ impl Votes {
     }
 
     /// How many agents' ballots of a vote were acknowledged.
+    /// An ephemeral room ended at a node, with what its agents had cast there. It may come back from another
+    /// node, which had heard of the vote and not of these ballots.
+    pub(super) fn forgot(&mut self, node: usize, room: RoomId) {
+        let votes: BTreeSet<MessageId> =
+            self.made.iter().filter(|it| it.room == room).map(|it| it.vote).collect();
+        let here = self.ballots.iter_mut().filter(|((vote, _), _)| votes.contains(vote));
+        for (_, ballot) in here {
+            ballot.acknowledged.take_if(|(_, by)| *by == node);
+        }
+    }
+
     fn acknowledged(&self, vote: MessageId) -> usize {
         let ballots = self.ballots.iter().filter(|((of, _), _)| *of == vote);
         ballots.filter(|(_, it)| it.acknowledged.is_some()).count()
@@ -208,7 +219,7 @@ impl World {
                     return broken("ballots", format!("{cast} of {eligible} have cast in {vote}"));
                 }
                 let ballot = self.votes.ballots.entry((vote, agent)).or_default();
-                if ballot.acknowledged.replace(option).is_some() && !self.is_exempt(node) {
+                if ballot.acknowledged.replace((option, node)).is_some() && !self.is_exempt(node) {
                     return broken("ballots", format!("two ballots of one agent in {vote}"));
                 }
             }
@@ -347,7 +358,7 @@ impl World {
             let ballot = self.votes.ballots.get(&(vote, agent.clone()));
             let choice = u64::from(*choice);
             let chosen = ballot.is_some_and(|it| {
-                it.tried.contains(&choice) && it.acknowledged.is_none_or(|it| it == choice)
+                it.tried.contains(&choice) && it.acknowledged.is_none_or(|(it, _)| it == choice)
             });
             if !chosen || !agents.insert(agent) {
                 let text = format!("node{node}: {agent} chose {choice} in {vote}, and {ballot:?}");

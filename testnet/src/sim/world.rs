@@ -382,16 +382,17 @@ impl World {
     /// What is durable now is judged.
     fn judge(&mut self, node: usize, batch: &[Change]) -> Result<(), Broken> {
         let id = self.nodes[node].id;
-        let dropped: BTreeSet<RoomId> = batch
-            .iter()
-            .filter_map(|it| if let Change::Drop { room } = it { Some(*room) } else { None })
-            .collect();
-        for change in batch {
+        let dropped = |(nth, it): (usize, &Change)| {
+            if let Change::Drop { room } = it { Some((*room, nth)) } else { None }
+        };
+        let dropped: BTreeMap<RoomId, usize> =
+            batch.iter().enumerate().filter_map(dropped).collect();
+        for (nth, change) in batch.iter().enumerate() {
             self.holder_stored(node, change)?;
             match change {
-                // What was written of a room that ended in the same turn never was.
+                // What was written of a room that ended then in the same batch never was.
                 Change::Entry { room, .. } | Change::Number { room, .. }
-                    if dropped.contains(room) => {}
+                    if dropped.get(room).is_some_and(|drop| nth < *drop) => {}
                 Change::Entry { room, at, entry } if entry::is_act(entry.facts.kind) => {
                     self.act_stored((node, *room, *at), entry)?;
                 }
@@ -418,6 +419,7 @@ impl World {
                 Change::Drop { room } => {
                     self.promises.forgot(id, *room);
                     self.elections.forgot(node, *room);
+                    self.votes.forgot(node, *room);
                 }
                 Change::Room { room, record } if record.ephemeral => {
                     self.promises.ephemeral.insert(*room);
