@@ -169,6 +169,113 @@ fn for_what_is_gone_its_author_is_asked_first_and_then_everybody() {
     assert_eq!(asked, [author, NodeId([0; 32]), NodeId([0xff; 32])], "not who sent it without");
 }
 
+#[test]
+fn who_was_asked_in_vain_is_asked_again_when_all_were() {
+    let node = &mut Node::new(1);
+    let waits = without_bodies(node, &run(node, 5, (1, 2)));
+    let log = waits.run().log;
+    let [one, other] = [NodeId([0; 32]), NodeId([0xff; 32])];
+    let peers = [one, other].into();
+    let cx = &mut node.engine.cx;
+    let start = cx.now.mono;
+    let mut pending = Pending::default();
+    pending.keep(cx, waits, FROM);
+    let ask = |pending: &mut Pending, later: Duration| {
+        let asked = pending.bodies_to_ask((start + later, &peers), ALL, |_| None);
+        asked.into_keys().collect::<Vec<_>>()
+    };
+    let nothing = |pending: &mut Pending, cx: &mut Context, from: NodeId, seq: u64| {
+        pending.add_body(cx, from, (log, seq), (Vec::new(), ALL));
+    };
+    for round in 0..2 {
+        assert_eq!(ask(&mut pending, WANT_TIMEOUT * (2 * round)), [one]);
+        assert_eq!(ask(&mut pending, WANT_TIMEOUT * (2 * round + 1)), [other]);
+    }
+    // Neither an answer of another one ends what this one was asked, nor half of its own.
+    nothing(&mut pending, cx, one, 1);
+    nothing(&mut pending, cx, one, 2);
+    nothing(&mut pending, cx, other, 1);
+    let at_once = WANT_TIMEOUT * 3 + Duration::from_millis(1);
+    assert_eq!(ask(&mut pending, at_once), []);
+    nothing(&mut pending, cx, other, 2);
+    assert_eq!(ask(&mut pending, at_once), [one], "its own answer came too late to be one");
+}
+
+/// The bodies of a run that travels without them.
+#[test]
+fn bodies_that_come_apart_are_asked_of_their_author_then_of_who_has_them() {
+    let node = &mut Node::new(1);
+    let waits = apart(node, 5, &[7; 9_000]);
+    let (author, has) = (waits.run().log.author, NodeId([3; 32]));
+    let start = node.now.mono;
+    let cases = [
+        // Whether the author is connected, who has the entry; who is asked first, and then.
+        (true, None, [author, author]),
+        (true, Some(has), [author, has]),
+        (false, None, [FROM, FROM]),
+        (false, Some(has), [FROM, has]),
+    ];
+    for (connected, another, expected) in cases {
+        let cx = &mut node.engine.cx;
+        let mut pending = Pending::default();
+        pending.keep(cx, waits.clone(), FROM);
+        let peers = [FROM, has].into_iter().chain(connected.then_some(author)).collect();
+        let asked = [0, 1].map(|second| {
+            let now = start + WANT_TIMEOUT * second;
+            let asked = pending.bodies_to_ask((now, &peers), ALL, |_| another);
+            asked.into_keys().next()
+        });
+        assert_eq!(asked, expected.map(Some), "{connected} {another:?}");
+        let between = start + WANT_TIMEOUT + WANT_TIMEOUT / 2;
+        assert!(pending.bodies_to_ask((between, &peers), ALL, |_| another).is_empty());
+    }
+}
+
+#[test]
+fn what_travels_apart_is_not_taken_for_gone() {
+    let node = &mut Node::new(1);
+    let (one, gone) = (apart(node, 5, &[7; 9_000]), without_bodies(node, &run(node, 6, (1, 1))));
+    let (log, author) = (one.run().log, one.run().log.author);
+    let old = Needs { certain_ms: u64::MAX, ..ALL };
+    let peers = [NodeId([0; 32]), FROM].into();
+    let cx = &mut node.engine.cx;
+    let mut pending = Pending::default();
+    pending.keep(cx, one.clone(), FROM);
+    let ask = |pending: &mut Pending, cx: &mut Context| {
+        pending.bodies_to_ask((cx.now.mono, &peers), old, |_| None)
+    };
+    // That it is slow to come is no time in which something was gone.
+    ask(&mut pending, cx);
+    cx.now.mono += HOLE_AFTER / 2;
+    let waiting = pending.get((log, 1)).expect("it waits");
+    assert!(!waiting.is_complete(0, old, || true), "somebody has it");
+    pending.keep(cx, gone.clone(), FROM);
+    ask(&mut pending, cx);
+    cx.now.mono += HOLE_AFTER / 2;
+    ask(&mut pending, cx);
+    let waiting = pending.get((gone.run().log, 1)).expect("it waits");
+    let said = [FROM].into();
+    assert!(!pending.nobody_has((cx.now.mono, &said, true), waiting));
+    // However old it is, its author may give it.
+    pending.add_body(cx, author, (log, 1), (vec![7; 9_000], old));
+    assert_eq!(pending.take(cx, (log, 1)).map(|it| it.bodies.len()), Some(1));
+}
+
+#[test]
+fn a_run_of_which_some_is_gone_and_some_apart_is_asked_of_who_sent_it_too() {
+    let node = &mut Node::new(1);
+    let mut mixed = bare(run(node, 5, (1, 2)).run());
+    let body = [7; 9_000];
+    mixed.entries[0].body = Carried::Apart { hash: sha256(&[&body[..]]), len: body.len() as u64 };
+    let mixed = mixed.seal(node.secret.mesh_id(), &identity(5));
+    let cx = &mut node.engine.cx;
+    let mut pending = Pending::default();
+    pending.keep(cx, mixed, FROM);
+    let peers = [NodeId([0; 32]), FROM].into();
+    let asked = pending.bodies_to_ask((cx.now.mono, &peers), ALL, |_| None);
+    assert_eq!(asked.into_keys().collect::<Vec<_>>(), [FROM]);
+}
+
 /// What is lacking next has been lacking as long: one wait is enough for all of it.
 #[test]
 fn what_all_say_to_be_gone_is_given_up_after_one_wait_and_a_later_one_after_another() {
