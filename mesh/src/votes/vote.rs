@@ -67,6 +67,10 @@ struct Here {
     told: Option<Told>,
     /// Since when it counts as closed here.
     closed: Option<Duration>,
+    /// All closes are void by which it was: it has a result again when there is another one.
+    void: bool,
+    /// What the close named that was told, if that is void: not kept over a restart.
+    had: Option<BTreeSet<Place>>,
     /// Since when it should have been closed.
     due: Option<Duration>,
     /// What has to be kept differs from what the store has.
@@ -223,7 +227,12 @@ impl Vote {
             voter.ballots.retain(|it| !void(&it.place));
         }
         self.cast = self.voters.values().filter(|it| !it.ballots.is_empty()).count();
-        self.closes.retain(|it, _| !void(&it.place));
+        let told = self.here.told.as_ref().and_then(|it| it.close);
+        let mut gone = self.closes.extract_if(.., |it, _| void(&it.place));
+        let had = gone.find(|(it, _)| Some(it.place) == told).map(|(_, close)| close.ballots);
+        gone.for_each(drop);
+        self.here.had = had.or(self.here.had.take());
+        self.here.void |= self.is_closed() && !self.has_close();
     }
 }
 
@@ -278,6 +287,11 @@ impl Vote {
     /// Whether a close is here, whoever wrote it.
     pub(crate) fn has_close(&self) -> bool {
         self.is_imported() || !self.closes.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_closed_by(&self, node: NodeId) -> bool {
+        self.closes.keys().any(|it| it.place.log.author == node)
     }
 
     /// Whether its opener has closed it: which nobody can overrule.
@@ -398,6 +412,9 @@ impl Vote {
     }
 
     pub(crate) fn mark_closed(&mut self, now: Duration) {
+        if std::mem::take(&mut self.here.void) {
+            self.here.closed = Some(now);
+        }
         self.here.closed.get_or_insert(now);
     }
 
@@ -415,7 +432,8 @@ impl Vote {
     pub(crate) fn has_result(&self, now: Duration) -> bool {
         let open = || self.counted().all(|(_, ballot)| ballot.open.is_some());
         let closed_for = self.closed_for(now);
-        closed_for.is_some_and(|since| self.is_told() || since >= VOTE_SHOW_WITHIN || open())
+        let shown = |since| self.is_told() || since >= VOTE_SHOW_WITHIN || open();
+        self.has_close() && closed_for.is_some_and(shown)
     }
 
     pub(crate) fn is_told(&self) -> bool {
@@ -494,10 +512,9 @@ impl Vote {
     fn corrected(&self) -> usize {
         let Some(told) = &self.here.told else { return 0 };
         let then = self.closes.iter().find(|(it, _)| Some(it.place) == told.close);
-        let had = |place: &Place| {
-            then.is_some_and(|(_, close)| close.ballots.contains(place))
-                && !told.missing.contains(place)
-        };
+        let then = then.map(|(_, close)| &close.ballots).or(self.here.had.as_ref());
+        let Some(then) = then else { return 0 };
+        let had = |place: &Place| then.contains(place) && !told.missing.contains(place);
         let now = self.counted().filter(|(_, ballot)| ballot.open.is_some());
         now.filter(|(place, _)| !had(place)).count()
     }

@@ -125,7 +125,6 @@ impl Votes {
         room.is_some_and(|room| self.cast_by_liar.contains(&(room, agent.clone())))
     }
 
-    /// How many agents' ballots of a vote were acknowledged.
     /// An ephemeral room ended at a node, with what its agents had cast there. It may come back from another
     /// node, which had heard of the vote and not of these ballots.
     pub(super) fn forgot(&mut self, node: usize, room: RoomId) {
@@ -137,6 +136,7 @@ impl Votes {
         }
     }
 
+    /// How many agents' ballots of a vote were acknowledged.
     fn acknowledged(&self, vote: MessageId) -> usize {
         let ballots = self.ballots.iter().filter(|((of, _), _)| *of == vote);
         ballots.filter(|(_, it)| it.acknowledged.is_some()).count()

@@ -8,7 +8,9 @@ use crate::{
     batch::Fate,
     boundary::Alarm,
     entry::{Kept, NodeParted, Parting},
-    limits::{PARTED_LOGS_MAX, RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP},
+    limits::{
+        PARTED_LOGS_MAX, RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP, VOTE_SHOW_WITHIN,
+    },
     message::Notice,
     partings::Cut,
     status::{MemberStatus, Parted},
@@ -163,13 +165,39 @@ fn whoever_was_told_a_result_that_is_void_now_closes_the_vote_for_all() {
         world.pass(Duration::from_secs(2));
         // The ballot and the close of who is out are beyond what counts of it.
         assert!(!world.view(0, vote).closed);
+        assert_eq!(world.view(3, vote).tally, None, "it is over, and has no result yet");
         world.pass(VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 3);
         for n in [0, 2, 3] {
             let view = world.view(n, vote);
             assert_eq!((view.tally, view.cast), (Some(vec![0, 1]), 1), "node{n}, {restarted}");
+            assert_eq!(view.notes.corrected, 0, "what it told of what counts was right");
         }
         assert_eq!(world.ended(3).len(), 1, "nobody is told twice");
     }
+}
+
+#[test]
+fn members_are_told_a_result_though_its_first_close_is_void_before_they_were() {
+    let mut world = World::new(4);
+    world.leave(0);
+    let vote = world.create(1, None);
+    // Whoever keeps its ballot sealed is waited for.
+    world.cast(2, vote, 0).expect("eligible");
+    world.groups = vec![0, 1, 2, 1];
+    part(&mut world, 0, 1, Parting::Expelled).expect("any member may");
+    world.cast(1, vote, 0).expect("eligible");
+    world.cast(3, vote, 1).expect("eligible");
+    world.pass(STEP);
+    assert_eq!((world.view(3, vote).closed, world.ended(3).len()), (true, 0));
+    world.groups = vec![0, 1, 2, 0];
+    world.pass(STEP);
+    assert_eq!((world.view(3, vote).tally, world.ended(3).len()), (None, 0));
+    world.pass(VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 3);
+    assert_eq!((world.view(3, vote).tally, world.ended(3).len()), (None, 0), "it waits anew");
+    world.groups = vec![0; 4];
+    world.pass(VOTE_SHOW_WITHIN);
+    assert_eq!(world.view(3, vote).tally, Some(vec![1, 1]));
+    assert_eq!(world.ended(3).len(), 1);
 }
 
 #[test]
@@ -182,6 +210,9 @@ fn a_close_that_is_void_now_is_made_good_though_the_opener_is_back_and_knows_of_
     // Nobody waits longer than that for an opener that is gone.
     world.pass(RECONNECT_WITHIN + VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 3);
     assert!(world.view(3, vote).closed);
+    let room = &world.nodes[3].engine.rooms[&world.lobby()];
+    let closed = room.votes.all().next().expect("it is known");
+    assert!(!closed.is_closed_by(id(&world, 3)), "else there is nothing to be made good");
     world.groups = vec![0; 4];
     world.pass(VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 4);
     for n in [0, 2, 3] {
