@@ -170,9 +170,7 @@ impl Waiting {
             self.asked.clear();
         }
         let mut next = may_have.into_iter().filter(|it| !self.asked.contains(it));
-        let next = next.clone().find(|it| *it == author).or_else(|| next.next())?;
-        self.asked.insert(next);
-        Some(next)
+        next.clone().find(|it| *it == author).or_else(|| next.next())
     }
 }
 

@@ -77,9 +77,7 @@ impl Engine {
             }
         }
         let sealed = self.rooms.values().filter_map(|room| {
-            let forked = room.logs.iter().filter(|(_, log)| log.fork.is_some());
-            let authors: Vec<NodeId> = forked.map(|(_, log)| log.id.author).collect();
-            Some((room.id, room.record.seal.as_ref()?.owner, authors))
+            Some((room.id, room.record.seal.as_ref()?.owner, room.forkers(&self.cx)))
         });
         for (room, owner, forked) in sealed.collect::<Vec<_>>() {
             self.rosters.set_sealed(room, owner);

@@ -21,6 +21,13 @@ impl Room {
         self.is_forked(cx, author) || cx.parted.has(author) || (author == cx.me && cx.out)
     }
 
+    /// Authors whose logs are cut here because they forked, not because they have parted.
+    pub(crate) fn forkers(&self, cx: &Context) -> Vec<NodeId> {
+        let parted = |log: LogId, seq: u64| matches!(self.cut_of(cx, log), Some(Cut::At(last)) if last + 1 == seq);
+        let cut = self.logs.iter().filter_map(|(_, log)| Some((log.id, log.fork?)));
+        cut.filter(|(log, seq)| !parted(*log, *seq)).map(|(log, _)| log.author).collect()
+    }
+
     /// Whether an entry of this log that is not here can still come.
     pub(super) fn may_come(&self, cx: &Context, log: LogId, seq: u64) -> bool {
         !self.is_forked(cx, log.author)

@@ -9,7 +9,7 @@ use crate::{
     acts::{BallotCast, BallotsShown, Named, Shown, VoteClosed},
     agenda::VoteView,
     id::{AgentId, NodeId},
-    limits::{VOTE_BALLOTS_EACH_MAX, VOTE_CLOSES_MAX},
+    limits::{VOTE_BALLOTS_EACH_MAX, VOTE_CLOSES_MAX, VOTE_SHOW_WITHIN},
     time::Now,
 };
 
@@ -385,6 +385,55 @@ fn from_a_cut_on_nothing_of_a_log_counts() {
     assert!(it.votes.get(second).is_none());
     assert!(it.votes.get(first).is_some());
     assert_eq!(it.votes.bytes() * 2, bytes, "one of two that are alike");
+}
+
+#[test]
+fn ballots_are_waited_for_anew_with_a_close_that_takes_the_place_of_a_void_one() {
+    let mut it = Script::default();
+    let vote = it.open(0);
+    let sealed = it.cast(1, vote, (1, 0));
+    it.close(2, vote, &[sealed]);
+    let has_result = |it: &mut Script, secs: u64| {
+        let (now, vote) = (Duration::from_secs(secs), it.votes.edit(vote).expect("it is known"));
+        if vote.has_close() {
+            vote.mark_closed(now);
+        }
+        vote.has_result(now)
+    };
+    assert!(!has_result(&mut it, 100));
+    it.votes.cut(log(2), 1);
+    assert!(!has_result(&mut it, 200), "there is none");
+    it.close(4, vote, &[sealed]);
+    assert!(!has_result(&mut it, 300));
+    let waited = 300 + VOTE_SHOW_WITHIN.as_secs();
+    assert_eq!([waited - 1, waited].map(|secs| has_result(&mut it, secs)), [false, true]);
+}
+
+#[test]
+fn what_was_told_by_a_close_that_is_void_now_is_corrected_by_what_it_left_out() {
+    for (restarted, corrected) in [(false, 1), (true, 0)] {
+        let mut it = Script::default();
+        let vote = it.open(0);
+        let told = it.cast(1, vote, (1, 0));
+        let left_out = it.cast(2, vote, (2, 1));
+        it.close(4, vote, &[told]);
+        it.show(1, vote, (told, 0));
+        let known = it.votes.edit(vote).expect("it is known");
+        known.mark_closed(NOW.mono);
+        known.mark_told();
+        let note = known.take_note().flatten().expect("it is kept");
+        it.votes.cut(log(4), 1);
+        it.close(5, vote, &[told, left_out]);
+        it.show(2, vote, (left_out, 1));
+        let known = it.votes.edit(vote).expect("it is known");
+        if restarted {
+            // What the void close had named nobody knows any more.
+            known.forget_had();
+            known.restore(note);
+        }
+        let view = known.view(ROOM, NOW);
+        assert_eq!((view.tally, view.notes.corrected), (Some(vec![1, 1]), corrected));
+    }
 }
 
 #[test]

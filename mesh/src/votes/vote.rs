@@ -290,6 +290,11 @@ impl Vote {
     }
 
     #[cfg(test)]
+    pub(super) fn forget_had(&mut self) {
+        self.here.had = None;
+    }
+
+    #[cfg(test)]
     pub(crate) fn is_closed_by(&self, node: NodeId) -> bool {
         self.closes.keys().any(|it| it.place.log.author == node)
     }

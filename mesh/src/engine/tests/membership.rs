@@ -405,7 +405,7 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
 }
 
 /// A member's word that another is expelled, of whom this counts.
-fn expels(node: &Node, by: u8, out: u8, cut: &[(RoomId, u64)]) -> Run {
+pub(super) fn expels(node: &Node, by: u8, out: u8, cut: &[(RoomId, u64)]) -> Run {
     let directory = RoomId::directory(node.secret.mesh_id());
     let mut cut: Vec<Kept> =
         cut.iter().map(|(room, seq)| Kept { room: *room, seq: *seq }).collect();

@@ -151,6 +151,22 @@ fn of_two_runs_that_begin_alike_the_longer_waits_with_the_bodies_of_both() {
 }
 
 #[test]
+fn bodies_that_came_for_a_run_stay_when_a_longer_one_takes_its_place() {
+    let node = &mut Node::new(1);
+    let (short, long) = (run(node, 5, (1, 1)), run(node, 5, (1, 2)));
+    let Carried::Here(body) = &short.run().entries[0].body else { panic!("it is short") };
+    let [bare_short, bare_long] = [&short, &long].map(|it| without_bodies(node, it));
+    let key = (short.run().log, 1);
+    let cx = &mut node.engine.cx;
+    let mut pending = Pending::default();
+    pending.keep(cx, bare_short, FROM);
+    pending.add_body(cx, FROM, key, (body.to_vec(), ALL));
+    pending.keep(cx, bare_long, FROM);
+    let waiting = pending.get(key).expect("it waits");
+    assert_eq!(waiting.lacks(0, ALL).collect::<Vec<_>>(), [(2, true)]);
+}
+
+#[test]
 fn for_what_is_gone_its_author_is_asked_first_and_then_everybody() {
     let node = &mut Node::new(1);
     let whole = run(node, 5, (1, 1));
