@@ -1,7 +1,11 @@
 //! What a proven fork leaves to those who were not there: proofs, and what others had built on it.
 
-use super::{world::Liar, *};
+use super::{
+    world::{Liar, World},
+    *,
+};
 use crate::{
+    acts::{BallotCast, VoteAct},
     entry::{EraClaimed, NodeAdmitted},
     limits::{BLAMED_MAX, HOLE_AFTER_SILENCE, NOISE_FROM},
     message::Head,
@@ -254,4 +258,27 @@ fn rooms_and_ids_that_a_fork_took_are_none_at_once() {
         let Ok(Outcome::Agents(agents)) = node.ask(list) else { panic!("anybody may") };
         assert_eq!(agents.len(), 1, "anybody may be called so now");
     }
+}
+
+/// Others may hold more of its log than this node, or less.
+#[test]
+fn ballots_of_whoever_forked_count_no_more_though_they_were_written_before() {
+    let mut world = World::new(1);
+    let vote = world.create(0, None);
+    let (id, place) = world.nodes[0].engine.votes[&vote];
+    let (agent, commitment) = ("agent0".into(), [7; 32]);
+    let cast = Body::Vote(VoteAct::Cast(BallotCast { vote: place, agent, commitment }));
+    let node = &mut world.nodes[0];
+    assert_eq!(id, node.lobby());
+    let mut sides = [Liar::new(9), Liar::new(9)].map(|mut side| (side.write(node, &cast).1, side));
+    node.hear(&sides[0].0);
+    let [one, another] = ["one", "another"].map(|content| Body::Thinking(said(content)));
+    let (_, run) = sides[0].1.write(node, &one);
+    node.hear(&run);
+    assert_eq!(world.view(0, vote).cast, 1);
+    let node = &mut world.nodes[0];
+    let (_, run) = sides[1].1.write(node, &another);
+    node.hear(&run);
+    assert_eq!(node.engine.rooms[&id].logs.get(1).fork, Some(2), "the ballot is below that");
+    assert_eq!(world.view(0, vote).cast, 0);
 }

@@ -1,18 +1,23 @@
 //! Nodes that leave, are retired or expelled: what counts of them, and where.
 
 use super::{
+    private::{API_KEY, follower, key, written},
     world::{STEP, World},
     *,
 };
 use crate::{
+    acts::{BallotCast, VoteAct},
+    agenda::NewVote,
     batch::Fate,
     boundary::Alarm,
     entry::{Kept, NodeParted, Parting},
+    id::RoomKey,
     limits::{
         PARTED_LOGS_MAX, RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP, VOTE_SHOW_WITHIN,
     },
     message::Notice,
     partings::Cut,
+    sealed::{Seal, Spot},
     status::{MemberStatus, Parted},
 };
 
@@ -405,7 +410,7 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
 }
 
 /// A member's word that another is expelled, of whom this counts.
-pub(super) fn expels(node: &Node, by: u8, out: u8, cut: &[(RoomId, u64)]) -> Run {
+fn expels(node: &Node, by: u8, out: u8, cut: &[(RoomId, u64)]) -> Run {
     let directory = RoomId::directory(node.secret.mesh_id());
     let mut cut: Vec<Kept> =
         cut.iter().map(|(room, seq)| Kept { room: *room, seq: *seq }).collect();
@@ -650,4 +655,58 @@ fn who_wrote_in_more_rooms_than_a_parting_names_is_told_before_it_leaves() {
     assert!(
         matches!(node.engine.cx.parted.cut(me, directory, true), Some(Cut::At(seq)) if seq > 1)
     );
+}
+
+/// Where whoever parts it could see nothing there is no cut: others hold more of what it wrote, or less.
+#[test]
+fn who_has_parted_counts_in_no_vote_of_a_private_room_that_its_cut_does_not_name() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    let vote = NewVote {
+        room,
+        title: "which".to_owned(),
+        description: None,
+        options: vec!["this".to_owned(), "that".to_owned()],
+        duration_secs: None,
+    };
+    let made = node.ask(Command::CreateVote { caller: me, vote });
+    let Ok(Outcome::Vote(made)) = made else { panic!("{made:?}") };
+    let (_, place) = node.engine.votes[&made.vote];
+    let cast = BallotCast { vote: place, agent: "me".into(), commitment: [7; 32] };
+    let body = Body::Vote(VoteAct::Cast(cast));
+    let log = LogId { author: identity(8).node_id(), incarnation: 0 };
+    let spot = Spot { room, log, seq: 1, kind: body.kind() };
+    let sealed = Seal::of_room(key(), &RoomKey::of(API_KEY), room).seal(&spot, &body.encode());
+    let facts = Facts { clock: 1_000, wall_ms: 0, kind: body.kind(), visible: body.visible() };
+    let entries = vec![RunEntry { facts, body: Carried::Here(sealed.into()) }];
+    let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
+    node.hear(run.seal(node.secret.mesh_id(), &identity(8)).run());
+    let seen = |node: &Node| {
+        let room = &node.engine.rooms[&room];
+        let cast = room.votes.get(place).expect("it is known").turnout().0;
+        (cast, room.elections.has_expelled())
+    };
+    assert_eq!(seen(&node), (1, false));
+    let run = expels(&node, 6, 8, &[]);
+    node.hear(&run);
+    assert_eq!(seen(&node), (0, true));
+}
+
+/// A log that is cut because its author has parted looks like one that is cut because it forked.
+#[test]
+fn who_has_parted_did_not_fork_its_private_rooms_after_a_start_either() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    node.hear(&written(&node, 8, (room, &[vec![1; 40], vec![2; 40]])));
+    let run = expels(&node, 6, 8, &[(room, 1)]);
+    node.hear(&run);
+    node.hear(&written(&node, 7, (room, &[vec![1; 40]])));
+    node.hear(&written(&node, 7, (room, &[vec![2; 40], vec![3; 40]])));
+    let again = Node::open(1, disk::stored(&node.rows), node.now);
+    for it in [&node, &again] {
+        let forked: Vec<_> = it.engine.cx.forked_for.values().flatten().collect();
+        assert_eq!(forked, [&identity(7).node_id()]);
+    }
+    let digest = |node: &Node| node.engine.rooms[&room].logs.digest();
+    assert_eq!(digest(&again), digest(&node));
 }

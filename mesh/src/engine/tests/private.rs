@@ -1,6 +1,6 @@
 //! Private rooms of a key of the whole mesh, against nodes to which it was not presented.
 
-use super::{membership::expels, retention::bare, *};
+use super::{retention::bare, *};
 use crate::{
     acts::{Place, Tier},
     agenda::NewKey,
@@ -13,16 +13,16 @@ use crate::{
     sealed::{Seal, Spot, Token},
 };
 
-const API_KEY: &str = "a key of the whole mesh";
+pub(super) const API_KEY: &str = "a key of the whole mesh";
 /// A node without the key.
 const STRANGER: u8 = 9;
 
-fn key() -> KeyPrint {
+pub(super) fn key() -> KeyPrint {
     KeyPrint::of(API_KEY)
 }
 
 /// A node to which the key was presented, and an agent of it.
-fn follower() -> (Node, Caller) {
+pub(super) fn follower() -> (Node, Caller) {
     let (mut node, attach) = presented(false, false);
     let attached = node.ask(Command::Attach(attach));
     let Ok(Outcome::Attached(it)) = attached else { panic!("{attached:?}") };
@@ -31,7 +31,7 @@ fn follower() -> (Node, Caller) {
 }
 
 impl Node {
-    fn create_private(&mut self, caller: &Caller, ephemeral: bool) -> RoomId {
+    pub(super) fn create_private(&mut self, caller: &Caller, ephemeral: bool) -> RoomId {
         let room = NewRoom {
             name: "plan".to_owned(),
             description: None,
@@ -86,7 +86,7 @@ impl Node {
 }
 
 /// A log of `author`'s that begins with chat messages of these bodies, as they are.
-fn written(node: &Node, author: u8, (room, bodies): (RoomId, &[Vec<u8>])) -> Run {
+pub(super) fn written(node: &Node, author: u8, (room, bodies): (RoomId, &[Vec<u8>])) -> Run {
     let author = identity(author);
     let entry = |(body, clock): (&Vec<u8>, u64)| RunEntry {
         facts: Facts { clock, wall_ms: 0, kind: 1, visible: true },
@@ -592,25 +592,6 @@ fn a_node_that_starts_again_follows_what_it_followed_and_is_as_far() {
     let before = how_far(&mut node, 8);
     assert!(before.len() == 1 && before[0] != 0, "{before:?}");
     assert_eq!(how_far(&mut again, 8), before);
-}
-
-/// A log that is cut because its author has parted looks like one that is cut because it forked.
-#[test]
-fn who_has_parted_did_not_fork_its_private_rooms_after_a_start_either() {
-    let (mut node, me) = follower();
-    let room = node.create_private(&me, false);
-    node.hear(&written(&node, 8, (room, &[vec![1; 40], vec![2; 40]])));
-    let run = expels(&node, 6, 8, &[(room, 1)]);
-    node.hear(&run);
-    node.hear(&written(&node, 7, (room, &[vec![1; 40]])));
-    node.hear(&written(&node, 7, (room, &[vec![2; 40], vec![3; 40]])));
-    let again = Node::open(1, disk::stored(&node.rows), node.now);
-    for it in [&node, &again] {
-        let forked: Vec<_> = it.engine.cx.forked_for.values().flatten().collect();
-        assert_eq!(forked, [&identity(7).node_id()]);
-    }
-    let digest = |node: &Node| node.engine.rooms[&room].logs.digest();
-    assert_eq!(digest(&again), digest(&node));
 }
 
 #[test]

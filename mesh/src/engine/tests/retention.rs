@@ -477,6 +477,10 @@ fn what_is_kept_for_ever_is_never_pruned_and_nothing_is_younger_than_an_hour() {
         assert_eq!(room, free);
         assert!(node.now.wall_ms - before_ms >= ms(RETENTION_MIN));
     }
+    let (mut node, rooms) = with_rooms(Retention { own: None, free: None, pro: Some(DAY) });
+    node.wait(PRUNE_FIRST_AFTER + PRUNE_EVERY * 20);
+    let pruned = node.pruned();
+    assert!(!pruned.is_empty() && pruned.iter().all(|it| rooms[3..].contains(&it.0)));
     let (mut node, _) = with_rooms(Retention { own: None, free: None, pro: None });
     node.wait(PRUNE_FIRST_AFTER + PRUNE_EVERY * 20);
     assert_eq!(node.pruned(), []);
