@@ -6,7 +6,7 @@ use crate::{
     agenda::{NewKey, Retention},
     batch::Fate,
     boundary::Alarm,
-    entry::Gone,
+    entry::{Gone, NodeParted, Parting},
     event::RoomEvent,
     id::{RoomKey, sha256},
     limits::{
@@ -265,9 +265,14 @@ fn what_nobody_has_is_taken_for_gone_after_a_while() {
 fn what_all_members_say_to_be_gone_is_not_waited_for() {
     let mut late = Late::new(2 * DAY, None);
     let own = late.node.engine.cx.lanes.remove(&peer(2));
-    for (member, lane) in [(1, 1), (5, 2), (6, 3)] {
+    for (member, lane) in [(1, 1), (5, 2), (6, 3), (7, 4)] {
         late.node.engine.cx.lanes.insert(peer(member), [lane].into());
     }
+    // Of the last one nothing is to be had any more.
+    let retired = NodeParted { node: peer(7), why: Parting::Retired, cut: Vec::new() };
+    let by = LogId { author: peer(1), incarnation: 0 };
+    let facts = Facts { clock: 1, wall_ms: 1, kind: 36, visible: false };
+    late.node.engine.cx.parted.learn(by, facts, &retired);
     late.node.engine.cx.lanes.extend(own.map(|it| (peer(2), it)));
     late.node.give(Input::PeerUp(peer(5)));
     late.hear_bare(1);
@@ -559,4 +564,25 @@ fn rooms_of_an_earlier_mesh_are_pruned_in_turn() {
     assert!(of(one) > 3 && of(one).abs_diff(of(other)) <= 1, "{pruned:?}");
     assert!(pruned.windows(2).all(|it| it[0].0 != it[1].0));
     assert!(pruned.iter().all(|(_, before_ms)| node.now.wall_ms - before_ms >= ms(DAY)));
+}
+
+#[test]
+fn each_room_of_an_earlier_mesh_is_pruned_by_the_tier_of_its_own_owner() {
+    let (node, rooms) = with_rooms(Retention { own: None, free: None, pro: None });
+    let [own, pro] = [rooms[1], rooms[3]];
+    let views = [own, pro].map(|room| node.engine.view(room).expect("it is there"));
+    let mut node = Node::with(2, |config| {
+        config.archive = views.to_vec();
+        config.retention = Retention { own: Some(DAY), free: None, pro: Some(3 * DAY) };
+    });
+    let key = NewKey { key: KeyPrint([9; 16]), tier: Tier::Pro, label: None, local: false };
+    node.ask(Command::MintKey(key)).expect("it is new");
+    node.wait(PRUNE_FIRST_AFTER + PRUNE_EVERY * 20);
+    let pruned = node.pruned();
+    for (room, keep) in [(own, DAY), (pro, 3 * DAY)] {
+        let mut of_room = pruned.iter().filter(|it| it.0 == room).peekable();
+        assert!(of_room.peek().is_some());
+        let days = of_room.map(|it| (node.now.wall_ms - it.1) / ms(DAY));
+        assert!(days.into_iter().all(|days| days == ms(keep) / ms(DAY)), "{pruned:?}");
+    }
 }
