@@ -252,14 +252,12 @@ impl Pending {
         self.runs.insert(key, waiting);
     }
 
-    /// Forgets what has waited for too long.
-    pub(crate) fn expire(&mut self, cx: &mut Context) {
+    /// Takes out what has waited for too long.
+    pub(crate) fn expire(&mut self, cx: &mut Context) -> Vec<Waiting> {
         let old = |it: &Waiting| cx.now.mono >= it.since + PENDING_FOR;
-        let gone: Vec<Key> =
+        let expired: Vec<Key> =
             self.runs.iter().filter(|(_, it)| old(it)).map(|(key, _)| *key).collect();
-        for key in gone {
-            self.take(cx, key);
-        }
+        expired.into_iter().filter_map(|key| self.take(cx, key)).collect()
     }
 
     /// A body has come, or (empty) word that `from` does not have it. Kept if a run waits for just this
@@ -316,8 +314,10 @@ impl Pending {
                 let first_time = waiting.asked.is_empty();
                 let author = Some(log.author).filter(|it| peers.contains(it));
                 let head = Head { log, seq: *last };
-                let other = if first_time { author } else { another(head).or(author) };
-                other.unwrap_or(waiting.from)
+                let from = Some(waiting.from).filter(|it| peers.contains(it));
+                let first = if first_time { author } else { another(head).or(author) };
+                let Some(peer) = first.or(from).or_else(|| another(head)) else { continue };
+                peer
             };
             // Who says at once that it has nothing would be asked again at once, for ever.
             if waiting.last_asked.is_some_and(|(it, at)| it == peer && now < at + WANT_TIMEOUT) {

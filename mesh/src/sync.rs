@@ -204,7 +204,11 @@ impl Room {
     /// Bodies and entries that are known to exist elsewhere are asked for.
     pub(crate) fn pump(&mut self, cx: &mut Context) {
         let now = cx.now.mono;
-        self.pending.expire(cx);
+        for expired in self.pending.expire(cx) {
+            if false {
+                cx.blame(expired.run.run().log.author, |it| &mut it.void);
+            }
+        }
         let asked = self.sync.next_to_ask();
         let has = |head: Head| asked.iter().copied().find(|peer| self.sync.has(*peer, head));
         let needs = self.needs(cx);

@@ -41,12 +41,48 @@ impl Room {
         // and built on them, or have taken what others built on them.
         let late = !cx.forked.is_empty() && waiting.has_waited(cx.now.mono) >= HOLE_AFTER_SILENCE;
         let mut looked = Looked { room: self, cx, log: run.log, late, opened, reached };
-        (run.first..).zip(&run.entries).skip(skip).all(|(seq, entry)| {
+        self.bodies_of(waiting, skip)
+            .all(|(seq, body)| looked.names_what_is_here(seq, &body) && looked.is_founded(body))
+    }
+
+    /// What the run's entries from index `skip` on say, each with its log seq.
+    fn bodies_of(&self, waiting: &Waiting, skip: usize) -> impl Iterator<Item = (u64, Body)> {
+        let run = waiting.run.run();
+        (run.first..).zip(&run.entries).skip(skip).map(|(seq, entry)| {
             let apart = waiting.bodies.get(&seq).map_or(&[][..], Vec::as_slice);
             let bytes = if let Carried::Here(bytes) = &entry.body { bytes } else { apart };
             let spot = self.spot(run.log, seq, entry.facts.kind);
-            let body = sealed::body(&self.record, &spot, bytes);
-            looked.names_what_is_here(seq, &body) && looked.is_founded(body)
+            (seq, sealed::body(&self.record, &spot, bytes))
+        })
+    }
+
+    /// Whether a run that has waited for all its time would open an era in a lane, or give numbers in an era, that is
+    /// another node's as far as is known here. Until then its author may have got it, and this node not heard of that.
+    pub(crate) fn gives_for_another(&self, cx: &Context, waiting: &Waiting) -> bool {
+        let log = waiting.run.run().log;
+        let has =
+            |node: NodeId, lane: u32| cx.lanes.get(&node).is_some_and(|it| it.contains(&lane));
+        self.bodies_of(waiting, 0).any(|(_, body)| match body {
+            Body::EraClaimed(it) => it.era.lane().is_some_and(|lane| {
+                !has(log.author, lane) && cx.lanes.keys().any(|node| has(*node, lane))
+            }),
+            Body::Ordered(it) => {
+                let era = self.numbering.eras.get(&it.era);
+                era.is_some_and(|it| it.record.sequencer != log)
+            }
+            Body::HandedOver(_)
+            | Body::Chat(_)
+            | Body::Thinking(_)
+            | Body::Decision(_)
+            | Body::NodeAdmitted(_)
+            | Body::RoomCreated(_)
+            | Body::AgentClaimed(_)
+            | Body::Key(_)
+            | Body::Parted(_)
+            | Body::Vote(_)
+            | Body::Election(_)
+            | Body::Task(_)
+            | Body::Unknown => false,
         })
     }
 

@@ -11,8 +11,7 @@ use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::core::ConnectedPoint;
 use libp2p::core::upgrade::Version;
 use libp2p::gossipsub::{
-    self, IdentTopic, IdentityTransform, MaxCountSubscriptionFilter, Message, MessageAuthenticity,
-    MessageId, ValidationMode, WhitelistSubscriptionFilter,
+    self, IdentTopic, Message, MessageAuthenticity, MessageId, ValidationMode,
 };
 use libp2p::identity::Keypair;
 use libp2p::swarm::NetworkBehaviour;
@@ -30,15 +29,14 @@ use crate::limits::{
 use crate::private::{self, Private};
 use crate::settings::{Settings, StartError};
 use crate::stall::Stalling;
-
-type Filter = MaxCountSubscriptionFilter<WhitelistSubscriptionFilter>;
+use crate::topics::Gossip;
 
 #[derive(NetworkBehaviour)]
 pub(crate) struct Behaviour {
     // First: what it refuses, nobody else sees.
     pub(crate) gate: Gate,
     limits: connection_limits::Behaviour,
-    pub(crate) gossip: gossipsub::Behaviour<IdentityTransform, Filter>,
+    pub(crate) gossip: Gossip,
     pub(crate) frames: libp2p_stream::Behaviour,
     identify: identify::Behaviour,
     ping: ping::Behaviour,
@@ -129,7 +127,7 @@ fn limits() -> ConnectionLimits {
         .with_max_established_per_peer(Some(CONNECTIONS_PER_PEER_MAX))
 }
 
-fn gossip(topics: u16) -> Result<gossipsub::Behaviour<IdentityTransform, Filter>, StartError> {
+fn gossip(topics: u16) -> Result<Gossip, StartError> {
     let config = gossipsub::ConfigBuilder::default()
         .validation_mode(ValidationMode::Anonymous)
         .validate_messages()
@@ -154,16 +152,11 @@ fn gossip(topics: u16) -> Result<gossipsub::Behaviour<IdentityTransform, Filter>
         .map_err(setup)?;
     let names: Vec<IdentTopic> = (0..topics).map(topic).collect();
     let known: HashSet<_> = names.iter().map(IdentTopic::hash).collect();
-    // The default filter takes 100 topics and drops *all* of a peer that has more.
-    let filter = MaxCountSubscriptionFilter {
-        max_subscribed_topics: known.len(),
-        max_subscriptions_per_request: 2 * usize::from(crate::limits::TOPICS_MAX),
-        filter: WhitelistSubscriptionFilter(known),
-    };
     let authenticity = MessageAuthenticity::Anonymous;
-    let mut gossip =
+    let mut gossip = Gossip::new(known, |filter| {
         gossipsub::Behaviour::new_with_subscription_filter(authenticity, config, filter)
-            .map_err(setup)?;
+    })
+    .map_err(setup)?;
     for name in &names {
         gossip.subscribe(name).map_err(setup)?;
     }

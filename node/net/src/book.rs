@@ -14,7 +14,8 @@ use crate::limits::{
     ANNOUNCED_PEERS_MAX, DEAD_AFTER, DIALS_MAX, FULL_MESH_PEERS, GOSSIP_BURST_MAX,
     GOSSIP_PER_SECOND_MAX, HEARSAY_PER_PEER_MAX, OUT_TOLD_WITHIN, PEER_ADDRESSES_MAX,
     PEER_GOSSIP_BYTES, PEERS_MAX, REDIAL_MAX, REDIAL_MIN, REFUSAL_MAX, REFUSAL_MIN, SEEDS_MAX,
-    SLOW_GAP, STREAMS_PER_WINDOW_MAX, STRIKES_MAX, STRIKES_WINDOW, WATCHDOG,
+    SLOW_GAP, STREAMS_PER_WINDOW_MAX, STRIKES_MAX, STRIKES_WINDOW, TOPICS_CHANGED_MAX,
+    TOPICS_PER_STRIKE, WATCHDOG,
 };
 use crate::settings::Discovery;
 
@@ -97,6 +98,9 @@ pub(crate) struct Peer {
     refusals: u32,
     refused_until: Option<Instant>,
     subscribed: HashSet<u16>,
+    /// Topics, of the mesh or not, that it began or ceased to listen to since it is connected, and since the last strike
+    /// for it.
+    topics_changed: u32,
     /// Who spoke of it first, while nobody has better.
     told_by: Option<NodeId>,
     slow: Option<Slow>,
@@ -475,6 +479,7 @@ impl Book {
         }
         peer.last_error = error.or(peer.last_error.take());
         peer.subscribed.clear();
+        peer.topics_changed = 0;
         peer.slow = None;
         peer.rtt = None;
         // A connection that never came up counts as a failed dial, or we would connect and fail at full speed.
@@ -635,6 +640,17 @@ impl Book {
         if let Some(peer) = self.peers.get_mut(node) {
             peer.subscribed.remove(&topic);
         }
+    }
+
+    /// A peer begins or ceases to listen to so many topics. `true`: that is too much, and is to be counted against it.
+    pub(crate) fn topics_changed(&mut self, node: &NodeId, changes: u32) -> bool {
+        let Some(peer) = self.peers.get_mut(node) else { return false };
+        peer.topics_changed = peer.topics_changed.saturating_add(changes);
+        let over = peer.topics_changed > TOPICS_CHANGED_MAX;
+        if over {
+            peer.topics_changed = TOPICS_CHANGED_MAX - TOPICS_PER_STRIKE;
+        }
+        over
     }
 
     /// A peer passes gossip on. `Err`: that is too much, and is not taken; and what is to be counted against it, now and

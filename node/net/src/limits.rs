@@ -19,6 +19,11 @@ pub(crate) const GOSSIP_TRANSMIT_MAX: usize = 1024 * 1024;
 pub(crate) const GOSSIP_QUEUE_MAX: usize = 1024;
 /// Most topics. All subscriptions travel in one message, and a peer's are kept in a set.
 pub const TOPICS_MAX: u16 = 1024;
+/// Topics that a peer may begin or cease to listen to while it is connected: twice as many as there may be. Nodes say once
+/// what they listen to. [`TOPICS_PER_STRIKE`] more are a strike.
+pub(crate) const TOPICS_CHANGED_MAX: u32 = 2 * TOPICS_MAX as u32;
+/// See [`TOPICS_CHANGED_MAX`].
+pub(crate) const TOPICS_PER_STRIKE: u32 = 256;
 
 /// Direct frames waiting for one peer; the next one is refused with `Full`.
 pub const OUTBOX_FRAMES_MAX: usize = 1024;

@@ -36,6 +36,7 @@ use crate::limits::{
 use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent, Role};
 use crate::relay::Relay;
 use crate::settings::{Discovery, Settings, StartError};
+use crate::topics::GossipEvent;
 
 /// What we say about ourselves, besides where we listen.
 #[derive(Debug)]
@@ -361,7 +362,13 @@ impl Task {
     #[allow(clippy::wildcard_enum_match_arm, reason = "SwarmEvent is non-exhaustive")]
     fn on_swarm(&mut self, event: SwarmEvent<BehaviourEvent>) {
         match event {
-            SwarmEvent::Behaviour(BehaviourEvent::Gossip(event)) => self.on_gossip(event),
+            SwarmEvent::Behaviour(BehaviourEvent::Gossip(GossipEvent::Said(event))) => {
+                self.on_gossip(event);
+            }
+            SwarmEvent::Behaviour(BehaviourEvent::Gossip(GossipEvent::Topics {
+                peer,
+                changes,
+            })) => self.on_topics(&peer, changes),
             SwarmEvent::Behaviour(BehaviourEvent::Ping(event)) => self.on_ping(event),
             SwarmEvent::Behaviour(BehaviourEvent::Identify(event)) => self.on_identify(event),
             SwarmEvent::Behaviour(_) => {}
@@ -456,6 +463,14 @@ impl Task {
             gossipsub::Event::GossipsubNotSupported { peer_id } => {
                 tracing::debug!(%peer_id, "the peer does not speak gossipsub");
             }
+        }
+    }
+
+    fn on_topics(&mut self, peer: &PeerId, changes: u32) {
+        let Some(node) = node_of(peer) else { return };
+        if self.shared.book().topics_changed(&node, changes) {
+            let text = "it begins and ceases to listen to topics without end";
+            self.penalise(&node, Reason::Invalid, text);
         }
     }
 

@@ -472,6 +472,25 @@ async fn what_breaks_the_protocol_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_changes_its_topics_without_end_is_refused_be_they_the_meshs_or_not() {
+    for topic in [0, 99] {
+        let victim = run(settings(200, &[])).await;
+        let door = victim.net.listening()[0];
+        let hundred = Settings { topics: 100, ..settings(201, &[]) };
+        let rogue = crate::testing::Rogue::start(&hundred, vec![door]).unwrap();
+        let refused = async {
+            while victim.net.peers().first().is_none_or(|it| it.refused_for.is_none()) {
+                rogue.flap(topic).await;
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(DEADLINE, refused).await.expect("it is refused");
+        let fault = victim.net.peers()[0].fault.clone().unwrap_or_default();
+        assert!(fault.contains("topics"), "{fault}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_of_another_version_is_told_apart_and_nobody_is_to_blame() {
     let mut victim = run(settings(200, &[])).await;
     // On either side of the id: who opens the stream must not matter.

@@ -116,9 +116,10 @@ impl Kind {
     #[must_use]
     pub fn seconds_min(self) -> f64 {
         match self.means() {
-            // `net::limits`: WATCHDOG, FRAME_WITHIN.
-            Means::Abuse(abuse::Abuse::Topics) => 15.0,
+            // `net::limits::FRAME_WITHIN`.
             Means::Abuse(abuse::Abuse::SlowLoris) => 40.0,
+            // `mesh::limits::PENDING_FOR`: until then the liar may have got the lane.
+            Means::Lies(Theme::Numbers) => 75.0,
             // A thousand agents have to come first.
             Means::Clients(clients::Enemy::Slow) => 40.0,
             Means::Nothing | Means::Lies(_) | Means::Clients(_) | Means::Abuse(_) => 0.0,
@@ -130,10 +131,6 @@ impl Kind {
     pub fn blame(self) -> Blame {
         match self {
             Kind::Replayed => Blame::Nobody("repeating what is true is what relays do"),
-            Kind::Numbers => Blame::Nobody(
-                "what names nothing that is there waits, and is dropped after a minute",
-            ),
-            Kind::Topics => Blame::Nobody("topics that the mesh does not have are not kept"),
             Kind::Calm => Blame::Nobody("nothing was done"),
             Kind::Streams => {
                 Blame::Nobody("of two nodes only the one with the lower id opens streams")
@@ -150,6 +147,7 @@ impl Kind {
             Kind::Forged
             | Kind::Forks
             | Kind::Clocks
+            | Kind::Numbers
             | Kind::Nested
             | Kind::Ballots
             | Kind::Leaders
@@ -158,6 +156,7 @@ impl Kind {
             | Kind::Garbage
             | Kind::Oversized
             | Kind::GossipFlood
+            | Kind::Topics
             | Kind::SlowLoris => Blame::Named,
         }
     }

@@ -1,12 +1,13 @@
 //! What a proven fork leaves to those who were not there: proofs, and what others had built on it.
 
 use super::{
+    asking::ordered,
     world::{Liar, World},
     *,
 };
 use crate::{
-    acts::{BallotCast, VoteAct},
-    entry::{EraClaimed, NodeAdmitted},
+    acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, VoteAct},
+    entry::{EraClaimed, NodeAdmitted, Reached},
     limits::{BLAMED_MAX, HOLE_AFTER_SILENCE, NOISE_FROM},
     message::Head,
     number::Era,
@@ -120,6 +121,67 @@ fn eras_of_whoever_forked_hold_nobody_up_for_ever_who_never_heard_of_its_lane() 
         let opened = node.engine.rooms[&lobby].numbering.eras.contains_key(&era);
         assert_eq!(opened, is_forked);
     }
+}
+
+/// Of an era that was opened and never got further: what others gave later waits for nothing.
+#[test]
+fn an_era_of_whoever_forked_holds_up_none_that_follow_it() {
+    let mut node = Node::new(2);
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let mut sides = [Liar::new(6), Liar::new(6)];
+    let mut other = Liar::new(7);
+    for (seed, lane) in [(6, 1_000), (7, 2_000)] {
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        node.hear(&begins(&node, seed, (directory, 1, &admitted)));
+    }
+    let said = super::pending::run(&node, 5, (1, 1)).run().clone();
+    node.hear(&said);
+    let eras = [(1, 1_000), (2, 2_000)].map(|(c, lane)| Era::new(c, lane).expect("an era"));
+    let claim = |era, after, cut| Body::EraClaimed(EraClaimed { era, after, cut });
+    let opened = claim(eras[0], Era::HOME, Vec::new());
+    let runs = sides.each_mut().map(|side| side.write(&node, &opened).1);
+    node.hear(&runs[0]);
+    // It says that two numbers were given in the first; nobody here has heard of those.
+    let cut = vec![Reached { era: eras[0], n: 2 }];
+    for body in [claim(eras[1], eras[0], cut), ordered(eras[1], 1, &[(said.log, 1, 1)])] {
+        let (_, run) = other.write(&node, &body);
+        node.hear(&run);
+    }
+    let room = |node: &Node| (node.current(), node.engine.rooms[&node.lobby()].tip());
+    assert_eq!(room(&node), (eras[0], Number(0)));
+    for (side, content) in sides.iter_mut().zip(["one", "another"]) {
+        let (_, run) = side.write(&node, &Body::Thinking(super::said(content)));
+        node.hear(&run);
+    }
+    node.wait(Duration::from_secs(1));
+    assert_eq!(room(&node), (eras[1], eras[1].number(1)));
+}
+
+/// An election is one wherever it counts, and none anywhere else: not where its beginning came before the fork was known,
+/// either.
+#[test]
+fn elections_that_were_begun_beyond_a_fork_are_none() {
+    let mut node = Node::new(1);
+    let mut sides = [Liar::new(6), Liar::new(6)];
+    let begun = |term| {
+        let node = identity(6).node_id();
+        let candidates = vec![Candidate { agent: "eve".into(), name: "eve".to_owned(), node }];
+        let it = ElectionStarted { term, candidates, started_by: "eve".into() };
+        Body::Election(ElectionAct::Started(it))
+    };
+    let (first, run) = sides[0].write(&node, &begun(1));
+    node.hear(&run);
+    sides[1].write(&node, &begun(1));
+    let (second, run) = sides[0].write(&node, &begun(2));
+    node.hear(&run);
+    let known = |node: &Node| {
+        let elections = &node.engine.rooms[&node.lobby()].elections;
+        [first, second].map(|it| elections.get(it).is_some())
+    };
+    assert_eq!(known(&node), [true, true]);
+    let (_, run) = sides[1].write(&node, &Body::Thinking(super::said("another")));
+    node.hear(&run);
+    assert_eq!(known(&node), [true, false]);
 }
 
 /// Whoever signs what forks no log would otherwise shut out an honest node, or stop those who count back from it.

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     boundary::Alarm,
     entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached},
-    limits::HOLE_AFTER_SILENCE,
+    limits::{HOLE_AFTER_SILENCE, PENDING_FOR},
     number::Era,
 };
 
@@ -90,6 +90,42 @@ fn a_claim_waits_for_the_numbers_that_its_cut_names() {
     node.hear(&said);
     node.founder_writes(&mut liar, &ordered(Era::HOME, 1, &[(said.log, 1, 1)]));
     assert_eq!((node.heard_of(claim.log), node.current()), (1, era));
+}
+
+#[test]
+fn who_gives_numbers_for_another_is_named_when_nothing_has_shown_that_it_may() {
+    let (mut node, _) = beside_liar();
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let admitted = |lane| Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+    for (seed, lane) in [(6, 2_000), (7, 2_001)] {
+        node.hear(&log_of(&node, directory, seed, &[admitted(lane)]));
+    }
+    let claim = |lane| {
+        let era = Era::new(1, lane).expect("an era");
+        Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut: Vec::new() })
+    };
+    let item = [(log(7), 1, 1)];
+    let unknown = Era::new(3, 2_000).expect("an era");
+    // In another's lane, and in another's era; in a lane that nobody has, and in an era that is not known.
+    let written = [
+        (8, claim(2_001), 1),
+        (9, ordered(Era::HOME, 1, &item), 1),
+        (10, claim(3_000), 0),
+        (11, ordered(unknown, 1, &item), 0),
+    ];
+    for (seed, body, _) in &written {
+        node.hear(&log_of(&node, node.lobby(), *seed, std::slice::from_ref(body)));
+    }
+    let void = |node: &Node, seed: u8| {
+        let cx = &node.engine.cx;
+        cx.blamed.get(&identity(seed).node_id()).map_or(0, |it| it.void)
+    };
+    node.wait(PENDING_FOR - Duration::from_secs(1));
+    assert_eq!(written.each_ref().map(|(seed, ..)| void(&node, *seed)), [0; 4], "it may come yet");
+    node.wait(Duration::from_secs(2));
+    for (seed, body, times) in written {
+        assert_eq!((void(&node, seed), node.heard_of(log(seed))), (times, 0), "{body:?}");
+    }
 }
 
 #[test]

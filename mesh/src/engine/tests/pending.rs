@@ -329,6 +329,47 @@ fn what_all_say_to_be_gone_is_given_up_after_one_wait_and_a_later_one_after_anot
     }
 }
 
+/// What is asked for lacks until the answer: as long as it is under way, it is lacking still.
+#[test]
+fn what_is_asked_for_is_lacking_until_the_answer_comes() {
+    let node = &mut Node::new(1);
+    let (first, second) = (run(node, 5, (1, 1)), run(node, 6, (1, 1)));
+    let bare = [first, second].map(|it| without_bodies(node, &it));
+    let (peers, said) = ([NodeId([0; 32]), FROM].into(), [FROM].into());
+    let cx = &mut node.engine.cx;
+    let start = cx.now.mono;
+    let mut pending = Pending::default();
+    pending.keep(cx, bare[0].clone(), FROM);
+    let look = |pending: &mut Pending, later: Duration| {
+        pending.bodies_to_ask((start + later, &peers), ALL, |_| None);
+    };
+    look(&mut pending, Duration::ZERO);
+    look(&mut pending, WANT_TIMEOUT / 2);
+    pending.take(cx, (bare[0].run().log, 1));
+    let later = HOLE_AFTER + WANT_TIMEOUT / 4;
+    look(&mut pending, later);
+    cx.now.mono = start + later;
+    pending.keep(cx, bare[1].clone(), FROM);
+    look(&mut pending, later);
+    let waiting = pending.get((bare[1].run().log, 1)).expect("it waits");
+    assert!(pending.nobody_has((start + later, &said, true), waiting), "one wait for both");
+}
+
+/// Whoever sent it may be gone: a question to it would be lost, and nobody else be asked for a while.
+#[test]
+fn nobody_is_asked_for_a_body_who_is_not_connected() {
+    let node = &mut Node::new(1);
+    let waits = apart(node, 5, &[7; 9_000]);
+    let has = NodeId([3; 32]);
+    let cx = &mut node.engine.cx;
+    let (now, peers) = (cx.now.mono, [has].into());
+    let mut pending = Pending::default();
+    pending.keep(cx, waits, FROM);
+    assert!(pending.bodies_to_ask((now, &peers), ALL, |_| None).is_empty());
+    let asked = pending.bodies_to_ask((now, &peers), ALL, |_| Some(has));
+    assert_eq!(asked.into_keys().collect::<Vec<_>>(), [has]);
+}
+
 #[test]
 fn what_is_next_displaces_what_is_last_also_when_there_are_too_many() {
     let mut node = Node::new(1);

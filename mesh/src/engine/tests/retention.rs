@@ -1,12 +1,16 @@
 //! Bodies that are old: dropped in time, taken for gone only when they are.
 
-use super::*;
+use super::{
+    asking::{FOUNDER, ordered},
+    world::Liar,
+    *,
+};
 use crate::{
     acts::Tier,
     agenda::{NewKey, Retention},
     batch::Fate,
     boundary::Alarm,
-    entry::{Gone, NodeParted, Parting},
+    entry::{Gone, NodeParted, Parting, THINKING},
     event::RoomEvent,
     id::{RoomKey, sha256},
     limits::{
@@ -14,6 +18,7 @@ use crate::{
         STAMP_AHEAD_MS_MAX,
     },
     message::{ApartBody, Head},
+    number::Era,
     run::BadRun,
 };
 
@@ -545,6 +550,45 @@ fn what_is_gone_counts_as_delivered_and_as_said() {
     let spoke = |it: &crate::batch::RoomRecord| it.spoke.map(|it| (it.clock, it.log));
     assert!(spoke(here).is_some());
     assert_eq!(spoke(here), spoke(there));
+}
+
+/// Two entries of somebody, without their bodies, of which the first had its number before it came.
+#[test]
+fn what_is_gone_is_foretold_no_more_and_moves_the_turn_only_if_it_was_chat() {
+    let mut node = Node::with(2, keeps(Some(DAY)));
+    let mut founder = Liar::new(FOUNDER);
+    let mut run = super::pending::run(&node, 5, (1, 2)).run().clone();
+    run.entries[1].facts.kind = THINKING;
+    let run = bare(run.seal(node.secret.mesh_id(), &identity(5)).run());
+    node.founder_writes(&mut founder, &ordered(Era::HOME, 1, &[(run.log, 1, 1)]));
+    node.rows.clear();
+    node.hear(&run);
+    let foretold = |row: &Change| matches!(row, Change::Foretold { .. });
+    assert_eq!(node.rows.iter().filter(|it| foretold(it)).count(), 1, "the second was not");
+    assert!(node.engine.rooms[&node.lobby()].numbering.foretold.is_empty());
+    node.founder_writes(&mut founder, &ordered(Era::HOME, 2, &[(run.log, 2, 1)]));
+    let record = &node.engine.rooms[&node.lobby()].record;
+    assert_eq!((record.tip.0, record.delivered), (2, 2));
+    assert_eq!(record.spoke.map(|it| it.clock), Some(run.entries[0].facts.clock));
+}
+
+/// Whoever has the key may have minted it before it was this node's own.
+#[test]
+fn rooms_of_the_nodes_own_key_are_pruned_as_its_own_though_it_was_minted() {
+    let retention = Retention { own: Some(9 * DAY), free: Some(HOUR * 2), pro: None };
+    let mut node = Node::with(1, |config| config.retention = retention);
+    let key = KeyPrint([8; 16]);
+    let minted = NewKey { key, tier: Tier::Free, label: None, local: false };
+    node.ask(Command::MintKey(minted)).expect("it is new");
+    let owner = node.attach("owner", false, key).expect("free");
+    let room = node.create_private(&owner, false);
+    node.say(&owner, room).expect("a member");
+    node.rows.clear();
+    node.wait(PRUNE_FIRST_AFTER + PRUNE_EVERY * 4);
+    let pruned = node.pruned();
+    let of_room: Vec<u64> = pruned.into_iter().filter(|it| it.0 == room).map(|it| it.1).collect();
+    assert!(!of_room.is_empty());
+    assert!(of_room.iter().all(|before_ms| node.now.wall_ms - before_ms >= ms(9 * DAY)));
 }
 
 #[test]

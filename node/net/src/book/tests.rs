@@ -167,6 +167,22 @@ fn learned_peers_are_dialled_up_to_a_full_mesh() {
 }
 
 #[test]
+fn who_changes_its_topics_without_end_is_blamed_and_who_says_them_once_is_not() {
+    let (mut book, now) = book();
+    connect(&mut book, A, Place::Elsewhere, now);
+    assert!(!book.topics_changed(&A, TOPICS_CHANGED_MAX), "as many as there may be, and none");
+    assert!(book.topics_changed(&A, 1));
+    assert!(!book.topics_changed(&A, TOPICS_PER_STRIKE), "one strike for so many");
+    assert!(book.topics_changed(&A, 1));
+    assert!(book.topics_changed(&A, u32::MAX));
+    // Whoever comes again says them again.
+    book.disconnected(&A, ConnectionId::new_unchecked(1), None, now);
+    connect(&mut book, A, Place::Elsewhere, now);
+    assert!(!book.topics_changed(&A, TOPICS_CHANGED_MAX));
+    assert!(!book.topics_changed(&B, u32::MAX), "nobody is known by this name");
+}
+
+#[test]
 fn strikes_lead_to_longer_and_longer_refusals() {
     let (mut book, now) = book();
     connect(&mut book, A, Place::Elsewhere, now);

@@ -77,6 +77,9 @@ impl World {
     pub(super) fn went_down(&mut self, node: usize) {
         self.agents.node_down(node);
         self.votes.node_down(node);
+        for room in self.promises.ephemeral.clone() {
+            self.votes.forgot(node, room);
+        }
         self.elections.node_down(node);
         self.tasks.node_down(node);
         self.holders.node_down(node);

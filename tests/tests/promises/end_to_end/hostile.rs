@@ -12,7 +12,7 @@ use testnet::{
 use super::on;
 
 /// One of each way to be noticed, and the agents' doors.
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     Kind::Forged,
     Kind::Clocks,
     Kind::Ballots,
@@ -21,6 +21,7 @@ const KINDS: [Kind; 10] = [
     Kind::Garbage,
     Kind::Oversized,
     Kind::GossipFlood,
+    Kind::Topics,
     Kind::ClientLarge,
     Kind::Forks,
 ];
