@@ -205,7 +205,7 @@ impl Room {
     pub(crate) fn pump(&mut self, cx: &mut Context) {
         let now = cx.now.mono;
         for expired in self.pending.expire(cx) {
-            if false {
+            if self.gives_for_another(cx, &expired) {
                 cx.blame(expired.run.run().log.author, |it| &mut it.void);
             }
         }

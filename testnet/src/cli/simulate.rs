@@ -37,6 +37,9 @@ pub(super) struct Simulate {
     /// Worlds in which one node lies, and the promises to all others
     #[arg(long)]
     liar: bool,
+    /// Worlds in which one node is expelled, or fails and is given up, and the promises to all others
+    #[arg(long, conflicts_with = "liar")]
+    parting: bool,
     /// Worlds at the same time [default: one for each processor]
     #[arg(long, conflicts_with = "seed")]
     jobs: Option<NonZeroUsize>,
@@ -45,7 +48,7 @@ pub(super) struct Simulate {
 impl Simulate {
     pub(super) fn run(self, output: &mut Output) -> Result<ExitCode> {
         match self.seed {
-            Some(seed) => one(seed, (self.liar, self.trace), output),
+            Some(seed) => one(seed, (self.kind(), self.trace), output),
             None => self.many(output),
         }
     }
@@ -56,8 +59,8 @@ impl Simulate {
         let all = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let jobs = self.jobs.map_or(all, NonZeroUsize::get);
         let began = Instant::now();
-        let mut shown = 0;
-        let summary = worlds::play(kind(self.liar), self.from..end, jobs, |so_far| {
+        let (mut shown, kind) = (0, self.kind());
+        let summary = worlds::play(kind, self.from..end, jobs, |so_far| {
             for failure in so_far.failures.iter().skip(shown).take(FAILURES_SHOWN - shown) {
                 output.note(&failure.to_string());
             }
@@ -65,19 +68,22 @@ impl Simulate {
             let text = format!("worlds, {} broke a promise", so_far.failures.len());
             output.progress(so_far.worlds, count, &text);
         });
-        output.say(&text(kind(self.liar), &summary, began.elapsed().as_secs_f64()))?;
-        let covered =
-            count < COVERED_FROM || summary.total.coverage.never(kind(self.liar)).is_empty();
+        output.say(&text(kind, &summary, began.elapsed().as_secs_f64()))?;
+        let covered = count < COVERED_FROM || summary.total.coverage.never(kind).is_empty();
         Ok(code(summary.failures.is_empty() && covered))
+    }
+
+    fn kind(&self) -> sim::Kind {
+        match (self.liar, self.parting) {
+            (true, _) => sim::Kind::WithLiar,
+            (_, true) => sim::Kind::WithParting,
+            (false, false) => sim::Kind::Honest,
+        }
     }
 }
 
-fn kind(liar: bool) -> sim::Kind {
-    if liar { sim::Kind::WithLiar } else { sim::Kind::Honest }
-}
-
-fn one(seed: u64, (liar, trace): (bool, bool), output: &mut Output) -> Result<ExitCode> {
-    match sim::run(kind(liar), seed, trace) {
+fn one(seed: u64, (kind, trace): (sim::Kind, bool), output: &mut Output) -> Result<ExitCode> {
+    match sim::run(kind, seed, trace) {
         Ok(report) => {
             output.say(&format!("seed {seed} kept all promises: {}", counts(&report)))?;
             Ok(code(true))

@@ -8,6 +8,7 @@ use super::Kind;
 enum Where {
     Any,
     Liars,
+    Partings,
 }
 
 macro_rules! happenings {
@@ -50,6 +51,7 @@ happenings! {
     EraOpened, Any, "era opened";
     EraFull, Any, "era full";
     Hole, Any, "number left as a hole";
+    Parting, Partings, "node expelled or given up";
     SaidAgain, Liars, "lie: said again";
     Mangled, Liars, "lie: mangled";
     Junk, Liars, "lie: junk";
@@ -100,7 +102,11 @@ impl Coverage {
     /// Everything that can happen in worlds of a kind, by name, and how often it did.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         ALL.iter()
-            .filter(move |(_, place, _)| *place == Where::Any || kind == Kind::WithLiar)
+            .filter(move |(_, place, _)| match place {
+                Where::Any => true,
+                Where::Liars => kind == Kind::WithLiar,
+                Where::Partings => kind == Kind::WithParting,
+            })
             .map(|(what, _, name)| (*name, self.0[*what as usize]))
     }
 
@@ -118,7 +124,8 @@ mod tests {
     #[test]
     fn what_never_happened_is_named_where_it_can() {
         let mut coverage = Coverage::default();
-        assert_eq!(coverage.never(Kind::WithLiar).len(), COUNT);
+        assert_eq!(coverage.never(Kind::WithLiar).len(), COUNT - 1);
+        assert!(coverage.never(Kind::WithParting).contains(&"node expelled or given up"));
         assert!(!coverage.never(Kind::Honest).contains(&"lie: votes"));
         for (what, ..) in ALL {
             coverage.count(*what);

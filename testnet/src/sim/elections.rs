@@ -407,18 +407,29 @@ impl World {
         Ok(())
     }
 
+    /// *one leader* where somebody has parted: all others name the same.
+    pub(super) fn others_name_the_same_leaders(&mut self) -> Result<(), Broken> {
+        for room in self.elections.rooms() {
+            if self.promises.ephemeral.contains(&room) {
+                continue;
+            }
+            let views = self.views_of_leader(room)?.into_iter();
+            let mut others = views.filter(|(node, _)| !self.is_exempt(*node));
+            let Some((_, first)) = others.next() else { continue };
+            if let Some((node, view)) = others.find(|(_, view)| view.leader != first.leader) {
+                let (says, not) = (view.leader, first.leader);
+                let text = format!("of {room} node{node} says {says:?}, not {not:?}");
+                return broken("one leader", text);
+            }
+        }
+        Ok(())
+    }
+
     /// Whom all nodes that run name.
     fn leader_of(&mut self, room: RoomId) -> Result<Option<LeaderView>, Broken> {
-        self.elections.views.clear();
-        let up: Vec<usize> =
-            (0..self.nodes.len()).filter(|it| self.nodes[*it].running.is_some()).collect();
-        for node in &up {
-            self.ask_leader(*node, room);
-        }
-        let until = self.now + Duration::from_millis(20);
-        self.run_until(until)?;
-        let views = std::mem::take(&mut self.elections.views);
-        if views.len() < up.len() {
+        let up = (0..self.nodes.len()).filter(|it| self.nodes[*it].running.is_some()).count();
+        let views = self.views_of_leader(room)?;
+        if views.len() < up {
             return broken("one leader", format!("only {} nodes know {room}", views.len()));
         }
         let first = views.values().next().and_then(|it| it.leader.clone());
@@ -442,6 +453,19 @@ impl World {
         }
         self.highest_term_stays(room, first.as_ref())?;
         Ok(first)
+    }
+
+    /// What every node that runs says, if it says anything.
+    fn views_of_leader(&mut self, room: RoomId) -> Result<BTreeMap<usize, RoomInfo>, Broken> {
+        self.elections.views.clear();
+        for node in
+            (0..self.nodes.len()).filter(|it| self.nodes[*it].running.is_some()).collect::<Vec<_>>()
+        {
+            self.ask_leader(node, room);
+        }
+        let until = self.now + Duration::from_millis(20);
+        self.run_until(until)?;
+        Ok(std::mem::take(&mut self.elections.views))
     }
 
     /// Whether several nodes said how an election of this term ends, or somebody dropped out.

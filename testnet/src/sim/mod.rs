@@ -117,6 +117,8 @@ pub enum Kind {
     Honest,
     /// One of them lies: promises are to the others.
     WithLiar,
+    /// One of them is expelled, or given up: promises are to the others.
+    WithParting,
 }
 
 /// A world that broke a promise.
@@ -135,11 +137,15 @@ pub struct Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Failure { kind, seed, at, broken } = self;
-        let liar = if *kind == Kind::WithLiar { " --liar" } else { "" };
+        let who = match kind {
+            Kind::Honest => "",
+            Kind::WithLiar => " --liar",
+            Kind::WithParting => " --parting",
+        };
         write!(
             f,
             "seed {seed} broke \"{}\" at {:.3} s: {}\nreplay it: \
-             cargo run --bin clawmesh-testnet -- sim{liar} --seed {seed} --trace",
+             cargo run --bin clawmesh-testnet -- sim{who} --seed {seed} --trace",
             broken.promise,
             at.as_secs_f64(),
             broken.what
@@ -158,12 +164,14 @@ pub fn run(kind: Kind, seed: u64, trace: bool) -> Result<Report, Failure> {
     let plan = match kind {
         Kind::Honest => Plan::of(seed),
         Kind::WithLiar => Plan::with_liar(seed),
+        Kind::WithParting => Plan::with_parting(seed),
     };
     let broken_at = |at| move |broken| Failure { kind, seed, at, broken };
     let mut world = World::new(seed, plan, trace).map_err(broken_at(Duration::ZERO))?;
     let result = match kind {
         Kind::Honest => judge(&mut world),
         Kind::WithLiar => judge_among_honest(&mut world),
+        Kind::WithParting => judge_among_those_who_stay(&mut world),
     };
     result.map_err(broken_at(world.now))
 }
@@ -253,6 +261,14 @@ fn judge_among_honest(world: &mut World) -> Result<Report, Broken> {
     Ok(world.report())
 }
 
+/// The same where somebody has parted, and that all others come to the same in the end.
+fn judge_among_those_who_stay(world: &mut World) -> Result<Report, Broken> {
+    judge_among_honest(world)?;
+    world.others_say_the_same_of_votes(None)?;
+    world.others_name_the_same_leaders()?;
+    Ok(world.report())
+}
+
 /// After the heal new messages have one number everywhere again.
 fn numbers_agree_again(world: &mut World, nodes: &[NodeId]) -> Result<(), Broken> {
     let lobby = RoomId::lobby(world.secret.mesh_id());
@@ -331,7 +347,11 @@ impl World {
     }
 
     fn have_one_secret(&self) -> bool {
-        self.nodes.windows(2).all(|pair| pair[0].secret() == pair[1].secret())
+        // Who is expelled does not get another one.
+        let stays =
+            |it: &&node::Node| self.plan.parting.is_none_or(|out| it.id != self.nodes[out].id);
+        let has: BTreeSet<_> = self.nodes.iter().filter(stays).map(|it| it.secret()).collect();
+        has.len() <= 1
     }
 
     fn nobody_waits(&self) -> Result<(), Broken> {

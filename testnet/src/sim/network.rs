@@ -1,6 +1,6 @@
 //! The simulated network: which node reaches which, and what happens to a message on its way.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     coverage::{Coverage, Happening},
@@ -33,6 +33,8 @@ impl Weather {
 pub struct Network {
     /// `cut[from][to]`: nothing gets through this way.
     cut: Vec<Vec<bool>>,
+    /// Links, by their lower end first, that one side does not want any more.
+    shut: BTreeSet<(usize, usize)>,
     /// How messages fare that do.
     pub weather: Weather,
     /// Whether gossip carries anything but beacons.
@@ -43,13 +45,14 @@ impl Network {
     /// `nodes` nodes, all connected.
     #[must_use]
     pub fn new(nodes: usize, gossip: bool) -> Network {
-        Network { cut: vec![vec![false; nodes]; nodes], weather: Weather::CALM, gossip }
+        let cut = vec![vec![false; nodes]; nodes];
+        Network { cut, shut: BTreeSet::new(), weather: Weather::CALM, gossip }
     }
 
     /// Whether messages get through this way.
     #[must_use]
     pub fn reaches(&self, from: usize, to: usize) -> bool {
-        !self.cut[from][to]
+        !self.cut[from][to] && !self.shut.contains(&(from.min(to), from.max(to)))
     }
 
     /// Whether a connection can be kept: it needs both ways.
@@ -76,6 +79,11 @@ impl Network {
     pub fn link(&mut self, a: usize, b: usize, cut: bool) {
         self.cut[a][b] = cut;
         self.cut[b][a] = cut;
+    }
+
+    /// One of two nodes takes nothing from the other any more, whatever heals.
+    pub fn shut(&mut self, a: usize, b: usize) {
+        self.shut.insert((a.min(b), a.max(b)));
     }
 
     /// All links as they should be.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use mesh::entry::Parting;
+
 use super::{dice::Dice, network::Weather, signing::Signing};
 
 /// Something that goes wrong, or is done to a node.
@@ -35,6 +37,15 @@ pub enum Fault {
     Clock(usize, i64),
     /// Messages fare like this from now on.
     Weather(u64),
+    /// An operator says at one node that another one has no part in the mesh any more.
+    Part {
+        /// Where.
+        by: usize,
+        /// Who.
+        out: usize,
+        /// Why.
+        why: Parting,
+    },
 }
 
 /// As long as this node's silence makes others close its votes for good.
@@ -72,6 +83,8 @@ pub struct Plan {
     pub keys: bool,
     /// Agents do what a scenario says, and at first only so many nodes are there. `None`: chance says.
     pub scripted: Option<usize>,
+    /// This node is to have no part any more.
+    pub parting: Option<usize>,
     /// The last node lies.
     pub liar: bool,
     /// And writes much without effect.
@@ -113,6 +126,7 @@ impl Plan {
             retention: false,
             keys: false,
             scripted: None,
+            parting: None,
             liar: false,
             loud: false,
             signing: Signing::Simulated,
@@ -130,6 +144,28 @@ impl Plan {
     #[must_use]
     pub fn with_liar(seed: u64) -> Plan {
         Plan { liar: true, loud: seed % 8 == LOUD, ..Plan::draw(seed, 3) }
+    }
+
+    /// A plan of a seed in which a node is expelled at some time, or fails and is given up, whatever else happens; at
+    /// least two others stay.
+    #[must_use]
+    pub fn with_parting(seed: u64) -> Plan {
+        let mut plan = Plan::draw(seed, 3);
+        let mut dice = Dice::new(seed ^ 0x7061_7274);
+        let out = dice.index(plan.nodes);
+        let by = (out + 1 + dice.index(plan.nodes - 1)) % plan.nodes;
+        let end = plan.faults_end.min(Duration::from_secs(30));
+        let end_ms = u64::try_from(end.as_millis()).expect("seconds");
+        let at = Duration::from_millis(dice.within(4_000, end_ms));
+        let retired = dice.chance(30);
+        if retired {
+            plan.faults
+                .push((at - Duration::from_millis(dice.within(0, 4_000)), Fault::Crash(out)));
+        }
+        let why = if retired { Parting::Retired } else { Parting::Expelled };
+        plan.faults.push((at, Fault::Part { by, out, why }));
+        plan.faults.sort_by_key(|(at, _)| *at);
+        Plan { parting: Some(out), calm: false, ..plan }
     }
 
     fn draw(seed: u64, least: usize) -> Plan {
@@ -166,6 +202,7 @@ impl Plan {
             retention: dice.chance(25),
             keys: dice.chance(60),
             scripted: None,
+            parting: None,
             liar: false,
             loud: false,
             signing: if seed % 16 == REAL { Signing::Real } else { Signing::Simulated },

@@ -417,7 +417,6 @@ impl World {
     }
 
     /// *same result* where somebody forked or parted: all others say the same, if only that there is no such vote.
-    #[cfg(test)]
     pub(super) fn others_say_the_same_of_votes(
         &mut self,
         forked: Option<usize>,

@@ -69,6 +69,8 @@ enum Event {
     Lie,
     /// There is room on a node's disk again.
     Room { node: usize },
+    /// A node closes its connection with one that has no part any more, for good.
+    Shut { a: usize, b: usize },
 }
 
 /// What an operator wants.
@@ -76,6 +78,7 @@ enum Event {
 enum Operator {
     Stop,
     Rekey,
+    Part,
 }
 
 /// See the module.
@@ -214,6 +217,7 @@ impl World {
         if self.plan.scripted.is_none() {
             self.at(Duration::from_millis(500), Event::Act);
         }
+        self.exempt.extend(self.plan.parting.map(|out| self.nodes[out].id));
         if self.plan.liar {
             let dice = Dice::new(self.dice.draw());
             let liar = Liar::new(self.secret.mesh_id(), dice, self.plan.signing);
@@ -302,6 +306,7 @@ impl World {
                 self.notice_all();
             }
             Event::Lie => self.tell_a_lie(),
+            Event::Shut { a, b } => self.shut(a, b),
             Event::Room { node } => self.make_room(node),
             Event::Act => {
                 if !self.quiet {
@@ -514,9 +519,7 @@ impl World {
                     self.script_told(node, room, &event);
                 }
                 Effect::Pulse(_) => self.begin_beating(node),
-                // Engines take nothing from whom they shut out, whatever the network does; and all can
-                // connect here, whichever secret they have.
-                Effect::ShutOut(_) => {}
+                Effect::ShutOut(out) => self.shut_out(node, out),
                 Effect::Known(known) => self.nodes[node].know(known),
                 Effect::Noisy(author) => self.nodes[node].note_noisy(author, self.now),
                 Effect::Secret(it) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mesh::{
     Input,
     boundary::Alarm,
-    command::{Outcome, Refused},
+    command::{Command, Outcome, Refused},
 };
 use store::testing::Unsynced;
 
@@ -75,6 +75,15 @@ impl World {
                 self.coverage.count(Happening::Rekey);
                 self.draw_secret(node);
             }
+            Fault::Part { by, out, why } if self.nodes[by].running.is_some() => {
+                self.coverage.count(Happening::Parting);
+                let call = self.call();
+                self.operators.insert(call, Operator::Part);
+                let node = self.nodes[out].id;
+                let command = Command::Part { node, why, force: true };
+                self.give(by, Input::Command { call, command });
+            }
+            Fault::Part { .. } => {}
             Fault::Clock(node, ms) => {
                 self.coverage.count(Happening::Clock);
                 self.nodes[node].wall_offset_ms = ms;
@@ -92,7 +101,7 @@ impl World {
             self.coverage.count(Happening::Restart);
             let call = self.call();
             self.operators.insert(call, Operator::Stop);
-            self.give(node, Input::Command { call, command: mesh::command::Command::Stop });
+            self.give(node, Input::Command { call, command: Command::Stop });
         }
     }
 
@@ -114,6 +123,8 @@ impl World {
     ) -> Result<(), Broken> {
         match (wanted, result) {
             (_, Ok(_)) | (Operator::Rekey, Err(Refused::Stopping)) => Ok(()),
+            // It has not heard of that node yet, or hears that it lives.
+            (Operator::Part, Err(_)) => Ok(()),
             (Operator::Stop, Err(Refused::DiskFull)) if self.full.contains(&node) => {
                 self.restarting.remove(&node);
                 Ok(())

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use mesh::Input;
+use mesh::{Input, id::NodeId};
 
 use super::{Event, World, pair};
 use crate::sim::promises::Broken;
 
 /// How long a lost connection takes to be noticed, at most.
 const NOTICE_MS_MAX: u64 = 1_500;
+/// What is under way to whoever is shut out still gets there: it is told that it is out.
+const SHUT_OUT_AFTER: Duration = Duration::from_millis(500);
 
 impl World {
     // Connections.
@@ -26,6 +28,21 @@ impl World {
                 self.after(Duration::from_millis(wait), Event::Notice { a, b });
             }
         }
+    }
+
+    /// Engines take nothing from whom they shut out, whatever the network does: it closes the connection where a parting
+    /// was planned. Otherwise all can connect here, whichever secret they have.
+    pub(super) fn shut_out(&mut self, node: usize, out: NodeId) {
+        if self.plan.parting.is_some()
+            && let Some(out) = self.index(out)
+        {
+            self.after(SHUT_OUT_AFTER, Event::Shut { a: node, b: out });
+        }
+    }
+
+    pub(super) fn shut(&mut self, a: usize, b: usize) {
+        self.network.shut(a, b);
+        self.notice(a.min(b), a.max(b));
     }
 
     pub(super) fn notice(&mut self, a: usize, b: usize) {
