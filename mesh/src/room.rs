@@ -77,7 +77,10 @@ impl Room {
     pub(crate) fn new(cx: &mut Context, id: RoomId, record: RoomRecord, mine: LogId) -> Room {
         // The room's own row comes before any other of it.
         cx.change(Change::Room { room: id, record: record.clone() });
-        Room::blank(cx, id, record, mine)
+        let mut room = Room::blank(cx, id, record, mine);
+        // Whoever made it may have parted since.
+        room.end_eras_if_over(cx, room.record.home);
+        room
     }
 
     fn blank(cx: &mut Context, id: RoomId, record: RoomRecord, mine: LogId) -> Room {

@@ -170,6 +170,13 @@ impl Room {
         self.numbering.undelivered.values().any(|it| it.needs_number(tip))
     }
 
+    /// When the first of what waits for a number came.
+    fn waits_since(&self) -> Duration {
+        let tip = self.tip();
+        let waits = self.numbering.undelivered.values().filter(|it| it.needs_number(tip));
+        waits.map(|it| it.since).min().unwrap_or_default()
+    }
+
     fn what_waits(&self) -> Vec<At> {
         let tip = self.tip();
         let waits = self.numbering.undelivered.iter().filter(|(_, it)| it.needs_number(tip));
@@ -252,7 +259,9 @@ impl Room {
             self.sequencing.compared = Some(now);
             self.ask_all(cx);
         }
-        match live.verdict(cx.now.mono, self.heirs(cx), gone) {
+        // Whoever is gone for long is missed when something waits: ranks count from then, or all would claim at once.
+        let gone = Gone { since: gone.since.max(self.waits_since()), ..gone };
+        match live.verdict(now, self.heirs(cx), gone) {
             Verdict::Gone if !gone.anew && !self.has_compared(cx) => {}
             Verdict::Wait => {}
             Verdict::AskPeers => {

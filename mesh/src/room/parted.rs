@@ -1,5 +1,7 @@
 //! What counts here of nodes that have no part in the mesh any more ([`crate::partings`]).
 
+use std::collections::BTreeSet;
+
 use super::{Room, is_open_directory};
 use crate::{
     context::{Context, Fact},
@@ -101,8 +103,11 @@ impl Room {
                 }
                 None => {}
             }
-            self.end_eras_if_over(cx, log);
         }
+        // It may give numbers here, and nothing of its log be here.
+        let given = self.numbering.eras.values().map(|era| era.record.sequencer);
+        let given: BTreeSet<LogId> = given.filter(|log| log.author == node).collect();
+        given.into_iter().for_each(|log| self.end_eras_if_over(cx, log));
         // Of some of these logs nothing is here yet.
         let waits = self.pending.keys().into_iter().filter(|(log, _)| log.author == node);
         if waits.into_iter().any(|(log, _)| !self.takes_more(cx, log)) {

@@ -633,11 +633,12 @@ fn a_late_entry_of_a_node_that_does_not_hear_the_sequencer_is_numbered_though_ot
 fn who_would_replace_a_sequencer_asks_first_what_others_have() {
     for handed in [false, true] {
         let (mut node, caller) = beside_founder();
-        let (mut liar, other) = (Liar::new(FOUNDER), identity(5).node_id());
+        // This node is first in rank.
+        let (mut liar, other) = (Liar::new(FOUNDER), identity(6).node_id());
         node.give(Input::PeerDown(founder()));
         node.wait(TAKEOVER_AFTER + TAKEOVER_RANK_STEP);
         node.give(Input::PeerUp(other));
-        node.hears_beacon((5, 5), (1, 0, 0));
+        node.hears_beacon((6, 6), (1, 0, 0));
         node.effects.clear();
         node.begin_say(&caller);
         let lobby = node.lobby();
@@ -646,11 +647,11 @@ fn who_would_replace_a_sequencer_asks_first_what_others_have() {
                 if (*to, *room) == (other, lobby))
         };
         assert!(node.effects.iter().any(asked));
-        node.hears_from(5, Message::Sighting { node: founder(), age_ms: None });
+        node.hears_from(6, Message::Sighting { node: founder(), age_ms: None });
         node.wait(VETO_WAIT / 2);
         assert_eq!(node.current(), Era::HOME, "it has not answered yet");
         if handed {
-            let it = HandedOver { era: Era::HOME, next: 1, to: log(5) };
+            let it = HandedOver { era: Era::HOME, next: 1, to: log(6) };
             node.founder_writes(&mut liar, &Body::HandedOver(it));
         }
         node.wait(VETO_WAIT);

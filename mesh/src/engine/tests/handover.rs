@@ -1,6 +1,6 @@
 //! A node that stops hands over what it sequences, and waits for nobody for long.
 
-use super::*;
+use super::{rooms::words, world::World, *};
 use crate::{
     limits::{HANDOVER_STEP, LEAVE_HEARD_WITHIN, OFFERED_AGAIN_FOR},
     message::Post,
@@ -244,4 +244,32 @@ fn whoever_leaves_waits_for_a_member_that_is_connected_and_not_for_long() {
     assert_eq!(left(&node), (None, false));
     node.wait(Duration::from_millis(400));
     assert_eq!(left(&node), (Some(false), true));
+}
+
+/// The ranks count from when somebody is needed: who is gone for long would be followed by all at once. (Seed 8 of the worlds
+/// with a parting.)
+#[test]
+fn one_follows_a_sequencer_that_is_gone_for_long_though_several_have_something_to_say() {
+    let mut world = World::new(4);
+    world.link();
+    world.down.insert(0);
+    let gone = world.nodes[0].engine.cx.me;
+    for n in 1..4 {
+        world.nodes[n].give(Input::PeerDown(gone));
+    }
+    world.pass(Duration::from_secs(30));
+    let lobby = world.lobby();
+    let calls: Vec<CallId> = (1..4)
+        .map(|n| {
+            let say = words(lobby, format!("of {n}"));
+            let caller = world.callers[n].clone();
+            world.begin(n, Command::Say { caller, say })
+        })
+        .collect();
+    world.pass(Duration::from_secs(2));
+    for (n, call) in (1..4).zip(calls) {
+        assert!(matches!(world.reply(n, call), Some(Ok(Outcome::Said(_)))), "{n}");
+        let eras = &world.nodes[n].engine.rooms[&lobby].numbering.eras;
+        assert_eq!(eras.len(), 2, "the first, and one after it: {:?}", eras.keys());
+    }
 }

@@ -536,6 +536,42 @@ fn eras_of_who_has_parted_end_where_its_log_is_cut() {
     assert_eq!(numbers.collect::<Vec<_>>(), [theirs.number(1), next.number(1)]);
 }
 
+/// Seeds 19 and 50 of the worlds with a parting: a room that a node had made which was expelled, at a node that had never
+/// had anything of that node's log there. What others had numbered since waited for ever.
+#[test]
+fn a_room_of_who_has_parted_goes_on_where_nothing_of_its_log_ever_came() {
+    use crate::entry::{EraClaimed, Items, NodeAdmitted, Ordered, Reached};
+    for room_first in [true, false] {
+        let mut node = Node::new(1);
+        let directory = RoomId::directory(node.secret.mesh_id());
+        let mut maker = super::world::Liar::new(8);
+        let room = crate::directory::room_id(node.secret.mesh_id(), directory, maker.log(), 1);
+        let made = Body::RoomCreated(public_room(room, "theirs"));
+        let (_, made) = maker.write_in(&node, directory, &made);
+        let parting = expels(&node, 9, 8, &[(directory, 1)]);
+        let order = if room_first { [&made, &parting] } else { [&parting, &made] };
+        order.into_iter().for_each(|run| node.hear(run));
+        let lane = 1_006;
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        node.hear(&log_of(&node, directory, 6, &[admitted]));
+        let said = said_in(&node, (room, 0), (5, 1, "x")).run().clone();
+        node.hear(&said);
+        let home = crate::number::Era::HOME;
+        let era = crate::number::Era::new(1, lane).expect("an era");
+        let cut = vec![Reached { era: home, n: 3 }];
+        let items = vec![Items { log: 0, from: 1, count: 1 }];
+        let bodies = [
+            Body::EraClaimed(EraClaimed { era, after: home, cut }),
+            Body::Ordered(Ordered { era, first: 1, logs: vec![said.log], items }),
+        ];
+        node.hear(&log_of(&node, room, 6, &bodies));
+        let tip = |node: &Node| node.engine.rooms[&room].tip();
+        assert_eq!(tip(&node), era.number(1), "{room_first}");
+        let again = Node::open(1, disk::stored(&node.rows), node.now);
+        assert_eq!(tip(&again), era.number(1));
+    }
+}
+
 /// Nobody can name such a room in a parting: who names it not says nothing about it.
 #[test]
 fn in_rooms_of_memory_each_node_keeps_what_it_has_of_who_is_expelled() {
