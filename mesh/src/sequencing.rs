@@ -260,7 +260,10 @@ impl Room {
             self.ask_all(cx);
         }
         // Whoever is gone for long is missed when something waits: ranks count from then, or all would claim at once.
-        let gone = Gone { since: gone.since.max(self.waits_since()), ..gone };
+        // While the first asks what others have, nobody else need.
+        let first = live.rank(now, self.heirs(cx), gone.node) == 0;
+        let missed = self.waits_since() + if first { Duration::ZERO } else { VETO_WAIT };
+        let gone = Gone { since: gone.since.max(missed), ..gone };
         match live.verdict(now, self.heirs(cx), gone) {
             Verdict::Gone if !gone.anew && !self.has_compared(cx) => {}
             Verdict::Wait => {}

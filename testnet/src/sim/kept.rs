@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, time::Duration};
 use mesh::{
     agenda::Retention,
     batch::Fate,
-    id::{NodeId, RoomId},
+    id::{MessageId, NodeId, RoomId},
     message::Message,
     number::Number,
 };
@@ -158,12 +158,10 @@ impl World {
     /// that is above the node's tip.
     pub(super) fn is_gone(&self, node: NodeId, room: RoomId, entry: Entry) -> bool {
         let running = self.index(node).and_then(|i| self.nodes[i].running.as_ref());
-        let mut names = self.promises.all_names(room).filter(|(_, it)| *it == entry);
-        let number = names.next().map(|(number, _)| number);
-        let Some((number, running)) = number.zip(running).filter(|_| self.plan.retention) else {
-            return false;
-        };
-        let row = running.reader.by_number(room, number).ok().flatten();
+        let Some(running) = running.filter(|_| self.plan.retention) else { return false };
+        // Whether any of its numbers counts here or not.
+        let message = MessageId::new(room, entry.0, entry.1);
+        let row = running.reader.by_message(room, message).ok().flatten();
         row.is_some_and(|row| row.said.is_none()) && self.is_prunable(room)
     }
 

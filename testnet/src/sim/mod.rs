@@ -235,16 +235,18 @@ fn judge_among_honest(world: &mut World) -> Result<Report, Broken> {
     world.run_until(end)?;
     world.quiet = true;
     world.calm_down()?;
-    // What it began may hold others up as long as what a node that is silent began.
-    let complete_at =
-        end + mesh::limits::HOLE_AFTER_SILENCE + mesh::limits::PENDING_FOR + world::COMPLETE_WITHIN;
+    // What it began may hold others up as long as what a node that is silent began; and its votes are closed by others.
+    let held_up = mesh::limits::HOLE_AFTER_SILENCE + mesh::limits::PENDING_FOR;
+    let held_up = if world.plan.parting.is_some() { held_up.max(plan::LASTING) } else { held_up };
+    let complete_at = end + held_up + world::COMPLETE_WITHIN;
     world.run_until(complete_at)?;
     let honest: Vec<NodeId> = (0..world.nodes.len())
         .filter(|it| !world.is_exempt(*it))
         .map(|it| world.nodes[it].id)
         .collect();
     for room in world.promises.rooms() {
-        if world.promises.ephemeral.contains(&room) {
+        let void = world.void.contains(&room) || !world.is_with_all_who_stay(room);
+        if world.promises.ephemeral.contains(&room) || void {
             continue;
         }
         let with = world.nodes_with(room);

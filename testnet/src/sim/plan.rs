@@ -49,7 +49,7 @@ pub enum Fault {
 }
 
 /// As long as this node's silence makes others close its votes for good.
-const LASTING: Duration = Duration::from_secs(145);
+pub(super) const LASTING: Duration = Duration::from_secs(145);
 
 /// In worlds of these seeds (modulo 16) nodes sign as real ones do.
 const REAL: u64 = 6;

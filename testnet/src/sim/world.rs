@@ -104,6 +104,8 @@ pub struct World {
     pub(super) holders: Holders,
     pub(super) script: Script,
     pub(super) promises: Promises,
+    /// Rooms that ended at somebody who is judged: made by whoever parted, beyond what counts of it.
+    pub(super) void: BTreeSet<RoomId>,
     /// Calls of operators.
     operators: BTreeMap<CallId, Operator>,
     /// Of the nodes' keys.
@@ -185,6 +187,7 @@ impl World {
             holders,
             script: Script::default(),
             promises: Promises::default(),
+            void: BTreeSet::new(),
             operators: BTreeMap::new(),
             seeds,
             judge,
@@ -512,6 +515,9 @@ impl World {
                             self.roam_passed_over(i, node, (room, number, (log, at.seq)));
                         }
                     }
+                    if matches!(event, RoomEvent::Destroyed { .. }) && !self.is_exempt(node) {
+                        self.void.insert(room);
+                    }
                     if let RoomEvent::VoteEnded(it) = &event {
                         self.vote_ended(node, it)?;
                     }
@@ -675,6 +681,20 @@ impl World {
     /// Whether whoever is not judged wrote an entry.
     pub(super) fn is_a_lie(&self, entry: Entry) -> bool {
         self.exempt.contains(&entry.0.author)
+    }
+
+    /// Whether those who could have a room do, unless somebody lies. Of a private one that whoever parted had made each
+    /// keeps what it has, and some may have heard of it alone.
+    pub(super) fn is_with_all_who_stay(&self, room: RoomId) -> bool {
+        let with = self.nodes_with(room);
+        let lacks = |it: &Node| {
+            let rooms = it.running.as_ref().and_then(|it| it.reader.rooms().ok());
+            rooms.is_some_and(|rooms| rooms.iter().all(|it| it.0 != room))
+        };
+        let mut judged = self.nodes.iter().filter(|it| !self.exempt.contains(&it.id));
+        self.plan.parting.is_none()
+            || !self.holders.sealed.contains_key(&room)
+            || !judged.any(|it| with.contains(&it.id) && lacks(it))
     }
 
     pub(super) fn is_exempt(&self, node: usize) -> bool {
