@@ -96,6 +96,11 @@ impl Engine {
         if let Body::Parted(it) = &fact.body {
             return self.learn_parted(&fact, it);
         }
+        // It came in the turn in which its log was cut before it.
+        let log = self.rooms.get(&directory).map(|room| room.logs.get(fact.at.log));
+        if log.is_some_and(|log| log.fork.is_some_and(|cut| fact.at.seq >= cut)) {
+            return;
+        }
         let too_many_rooms = matches!(fact.body, Body::RoomCreated(_))
             && self.directory.room_count() >= crate::limits::ROOMS_MAX;
         let keys = &self.directory.keys;

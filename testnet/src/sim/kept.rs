@@ -162,7 +162,15 @@ impl World {
         // Whether any of its numbers counts here or not.
         let message = MessageId::new(room, entry.0, entry.1);
         let row = running.reader.by_message(room, message).ok().flatten();
-        row.is_some_and(|row| row.said.is_none()) && self.is_prunable(room)
+        let said_here = match row {
+            Some(row) => row.said.is_some(),
+            // Without a number that counts here, if it came without its body: whoever dropped it had one.
+            None => {
+                let author = self.index(entry.0.author);
+                !author.is_some_and(|author| self.is_dropped(author, room, entry))
+            }
+        };
+        !said_here && self.is_prunable(room)
     }
 
     /// What a node that starts has delivered before it dropped the bodies: that is on no page.

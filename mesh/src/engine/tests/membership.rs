@@ -572,6 +572,45 @@ fn a_room_of_who_has_parted_goes_on_where_nothing_of_its_log_ever_came() {
     }
 }
 
+/// Seeds 485 and 1181 of the worlds with a parting: what was written beyond the cut came in one turn with the parting, and
+/// counted at this node until it started again.
+#[test]
+fn what_is_beyond_a_cut_counts_no_more_when_it_comes_with_the_parting() {
+    let room_of = |together: bool, parting_first: bool| {
+        let mut node = Node::new(1);
+        let directory = RoomId::directory(node.secret.mesh_id());
+        let mut maker = super::world::Liar::new(8);
+        let rooms = [1, 2].map(|seq| {
+            crate::directory::room_id(node.secret.mesh_id(), directory, maker.log(), seq)
+        });
+        let runs = rooms.map(|room| {
+            maker.write_in(&node, directory, &Body::RoomCreated(public_room(room, "theirs"))).1
+        });
+        node.hear(&runs[0]);
+        let mut news = vec![expels(&node, 9, 8, &[(directory, 1)]), runs[1].clone()];
+        if !parting_first {
+            news.reverse();
+        }
+        let verify = |run: Run| run.verify(node.secret.mesh_id()).expect("it is sealed");
+        let news: Vec<Verified> = news.into_iter().map(verify).collect();
+        let messages =
+            if together { vec![news] } else { news.into_iter().map(|it| vec![it]).collect() };
+        for runs in messages {
+            let message = Message::Runs(runs);
+            node.give(Input::Message { from: identity(9).node_id(), message });
+        }
+        assert_eq!(node.engine.rooms[&directory].logs.head_of(maker.log()), 2, "it is taken");
+        let engine = &node.engine;
+        let counts =
+            |room| (engine.directory.room(room).is_some(), engine.digests.contains_key(&room));
+        rooms.map(counts)
+    };
+    for (together, parting_first) in [(false, true), (false, false), (true, false), (true, true)] {
+        let counts = room_of(together, parting_first);
+        assert_eq!(counts, [(true, true), (false, false)], "{together} {parting_first}");
+    }
+}
+
 /// Nobody can name such a room in a parting: who names it not says nothing about it.
 #[test]
 fn in_rooms_of_memory_each_node_keeps_what_it_has_of_who_is_expelled() {
