@@ -443,6 +443,7 @@ impl World {
         asked: &Registering,
         result: &Result<Outcome, Refused>,
     ) -> Result<(), Broken> {
+        let exempt = self.is_exempt(node);
         let holder = &mut self.holders.holders[asked.holder];
         holder.registering = None;
         let (id, key) = (holder.id.clone(), holder.key);
@@ -463,6 +464,7 @@ impl World {
                 }
                 Ok(())
             }
+            Err(_) if exempt => Ok(()),
             // It may have been revoked while the id was claimed.
             Err(Refused::NoKey) if asked.must_be_valid && !self.holders.keys[key].revoking => {
                 broken("keys", format!("node{node} minted the key, and does not know it"))
@@ -471,7 +473,6 @@ impl World {
                 broken("ids", format!("node{node} refuses {id}, which nobody else wants"))
             }
             Err(Refused::NoKey | Refused::AgentTaken(_) | Refused::Stopping) => Ok(()),
-            Err(_) if self.is_exempt(node) => Ok(()),
             _ => broken("replies", format!("node{node}: {asked:?} got {result:?}")),
         }
     }

@@ -258,6 +258,10 @@ fn judge_among_honest(world: &mut World) -> Result<Report, Broken> {
     }
     world.nobody_waits()?;
     world.secrets_converge()?;
+    if world.plan.parting.is_some() {
+        // Some may have heard of eras that whoever parted had opened beyond what counts: the next ones replace these.
+        everybody_speaks_once(world)?;
+    }
     numbers_agree_again(world, &honest)?;
     world.it_is_still()?;
     Ok(world.report())
@@ -278,12 +282,7 @@ fn numbers_agree_again(world: &mut World, nodes: &[NodeId]) -> Result<(), Broken
     // Where its body is gone an old message need not be delivered.
     let old: BTreeSet<promises::Entry> =
         nodes.iter().flat_map(|node| world.promises.seen(*node, lobby)).collect();
-    world.everybody_joins();
-    let until = world.now + Duration::from_millis(500);
-    world.run_until(until)?;
-    world.everybody_speaks();
-    let until = world.now + Duration::from_secs(3);
-    world.run_until(until)?;
+    everybody_speaks_once(world)?;
     let is_gone = |node, entry| world.is_gone(node, lobby, entry);
     let may_lack = |node, entry| is_gone(node, entry) || world.is_a_lie(entry);
     world.promises.complete(nodes, lobby, may_lack)?;
@@ -291,6 +290,15 @@ fn numbers_agree_again(world: &mut World, nodes: &[NodeId]) -> Result<(), Broken
         return promises::broken("complete", "nobody could speak after the heal".to_owned());
     }
     world.promises.agree(nodes, lobby, |entry| !old.contains(entry) && !world.is_a_lie(*entry))
+}
+
+fn everybody_speaks_once(world: &mut World) -> Result<(), Broken> {
+    world.everybody_joins();
+    let until = world.now + Duration::from_millis(500);
+    world.run_until(until)?;
+    world.everybody_speaks();
+    let until = world.now + Duration::from_secs(3);
+    world.run_until(until)
 }
 
 fn roam_to_the_end(world: &mut World) -> Result<(), Broken> {
