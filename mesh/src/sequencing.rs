@@ -18,7 +18,7 @@ use crate::{
     liveness::{Gone, Liveness, Verdict},
     message::{Message, Span},
     number::{Era, Number},
-    numbering::NextItem,
+    numbering::{EraState, NextItem},
     room::Room,
     sealed::NOBODY,
 };
@@ -362,8 +362,13 @@ impl Room {
         let post = self.post(cx, live);
         // What this node must not go on with nobody else does while it lives.
         let closed = post == Post::Closed && self.numbering.sequencer().author == cx.me;
-        let here = era == self.numbering.current() && tip <= self.tip();
-        if !(here && (closed || post == Post::Mine)) {
+        // Whoever has parted went on in a later era than this node's own, beyond what counts of its log: who asks never
+        // hears of that.
+        let own = |it: &EraState| it.record.sequencer == self.mine;
+        let passed = self.is_out(cx, self.numbering.sequencer().author)
+            && self.numbering.eras.get(&era).is_some_and(|it| own(it));
+        let here = era == self.numbering.current() && (closed || post == Post::Mine);
+        if tip > self.tip() || !(here || passed) {
             return;
         }
         let mut give = Vec::new();
@@ -389,7 +394,7 @@ impl Room {
         }
         // A full era is followed by one that its own sequencer opens, also when only others wait.
         let full = self.numbering.known(era) >= cx.capacity(era);
-        if !give.is_empty() && (!(full || closed) || self.claim(cx)) {
+        if !give.is_empty() && (!(full || closed || passed) || self.claim(cx)) {
             self.issue(cx, give);
         }
     }

@@ -21,6 +21,7 @@ mod import;
 mod keys;
 mod liars;
 mod membership;
+mod parted;
 mod peers;
 mod pending;
 mod private;

@@ -1,0 +1,206 @@
+//! Where others know more of a node that has parted, or less.
+
+use super::{
+    asking::{log, ordered},
+    membership::expels,
+    private::{follower, written},
+    rooms::words,
+    world::Liar,
+    *,
+};
+use crate::{
+    batch::Fate,
+    entry::{EraClaimed, Items, NodeAdmitted, Ordered, Reached},
+    message::Span,
+    number::{Era, Number},
+};
+
+/// Whoever heard more of it has built on that; nobody else ever will hear it.
+#[test]
+fn eras_of_who_has_parted_end_where_its_log_is_cut() {
+    let mut node = Node::new(1);
+    let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
+    let era = |c, lane| Era::new(c, lane).expect("an era");
+    let (theirs, next) = (era(1, 1_005), era(2, 1_006));
+    for seed in [5, 6] {
+        let lane = 1_000 + u32::from(seed);
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let run = log_of(&node, directory, seed, &[admitted]);
+        node.hear(&run);
+    }
+    let claim = |era, after, cut| Body::EraClaimed(EraClaimed { era, after, cut });
+    let said: Vec<Run> = [7, 8].map(|seed| said_at(&node, seed, 1).run().clone()).to_vec();
+    let gives = |era, log| {
+        let items = vec![Items { log: 0, from: 1, count: 1 }];
+        Body::Ordered(Ordered { era, first: 1, logs: vec![log], items })
+    };
+    let home = Era::HOME;
+    let first = [claim(theirs, home, Vec::new()), gives(theirs, said[0].log)];
+    let cut = vec![Reached { era: theirs, n: 5 }];
+    let second = [claim(next, theirs, cut), gives(next, said[1].log)];
+    let (first, second) = (log_of(&node, lobby, 5, &first), log_of(&node, lobby, 6, &second));
+    for run in [&first, &second] {
+        node.hear(run);
+    }
+    let head = |node: &Node| node.engine.rooms[&lobby].logs.head_of(second.log);
+    assert_eq!((head(&node), node.engine.rooms[&lobby].numbering.current()), (0, theirs));
+    let parting = expels(&node, 9, 5, &[(lobby, 2), (directory, 1)]);
+    node.hear(&parting);
+    assert_eq!(head(&node), 2);
+    for run in &said {
+        node.hear(run);
+    }
+    let numbers = node.rows.iter().filter_map(|it| match it {
+        Change::Number { room, number, fate: Fate::Delivered, .. } if *room == lobby => {
+            Some(*number)
+        }
+        _ => None,
+    });
+    assert_eq!(numbers.collect::<Vec<_>>(), [theirs.number(1), next.number(1)]);
+}
+
+/// Seeds 19 and 50 of the worlds with a parting: a room that a node had made which was expelled, at a node that had never
+/// had anything of that node's log there. What others had numbered since waited for ever.
+#[test]
+fn a_room_of_who_has_parted_goes_on_where_nothing_of_its_log_ever_came() {
+    for room_first in [true, false] {
+        let mut node = Node::new(1);
+        let directory = RoomId::directory(node.secret.mesh_id());
+        let mut maker = Liar::new(8);
+        let room = crate::directory::room_id(node.secret.mesh_id(), directory, maker.log(), 1);
+        let made = Body::RoomCreated(public_room(room, "theirs"));
+        let (_, made) = maker.write_in(&node, directory, &made);
+        let parting = expels(&node, 9, 8, &[(directory, 1)]);
+        let order = if room_first { [&made, &parting] } else { [&parting, &made] };
+        order.into_iter().for_each(|run| node.hear(run));
+        let lane = 1_006;
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        node.hear(&log_of(&node, directory, 6, &[admitted]));
+        let said = said_in(&node, (room, 0), (5, 1, "x")).run().clone();
+        node.hear(&said);
+        let home = Era::HOME;
+        let era = Era::new(1, lane).expect("an era");
+        let cut = vec![Reached { era: home, n: 3 }];
+        let items = vec![Items { log: 0, from: 1, count: 1 }];
+        let bodies = [
+            Body::EraClaimed(EraClaimed { era, after: home, cut }),
+            Body::Ordered(Ordered { era, first: 1, logs: vec![said.log], items }),
+        ];
+        node.hear(&log_of(&node, room, 6, &bodies));
+        let tip = |node: &Node| node.engine.rooms[&room].tip();
+        assert_eq!(tip(&node), era.number(1), "{room_first}");
+        let again = Node::open(1, disk::stored(&node.rows), node.now);
+        assert_eq!(tip(&again), era.number(1));
+    }
+}
+
+/// Seeds 485 and 1181 of the worlds with a parting: what was written beyond the cut came in one turn with the parting, and
+/// counted at this node until it started again.
+#[test]
+fn what_is_beyond_a_cut_counts_no_more_when_it_comes_with_the_parting() {
+    let room_of = |together: bool, parting_first: bool| {
+        let mut node = Node::new(1);
+        let directory = RoomId::directory(node.secret.mesh_id());
+        let mut maker = Liar::new(8);
+        let rooms = [1, 2].map(|seq| {
+            crate::directory::room_id(node.secret.mesh_id(), directory, maker.log(), seq)
+        });
+        let runs = rooms.map(|room| {
+            maker.write_in(&node, directory, &Body::RoomCreated(public_room(room, "theirs"))).1
+        });
+        node.hear(&runs[0]);
+        let mut news = vec![expels(&node, 9, 8, &[(directory, 1)]), runs[1].clone()];
+        if !parting_first {
+            news.reverse();
+        }
+        let verify = |run: Run| run.verify(node.secret.mesh_id()).expect("it is sealed");
+        let news: Vec<Verified> = news.into_iter().map(verify).collect();
+        let messages =
+            if together { vec![news] } else { news.into_iter().map(|it| vec![it]).collect() };
+        for runs in messages {
+            let message = Message::Runs(runs);
+            node.give(Input::Message { from: identity(9).node_id(), message });
+        }
+        assert_eq!(node.engine.rooms[&directory].logs.head_of(maker.log()), 2, "it is taken");
+        let engine = &node.engine;
+        let counts =
+            |room| (engine.directory.room(room).is_some(), engine.digests.contains_key(&room));
+        rooms.map(counts)
+    };
+    for (together, parting_first) in [(false, true), (false, false), (true, false), (true, true)] {
+        let counts = room_of(together, parting_first);
+        assert_eq!(counts, [(true, true), (false, false)], "{together} {parting_first}");
+    }
+}
+
+/// Seed 1811 of the worlds with a parting: whoever was expelled had gone on in an era of its own, in which it had numbered
+/// what others wait for who do not know of that era.
+#[test]
+fn who_asks_for_numbers_that_whoever_has_parted_gave_beyond_its_cut_gets_others() {
+    let mut node = Node::new(1);
+    let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
+    let caller = node.joins("me");
+    let lane = 1_006;
+    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+    node.hear(&log_of(&node, directory, 6, &[admitted]));
+    let era = Era::new(1, lane).expect("an era");
+    let claim = EraClaimed { era, after: Era::HOME, cut: Vec::new() };
+    let mut theirs = Liar::new(6);
+    let (_, claim) = theirs.write(&node, &Body::EraClaimed(claim));
+    node.hear(&claim);
+    let say = words(lobby, "x".to_owned());
+    let call = node.begin(Command::Say { caller, say });
+    let (_, run) = theirs.write(&node, &ordered(era, 1, &[(log(1), 1, 1)]));
+    node.hear(&run);
+    assert!(matches!(node.reply(call), Some(Ok(Outcome::Said(_)))), "so it waits for nothing");
+    let parting = expels(&node, 9, 6, &[(directory, 1)]);
+    node.hear(&parting);
+    let given = node.gave().len();
+    let ask = |era| {
+        let spans = vec![Span { log: log(1), after: 0, upto: 1 }];
+        Message::Ask { room: lobby, era, tip: Number(0), spans }
+    };
+    node.hears_from(8, ask(Era::new(1, 7).expect("an era")));
+    assert_eq!((node.gave().len(), node.current()), (given, era), "that is nobody's");
+    node.hears_from(8, ask(Era::HOME));
+    assert_eq!((node.gave().len(), node.current().c()), (given + 1, 2));
+}
+
+/// Nobody can name such a room in a parting: who names it not says nothing about it.
+#[test]
+fn in_rooms_of_memory_each_node_keeps_what_it_has_of_who_is_expelled() {
+    let mut node = Node::new(1);
+    let caller = node.attach("me", false, KEY).expect("free");
+    let rooms = [(node.lobby(), Some(1)), (room_for_now(&mut node, &caller), None)];
+    for (room, _) in rooms {
+        let run = said_in(&node, (room, 0), (5, 1, "x")).run().clone();
+        node.hear(&run);
+    }
+    let run = expels(&node, 6, 5, &[]);
+    node.hear(&run);
+    for (room, cut) in rooms {
+        let logs = &node.engine.rooms[&room].logs;
+        let log = LogId { author: identity(5).node_id(), incarnation: 0 };
+        assert_eq!(logs.get(logs.ix(log).expect("it is there")).fork, cut);
+        assert_eq!(logs.has_shut_out(log.author), cut.is_none(), "and takes nothing more");
+    }
+}
+
+/// A log that is cut because its author has parted looks like one that is cut because it forked.
+#[test]
+fn who_has_parted_did_not_fork_its_private_rooms_after_a_start_either() {
+    let (mut node, me) = follower();
+    let room = node.create_private(&me, false);
+    node.hear(&written(&node, 8, (room, &[vec![1; 40], vec![2; 40]])));
+    let run = expels(&node, 6, 8, &[(room, 1)]);
+    node.hear(&run);
+    node.hear(&written(&node, 7, (room, &[vec![1; 40]])));
+    node.hear(&written(&node, 7, (room, &[vec![2; 40], vec![3; 40]])));
+    let again = Node::open(1, disk::stored(&node.rows), node.now);
+    for it in [&node, &again] {
+        let forked: Vec<_> = it.engine.cx.forked_for.values().flatten().collect();
+        assert_eq!(forked, [&identity(7).node_id()]);
+    }
+    let digest = |node: &Node| node.engine.rooms[&room].logs.digest();
+    assert_eq!(digest(&again), digest(&node));
+}
