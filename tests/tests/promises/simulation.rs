@@ -32,3 +32,18 @@ fn one_node_that_lies_harms_no_other() {
     let total = summary.total;
     assert!(total.lies.0 > 5_000 && total.lies.1 > 1_000 && total.entries > 1_000, "{total:?}");
 }
+
+/// The first seeds, and those that once broke a promise.
+#[test]
+fn a_node_that_is_expelled_or_given_up_holds_nobody_up() {
+    let _alone = machine();
+    let mut parted = 0;
+    for seeds in [0..20, 50..51, 485..486, 1811..1812] {
+        let summary = worlds::play(Kind::WithParting, seeds, 2, |_| {});
+        let broken: Vec<String> = summary.failures.iter().map(ToString::to_string).collect();
+        assert!(broken.is_empty(), "{}", broken.join("\n\n"));
+        let never = summary.total.coverage.never(Kind::WithParting);
+        parted += u64::from(!never.contains(&"node expelled or given up"));
+    }
+    assert_eq!(parted, 4, "nobody was expelled");
+}

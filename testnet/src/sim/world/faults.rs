@@ -6,6 +6,7 @@ use mesh::{
     Input,
     boundary::Alarm,
     command::{Command, Outcome, Refused},
+    entry::Parting,
 };
 use store::testing::Unsynced;
 
@@ -75,15 +76,7 @@ impl World {
                 self.coverage.count(Happening::Rekey);
                 self.draw_secret(node);
             }
-            Fault::Part { by, out, why } if self.nodes[by].running.is_some() => {
-                self.coverage.count(Happening::Parting);
-                let call = self.call();
-                self.operators.insert(call, Operator::Part);
-                let node = self.nodes[out].id;
-                let command = Command::Part { node, why, force: true };
-                self.give(by, Input::Command { call, command });
-            }
-            Fault::Part { .. } => {}
+            Fault::Part { by, out, why } => self.part(by, out, why),
             Fault::Clock(node, ms) => {
                 self.coverage.count(Happening::Clock);
                 self.nodes[node].wall_offset_ms = ms;
@@ -94,6 +87,18 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// If the one that is to say so runs.
+    fn part(&mut self, by: usize, out: usize, why: Parting) {
+        if self.nodes[by].running.is_some() {
+            self.coverage.count(Happening::Parting);
+            let call = self.call();
+            self.operators.insert(call, Operator::Part);
+            let node = self.nodes[out].id;
+            let command = Command::Part { node, why, force: true };
+            self.give(by, Input::Command { call, command });
+        }
     }
 
     fn restart(&mut self, node: usize) {
