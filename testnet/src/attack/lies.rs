@@ -4,7 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use mesh::{limits::BUCKETS, message::Message};
+use mesh::{
+    id::RoomId,
+    limits::{BUCKETS, SPANS_MAX},
+    message::{Message, Span},
+};
 use net::{Incoming, PeerAddress, Verdict};
 use tokio::{sync::Mutex, time::sleep};
 
@@ -31,10 +35,17 @@ pub(super) async fn tell(insider: Insider, theme: Theme, scene: Scene) -> Result
     let liar = Liar::as_node(mesh, insider.identity(), Dice::new(seed));
     let liar = Arc::new(Mutex::new(liar));
     let (ears, listening) = (liar.clone(), net.clone());
+    let directory = RoomId::directory(mesh);
     let listener = tokio::spawn(async move {
         while let Some(incoming) = inbox.recv().await {
             let payload = match incoming {
-                Incoming::Frame { payload, .. } => payload,
+                Incoming::Frame { from, payload, .. } => {
+                    if let Some(want) = wanted_of(&payload, directory) {
+                        // What it gets it lies about; without it, it lies about less.
+                        let _ = listening.send(&from, want);
+                    }
+                    payload
+                }
                 Incoming::Gossip { payload, ticket, .. } => {
                     listening.verdict(ticket, Verdict::Ignore);
                     payload
@@ -54,6 +65,11 @@ pub(super) async fn tell(insider: Insider, theme: Theme, scene: Scene) -> Result
     let everybody = |net: &net::Net| net.peers().iter().filter(|it| it.connected).count();
     while everybody(&net) < scene.nodes.len() && !scene.is_over() {
         sleep(PAUSE).await;
+    }
+    // Whose lanes there are is in the directory.
+    let ask = Message::Have { room: directory, heads: Vec::new(), answer: true };
+    for node in net.peers().into_iter().filter_map(|it| it.node) {
+        let _ = net.send(&node, Bytes::from(ask.encode()));
     }
     let (mut told, mut bytes) = (0_u64, 0_u64);
     let mut dice = Dice::new(seed ^ 1);
@@ -76,4 +92,12 @@ pub(super) async fn tell(insider: Insider, theme: Theme, scene: Scene) -> Result
     net.shutdown().await;
     listener.abort();
     Ok(format!("{told} lies, {} KiB", bytes / 1024))
+}
+
+/// All of the directory that a node says it has.
+fn wanted_of(payload: &[u8], directory: RoomId) -> Option<Bytes> {
+    let Ok(Message::Have { room, heads, .. }) = Message::decode(payload) else { return None };
+    let spans = heads.iter().take(SPANS_MAX).map(|it| Span { log: it.log, after: 0, upto: it.seq });
+    let want = Message::Want { room, spans: spans.collect() };
+    (room == directory).then(|| Bytes::from(want.encode()))
 }
