@@ -4,7 +4,6 @@ mod bench;
 mod conformance;
 mod end_to_end;
 mod examples;
-mod licences;
 mod scenarios;
 mod simulation;
 mod tree;

@@ -5,7 +5,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use toml::{Table, Value};
@@ -287,45 +286,6 @@ fn packages_take_versions_and_lints_from_the_workspace() {
             let inherited = manifest["package"][key].get("workspace").and_then(Value::as_bool);
             assert_eq!(inherited, Some(true), "package.{key} of {name}");
         }
-    }
-}
-
-/// What is built, which is less than what the lock file names: that also has what crates could use.
-#[test]
-fn nothing_is_built_twice_or_in_c_without_need() {
-    let output = Command::new(env!("CARGO"))
-        .args(["tree", "--workspace", "--locked", "--offline", "--edges", "normal,build,dev"])
-        .args(["--prefix", "none", "--format", "{p}"])
-        .current_dir(root())
-        .output()
-        .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let text = String::from_utf8(output.stdout).expect("cargo writes UTF-8");
-    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for line in text.lines() {
-        let mut words = line.split_whitespace();
-        let (Some(name), Some(version)) = (words.next(), words.next()) else { continue };
-        versions.entry(name).or_default().insert(version);
-    }
-    assert!(versions.contains_key("mesh"), "the list was understood");
-    // Each would cost a C or C++ build; TLS is rustls with ring. SQLite is the one that we need, with the
-    // C compiler that ring needs and no other tool (docs/ARCHITECTURE.md).
-    assert!(versions.contains_key("libsqlite3-sys"), "the one exception is still one");
-    for name in ["aws-lc-rs", "aws-lc-sys", "openssl-sys", "cmake", "bindgen", "native-tls"] {
-        assert!(!versions.contains_key(name), "{name} is built");
-    }
-    // axum decides which tungstenite, libp2p which ed25519: two of them are two to keep up with.
-    let once = ["tungstenite", "tokio-tungstenite", "ed25519-dalek", "curve25519-dalek", "hkdf"];
-    let once = once.into_iter().chain(["rustls", "ring", "hyper", "hmac"]);
-    let once = once.chain(["rusqlite", "libsqlite3-sys"]);
-    for name in once.chain(["redb", "minicbor", "tokio", "axum", "libp2p"]) {
-        let found = versions.get(name).map_or(0, BTreeSet::len);
-        assert!(found <= 1, "{found} versions of {name}: {:?}", versions.get(name));
-    }
-    // snow, below libp2p's noise, is of the generation before: it is the only one.
-    for name in ["sha2", "digest", "chacha20poly1305"] {
-        let found = versions.get(name).map_or(0, BTreeSet::len);
-        assert!(found <= 2, "{found} versions of {name}: {:?}", versions.get(name));
     }
 }
 
