@@ -145,7 +145,7 @@ pub struct Engine {
     /// How beacons go from now on.
     spread: Spread,
     waiters: BTreeMap<(RoomId, At), Vec<Waiter>>,
-    /// Of those, own rooms that have a number behind a hole: this one.
+    /// Own rooms that have a number behind a hole, this one, or none any more that counts: they get another one.
     unsettled: BTreeMap<(RoomId, At), Number>,
     /// Rooms that have a leader.
     led: BTreeSet<RoomId>,

@@ -8,6 +8,7 @@ use minicbor::{Decode, Encode, bytes::ByteVec};
 use crate::{
     acts::{ElectionAct, KeyAct, Place, TaskAct, VoteAct},
     id::{AgentId, Hash, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
+    limits::LOG_SEQ_MAX,
     number::Era,
 };
 
@@ -187,6 +188,19 @@ pub struct Ordered {
     /// The entries.
     #[n(3)]
     pub items: Vec<Items>,
+}
+
+impl Ordered {
+    /// How many numbers it gives.
+    pub(crate) fn count(&self) -> u64 {
+        self.items.iter().map(|items| u64::from(items.count)).sum()
+    }
+
+    /// Whether its era has these numbers, and logs may have these entries.
+    pub(crate) fn fits(&self) -> bool {
+        self.first.checked_add(self.count()).is_some_and(|end| end <= self.era.capacity() + 1)
+            && self.items.iter().all(|items| (1..=LOG_SEQ_MAX).contains(&items.from))
+    }
 }
 
 /// How far in an era.

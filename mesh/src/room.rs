@@ -19,7 +19,7 @@ use crate::{
     acts::Place,
     batch::{Change, Fate, Foretold, RoomRecord, Spoke, StoredRoom, Unsettled},
     boundary::Alarm,
-    context::{Arrived, Context, Fact, Proof, Renumbered, stored},
+    context::{Arrived, Context, Fact, GivenBy, Proof, Renumbered, stored},
     elections::Elections,
     entry::{
         Body, CHAT, DECISION, Decision, EraClaimed, Facts, HandedOver, Items, Ordered, Said,
@@ -27,7 +27,7 @@ use crate::{
     },
     event::Delivered,
     id::{At, LogId, MessageId, NodeId, RoomId},
-    limits::{ASK_AFTER, CUT_ERAS_MAX, LOG_SEQ_MAX, ORDERED_ITEMS_MAX, WARM_BODY_BYTES_MAX},
+    limits::{ASK_AFTER, CUT_ERAS_MAX, ORDERED_ITEMS_MAX, WARM_BODY_BYTES_MAX},
     liveness::Heirs,
     log::{Logs, Position},
     number::{Era, Number},
@@ -460,7 +460,7 @@ impl Room {
 
     fn fold_ordered(&mut self, cx: &mut Context, at: At, it: &Ordered) {
         let author = self.logs.id(at.log);
-        let count = count(it);
+        let count = it.count();
         // Numbers that a ClawChat server had no message of, however many.
         let gaps = it.era == Era::HOME && self.takes_imports_of(author);
         let given = if gaps { named(it) } else { count };
@@ -468,14 +468,17 @@ impl Room {
             self.numbering.eras.get(&it.era).is_some_and(|era| {
                 era.record.sequencer == author && it.first == era.record.known + 1
             }) && given <= ORDERED_ITEMS_MAX as u64
-                && it.first + count <= it.era.capacity() + 1
-                && it.items.iter().all(|items| (1..=LOG_SEQ_MAX).contains(&items.from));
+                && it.fits();
         if !valid {
             // Who goes on with an era of a node that is out here may not know of it.
             if !self.is_void(cx, it.era) {
                 cx.blame(author.author, |it| &mut it.void);
             }
             return;
+        }
+        if self.is_directory {
+            let (seq, first) = (at.seq, it.era.number(it.first));
+            cx.given.push(GivenBy { room: self.id, log: author, seq, first });
         }
         for items in &it.items {
             let id = it.logs.get(items.log as usize);
@@ -766,11 +769,6 @@ impl Room {
         }
         Ordered { era, first, logs, items }
     }
-}
-
-/// How many numbers it gives.
-fn count(it: &Ordered) -> u64 {
-    it.items.iter().map(|items| u64::from(items.count)).sum()
 }
 
 /// How many of these to entries.

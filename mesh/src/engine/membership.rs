@@ -105,10 +105,15 @@ impl Engine {
         }
     }
 
-    /// Nothing counts of what this log says in a directory from there on: clients are told of rooms that are none
-    /// any more or are called otherwise, and ids are whose they are without it.
+    /// Nothing counts of what this log says in a directory from there on, numbers included: clients are told of rooms that
+    /// are none any more or are called otherwise, and ids are whose they are without it.
     pub(super) fn forget_claims(&mut self, directory: RoomId, cut: (LogId, u64)) {
-        for agent in self.directory.forget(self.cx.mesh, directory, cut) {
+        let disowned = self.directory.forget(self.cx.mesh, directory, cut);
+        // Before clients are told: they need not hear of a room that it is gone, and there again.
+        self.note_rooms_without_lead();
+        self.answer_unsettled();
+        self.fold_renumbered();
+        for agent in disowned {
             self.act_on(Learned::Agent(agent));
         }
         let told = self.told.keys().copied().filter(|id| self.rooms.contains_key(id));

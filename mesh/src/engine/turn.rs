@@ -66,6 +66,14 @@ impl Engine {
     // Directory.
 
     pub(super) fn fold_facts(&mut self) {
+        for it in std::mem::take(&mut self.cx.given) {
+            let room = self.rooms.get(&it.room);
+            let cut = room.and_then(|room| room.logs.get(room.logs.ix(it.log)?).fork);
+            let counts = cut.is_none_or(|cut| it.seq < cut);
+            for agent in self.directory.note_given(&it, counts) {
+                self.act_on(Learned::Agent(agent));
+            }
+        }
         while !self.cx.facts.is_empty() {
             for fact in std::mem::take(&mut self.cx.facts) {
                 let numbers = self.rooms.get(&fact.room).and_then(|room| {
@@ -79,7 +87,7 @@ impl Engine {
         }
     }
 
-    fn fold_renumbered(&mut self) {
+    pub(super) fn fold_renumbered(&mut self) {
         for it in std::mem::take(&mut self.cx.renumbered) {
             let learned = self.directory.renumber((it.room, it.at), it.number);
             self.act_on(learned);
@@ -293,12 +301,22 @@ impl Engine {
     }
 
     /// Whether it is sure what becomes of a room's name. It is not where a number was left as a hole: what that turns
-    /// out to be may be a room of this name, and was numbered first.
+    /// out to be may be a room of this name, and was numbered first. Nor is it where a node that is out gave the number,
+    /// and others know nothing of that.
     fn is_settled(&self, directory: RoomId, (at, number): (At, Number)) -> bool {
-        let id = self.directory.created_at((directory, at));
+        let source = (directory, at);
+        let id = self.directory.created_at(source);
         let named = id.is_some_and(|id| matches!(self.directory.name(id), Named::Name(_)));
-        let room = self.rooms.get(&directory).filter(|it| named && it.is_writable(&self.cx));
-        room.is_none_or(|it| !it.is_behind_holes(&self.cx, number))
+        let room = self.rooms.get(&directory).filter(|it| it.is_writable(&self.cx));
+        let in_doubt = |room: &Room| named && room.is_behind_holes(&self.cx, number);
+        room.is_none_or(|it| !in_doubt(it) && !self.directory.has_lost_its_lead(source))
+    }
+
+    /// Rooms of this node that a number made which does not count any more get another one.
+    pub(super) fn note_rooms_without_lead(&mut self) {
+        for source in self.directory.without_lead(self.cx.me) {
+            self.unsettled.entry(source).or_insert(Number::ZERO);
+        }
     }
 
     /// Numbers rooms of which that is not sure once more, in a new era in which they are the first of their names: so

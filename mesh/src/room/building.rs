@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Room, count};
+use super::Room;
 use crate::{
     acts::{ElectionAct, TaskAct},
     context::Context,
@@ -125,7 +125,7 @@ impl Looked<'_> {
     fn is_founded(&mut self, body: Body) -> bool {
         match body {
             Body::Ordered(it) => {
-                let last = it.first.saturating_add(count(&it)).saturating_sub(1);
+                let last = it.first.saturating_add(it.count()).saturating_sub(1);
                 self.reached.insert(it.era, last);
                 self.may_issue(it.era)
             }

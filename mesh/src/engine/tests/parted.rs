@@ -204,3 +204,95 @@ fn who_has_parted_did_not_fork_its_private_rooms_after_a_start_either() {
     let digest = |node: &Node| node.engine.rooms[&room].logs.digest();
     assert_eq!(digest(&again), digest(&node));
 }
+
+/// A node whose agent makes a room, which node 6 numbers in its third entry of the directory. On another side node 5 makes
+/// a room of that name, which node 7 numbers there, and then the other one. And what both sides hear of the three.
+fn two_rooms_of_one_name() -> (Node, RoomId, Vec<Run>) {
+    let mut node = Node::new(1);
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let lane = |seed: u8| 1_000 - u32::from(seed);
+    let era = |seed: u8| Era::new(1, lane(seed)).expect("an era");
+    let enters = |seed: u8| {
+        let lane = lane(seed);
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        let (era, after) = (era(seed), Era::HOME);
+        [admitted, Body::EraClaimed(EraClaimed { era, after, cut: Vec::new() })]
+    };
+    let mut sixth = Liar::new(6);
+    let mut heard: Vec<Run> =
+        enters(6).iter().map(|body| sixth.write_in(&node, directory, body).1).collect();
+    heard.iter().for_each(|run| node.hear(run));
+    let caller = node.attach("me", false, KEY).expect("free");
+    let call = node.begin(Command::CreateRoom { caller, room: super::rooms::new("plan", false) });
+    let logs = &node.engine.rooms[&directory].logs;
+    let mine = (log(1), logs.head_of(log(1)), 1);
+    let (_, run) = sixth.write_in(&node, directory, &ordered(era(6), 1, &[mine]));
+    node.hear(&run);
+    let made = node.made(call).expect("answered").expect("made");
+    let fifth = crate::directory::room_id(node.secret.mesh_id(), directory, log(5), 1);
+    let fifth = Body::RoomCreated(public_room(fifth, "plan"));
+    let mut others = vec![log_of(&node, directory, 5, &[fifth])];
+    let mut seventh = Liar::new(7);
+    for body in enters(7).into_iter().chain([ordered(era(7), 1, &[(log(5), 1, 1), mine])]) {
+        others.push(seventh.write_in(&node, directory, &body).1);
+    }
+    others.iter().for_each(|run| node.hear(run));
+    heard.extend(others);
+    (node, made, heard)
+}
+
+/// The node's process ends, and another begins.
+fn again(node: &Node) -> Node {
+    let mut again = Node::open(1, disk::stored(&node.rows), node.now);
+    again.rows.splice(0..0, node.rows.clone());
+    again.turn();
+    again
+}
+
+/// What this node has written in a room, in runs of one entry.
+fn own_log(node: &Node, room: RoomId) -> Vec<Run> {
+    let own = node.engine.rooms[&room].logs.ix(log(1));
+    let bodies = node.rows.iter().filter_map(|it| match it {
+        Change::Entry { room: of, at, entry } if *of == room && Some(at.log) == own => {
+            Some(Body::decode(entry.facts.kind, &entry.body))
+        }
+        _ => None,
+    });
+    let mut me = Liar::new(1);
+    bodies.map(|body| me.write_in(node, room, &body).1).collect()
+}
+
+/// Seeds 5851 and 5901 of the worlds with a parting: two rooms of one name had been made on two sides, one of them by a
+/// number of the node that was expelled, beyond its cut. Only who had heard of that number listed the room.
+#[test]
+fn a_room_that_only_a_number_beyond_a_cut_made_is_numbered_anew_and_called_alike_everywhere() {
+    for restart in ["never", "before", "after"] {
+        let (mut node, mine, heard) = two_rooms_of_one_name();
+        let directory = RoomId::directory(node.secret.mesh_id());
+        let theirs = crate::directory::room_id(node.secret.mesh_id(), directory, log(5), 1);
+        let names = |node: &Node| [theirs, mine].map(|it| node.name_of(it));
+        let c = |node: &Node| node.engine.rooms[&directory].numbering.current().c();
+        let before = names(&node);
+        assert!(before.iter().all(Option::is_some), "{before:?}");
+        if restart == "before" {
+            node = again(&node);
+        }
+        assert_eq!((c(&node), names(&node)), (1, before.clone()), "{restart}");
+        let parting = expels(&node, 9, 6, &[(directory, 2)]);
+        node.hear(&parting);
+        if restart == "after" {
+            node = again(&node);
+        }
+        assert_eq!((c(&node), names(&node)), (2, before), "{restart}");
+        assert!(node.engine.unsettled.is_empty(), "{restart}");
+        assert_eq!((c(&again(&node)), names(&again(&node))), (2, names(&node)), "once is enough");
+        // Another member never heard of that number.
+        let mut other = Node::new(2);
+        heard
+            .iter()
+            .chain(&own_log(&node, directory))
+            .chain([&parting])
+            .for_each(|run| other.hear(run));
+        assert_eq!(names(&other), names(&node), "{restart}");
+    }
+}

@@ -285,7 +285,7 @@ fn behind_a_hole(known: &[(u8, &str)]) -> (Node, [CallId; 2]) {
 
 impl Node {
     /// Another node's first entry in the directory makes a room.
-    fn hears_of_room(&mut self, author: u8, name: &str) -> RoomId {
+    pub(super) fn hears_of_room(&mut self, author: u8, name: &str) -> RoomId {
         let (mesh, by) = (self.secret.mesh_id(), log(author));
         let directory = RoomId::directory(mesh);
         let room = crate::directory::room_id(mesh, directory, by, 1);
@@ -294,11 +294,11 @@ impl Node {
         room
     }
 
-    fn name_of(&self, room: RoomId) -> Option<std::sync::Arc<str>> {
+    pub(super) fn name_of(&self, room: RoomId) -> Option<std::sync::Arc<str>> {
         self.engine.view(room).map(|it| it.name)
     }
 
-    fn made(&self, call: CallId) -> Option<Result<RoomId, Refused>> {
+    pub(super) fn made(&self, call: CallId) -> Option<Result<RoomId, Refused>> {
         self.reply(call).map(|it| match it? {
             Outcome::Room(view) => Ok(view.room),
             other => panic!("{other:?}"),

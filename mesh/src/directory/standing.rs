@@ -1,0 +1,110 @@
+//! Which of several directory entries comes first: by their numbers, as far as these count, then by position.
+//!
+//! What a node gave in entries that do not count, because it forked its log or has parted, others may know nothing of.
+//! So such a number decides nothing where there is one that counts.
+
+use crate::{
+    id::LogId,
+    limits::NAME_ERAS_MAX,
+    number::{Era, Number},
+};
+
+/// Where a fact stands among others of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Standing {
+    pub(super) numbered: Numbered,
+    pub(super) clock: u64,
+    pub(super) log: LogId,
+    pub(super) seq: u64,
+}
+
+impl Standing {
+    pub(super) fn is_numbered(self) -> bool {
+        self.numbered != Numbered::Not
+    }
+}
+
+/// The lowest number of an entry: first those that count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Numbered {
+    Counting(Number),
+    /// It has no other yet.
+    Lost(Number),
+    Not,
+}
+
+/// The lowest number that an entry has in each era that numbered it: all of them, or the lowest eras.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Firsts {
+    /// Rising, at most one of each era.
+    counting: Vec<Number>,
+    lost: Vec<Number>,
+}
+
+impl Firsts {
+    pub(super) fn add(&mut self, number: Number, counts: bool) {
+        let list = if counts { &mut self.counting } else { &mut self.lost };
+        match list.binary_search_by_key(&number.era(), |it| it.era()) {
+            Ok(place) => list[place] = number.min(list[place]),
+            Err(place) => {
+                list.insert(place, number);
+                list.truncate(NAME_ERAS_MAX);
+            }
+        }
+    }
+
+    /// This number does not count, nor do later ones of its era. `false`: there are none of these.
+    pub(super) fn lose(&mut self, from: Number) -> bool {
+        let lost = |it: &mut Number| it.era() == from.era() && *it >= from;
+        let lost: Vec<Number> = self.counting.extract_if(.., lost).collect();
+        lost.iter().for_each(|number| self.add(*number, false));
+        !lost.is_empty()
+    }
+
+    pub(super) fn numbered(&self) -> Numbered {
+        let counting = self.counting.first().map(|it| Numbered::Counting(*it));
+        let lost = || self.lost.first().map(|it| Numbered::Lost(*it));
+        counting.or_else(lost).unwrap_or(Numbered::Not)
+    }
+
+    /// Whether each era that numbered this entry had numbered one of these before.
+    pub(super) fn are_later_everywhere(&self, rivals: &[&Firsts]) -> bool {
+        let shown = if self.counting.is_empty() { &self.lost } else { &self.counting };
+        are_later(shown, rivals)
+    }
+
+    /// It was first in an era, and is not by what counts: other nodes have it for later, or not numbered at all.
+    pub(super) fn lost_their_lead(&self, rivals: &[&Firsts]) -> bool {
+        !are_later(&self.lost, rivals) && are_later(&self.counting, rivals)
+    }
+
+    fn in_era(&self, era: Era) -> Option<Number> {
+        let find = |list: &[Number]| list.iter().find(|it| it.era() == era).copied();
+        find(&self.counting).or_else(|| find(&self.lost))
+    }
+}
+
+fn are_later(numbers: &[Number], rivals: &[&Firsts]) -> bool {
+    let is_later = |number: &Number| {
+        rivals.iter().any(|it| it.in_era(number.era()).is_some_and(|it| it < *number))
+    };
+    numbers.iter().all(is_later)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_eras_that_numbered_an_entry_the_lowest_are_known() {
+        let max = u32::try_from(NAME_ERAS_MAX).expect("few");
+        let number = |n: u32| Era::new(1 + n, 5).expect("an era").number(3);
+        let mut firsts = Firsts::default();
+        for n in (0..max + 9).rev() {
+            firsts.add(number(n), true);
+        }
+        assert!(firsts.counting.iter().copied().eq((0..max).map(number)));
+        assert!(firsts.lose(Era::new(1, 5).expect("an era").number(2)));
+        assert_eq!((firsts.counting.len(), &*firsts.lost), (NAME_ERAS_MAX - 1, &[number(0)][..]));
+    }
+}
