@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     time::Duration,
 };
 
@@ -26,6 +27,8 @@ pub(crate) struct Waiting {
     pub(crate) run: Verified,
     /// Bodies that came apart from it.
     pub(crate) bodies: BTreeMap<u64, Vec<u8>>,
+    /// Some do: most runs come whole, and nobody is asked for anything of them.
+    apart: bool,
     /// Who sent the run: they have its bodies, but for those that are gone.
     pub(crate) from: NodeId,
     since: Duration,
@@ -71,9 +74,11 @@ impl Needs {
 impl Waiting {
     fn new(run: Verified, from: NodeId, since: Duration) -> Waiting {
         let bytes = run.run().size();
+        let apart = run.run().entries.iter().any(|it| !matches!(it.body, Carried::Here(_)));
         Waiting {
             run,
             bodies: BTreeMap::new(),
+            apart,
             from,
             since,
             asking: None,
@@ -187,6 +192,17 @@ impl Pending {
         self.runs.is_empty()
     }
 
+    /// Of each log what does not begin behind a gap: the rest need not be looked at.
+    pub(crate) fn next_in_logs(&self, head_of: impl Fn(LogId) -> u64) -> Vec<Key> {
+        let (mut next, mut from) = (Vec::new(), Bound::Unbounded);
+        while let Some(((log, _), _)) = self.runs.range((from, Bound::Unbounded)).next() {
+            let reachable = (*log, 0)..=(*log, head_of(*log).saturating_add(1));
+            next.extend(self.runs.range(reachable).map(|(key, _)| *key));
+            from = Bound::Excluded((*log, u64::MAX));
+        }
+        next
+    }
+
     pub(crate) fn keys(&self) -> Vec<Key> {
         self.runs.keys().copied().collect()
     }
@@ -295,7 +311,7 @@ impl Pending {
     ) -> BTreeMap<NodeId, Vec<Head>> {
         let mut out: BTreeMap<NodeId, Vec<Head>> = BTreeMap::new();
         let mut any_gone = false;
-        for waiting in self.runs.values_mut() {
+        for waiting in self.runs.values_mut().filter(|it| it.apart) {
             if let Some(asking) = waiting.asking.as_ref().filter(|it| now < it.at + WANT_TIMEOUT) {
                 any_gone |= asking.gone;
                 continue;

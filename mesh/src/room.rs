@@ -285,7 +285,7 @@ impl Room {
 
     /// Takes a pending run that everything is here for; forgets those that are of no use any more.
     fn next_acceptable(&mut self, cx: &mut Context) -> Option<(Verified, BTreeMap<u64, Vec<u8>>)> {
-        for key in self.pending.keys() {
+        for key in self.pending.next_in_logs(|log| self.logs.head_of(log)) {
             let Some(waiting) = self.pending.get(key) else { continue };
             match self.place(&waiting.run) {
                 Position::Gap => {}
