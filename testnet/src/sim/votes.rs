@@ -287,19 +287,22 @@ impl World {
     pub(super) fn vote_stored(
         &mut self,
         node: usize,
-        room: RoomId,
+        (room, place): (RoomId, Place),
         act: VoteAct,
     ) -> Result<(), Broken> {
+        let own = place.log.author == self.nodes[node].id;
         match act {
             VoteAct::Closed(it) => {
                 if self.votes.closed.insert((room, it.vote)) {
-                    let own = self.nodes[node].id == it.vote.log.author;
-                    let by = if own { "its opener" } else { "another" };
+                    let opened_it = self.nodes[node].id == it.vote.log.author;
+                    let by = if opened_it { "its opener" } else { "another" };
                     self.say(|| format!("node{node}: {by} closes a vote of room {room}"));
                 }
             }
+            // Others get it later: it is for whoever opens its ballots to know that the vote is closed.
             VoteAct::Shown(it)
-                if !self.votes.closed.contains(&(room, it.vote))
+                if own
+                    && !self.votes.closed.contains(&(room, it.vote))
                     && !self.may_believe_liar(node, (room, it.vote)) =>
             {
                 let what =

@@ -463,7 +463,7 @@ impl World {
         let place = Place { log, seq };
         let body = Body::decode(entry.facts.kind, &entry.body);
         if let Body::Vote(act) = body {
-            return self.vote_stored(node, room, act);
+            return self.vote_stored(node, (room, place), act);
         } else if let Body::Election(act) = body {
             self.election_stored((room, place), &act);
         } else if let Body::Task(act) = body {
