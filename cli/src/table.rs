@@ -11,7 +11,7 @@ pub fn lines(output: &Output, heads: &[&str], rows: Vec<Vec<String>>) -> Vec<Str
         return Vec::new();
     }
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(heads.iter().map(|it| it.to_uppercase()));
+    table.load_style(NOTHING).set_header(heads.iter().map(|it| it.to_uppercase()));
     if let Some(columns) = output.columns() {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
     }
