@@ -133,13 +133,34 @@ pub struct EraRecord {
     /// How many of items 1 … `done` name nothing.
     #[cbor(n(6), default)]
     pub empty: u64,
+    /// In a directory: the last entries that gave numbers of it, in the order of these.
+    #[cbor(n(7), default)]
+    pub given: Vec<Gave>,
+    /// In a directory: from this item on none counts, for whoever gave it is out, and did so where its log is cut.
+    #[n(8)]
+    pub lost: Option<u64>,
+}
+
+/// An entry that gave numbers of an era, or gave the era away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Gave {
+    /// The entry's log.
+    #[n(0)]
+    pub log: LogIx,
+    /// Its place there.
+    #[n(1)]
+    pub seq: u64,
+    /// The first item that it gave, or that its successor gives.
+    #[n(2)]
+    pub first: u64,
 }
 
 impl EraRecord {
     /// Of an era of which nothing is known but who issues from it, and its cut.
     #[must_use]
     pub fn new(sequencer: LogId, cut: Vec<crate::entry::Reached>) -> EraRecord {
-        EraRecord { sequencer, known: 0, done: 0, cut, former: Vec::new(), empty: 0 }
+        let (former, given) = (Vec::new(), Vec::new());
+        EraRecord { sequencer, known: 0, done: 0, cut, former, empty: 0, given, lost: None }
     }
 }
 

@@ -39,15 +39,6 @@ pub(crate) struct Renumbered {
     pub(crate) number: Number,
 }
 
-/// An entry of a directory gave numbers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GivenBy {
-    pub(crate) room: RoomId,
-    pub(crate) log: LogId,
-    pub(crate) seq: u64,
-    pub(crate) first: Number,
-}
-
 /// What became of a number, in the order of numbers within a room.
 #[derive(Debug)]
 pub(crate) enum Arrived {
@@ -118,7 +109,8 @@ pub(crate) struct Context {
     pub(crate) effects: Vec<Effect>,
     /// To be folded by the directory before the turn ends.
     pub(crate) facts: Vec<Fact>,
-    pub(crate) given: Vec<GivenBy>,
+    /// Of directories: numbers from which on none of their eras counts, that did until now.
+    pub(crate) lost: Vec<(RoomId, Number)>,
     pub(crate) renumbered: Vec<Renumbered>,
     pub(crate) arrived: Vec<Arrived>,
     pub(crate) proofs: Vec<Proof>,

@@ -1,7 +1,6 @@
 //! What the directory says: rooms, lanes, stable agent ids, keys. A fold over entries that does not depend
 //! on the order in which they came: ties are decided by number, then by position.
 
-mod given;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -11,14 +10,10 @@ use std::{
     sync::Arc,
 };
 
-pub(crate) use self::given::Orders;
-use self::{
-    given::Given,
-    standing::{Firsts, Standing},
-};
+use self::standing::{Firsts, Lost, Numbered, Standing};
 
 use crate::{
-    context::{Fact, GivenBy},
+    context::Fact,
     entry::{AgentClaimed, Body, NodeAdmitted, RoomCreated},
     id::{AgentId, At, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
     import::is_foreign_id,
@@ -82,7 +77,6 @@ struct Claim {
     key: KeyPrint,
     standing: Standing,
     source: Source,
-    firsts: Firsts,
 }
 
 /// What the directories say: the mesh's, and the node's own of private rooms.
@@ -102,7 +96,7 @@ pub(crate) struct Directory {
     /// When each node was admitted, by its own clock: the first entry of its log that says so.
     pub(crate) admitted: BTreeMap<NodeId, (u64, u64)>,
     pub(crate) keys: Keys,
-    given: Given,
+    lost: Lost,
 }
 
 #[derive(Clone, Debug)]
@@ -145,10 +139,8 @@ impl Directory {
     /// Takes in a fact. `numbers`: all that it has yet.
     pub(crate) fn learn(&mut self, mesh: MeshId, fact: Fact, numbers: &[Number]) -> Learned {
         let source = (fact.room, fact.at);
-        let mut firsts = Firsts::default();
-        numbers.iter().for_each(|it| firsts.add(*it, self.given.counts(fact.room, *it)));
         let standing = Standing {
-            numbered: firsts.numbered(),
+            numbered: numbers.iter().min().map_or(Numbered::Not, |it| Numbered::Counting(*it)),
             clock: fact.facts.clock,
             log: fact.log,
             seq: fact.at.seq,
@@ -168,6 +160,9 @@ impl Directory {
                 let author = fact.log.author;
                 let wall_ms = created.imported.map_or(fact.facts.wall_ms, |it| it.created_ms);
                 self.by_maker.entry((author, created.owner)).or_default().insert(id);
+                let mut firsts = Firsts::default();
+                numbers.iter().for_each(|it| firsts.add(*it, self.lost.counts(fact.room, *it)));
+                let standing = Standing { numbered: firsts.numbered(), ..standing };
                 let room = CreatedRoom { created, author, wall_ms, source, standing, firsts };
                 let name = room.created.name.clone();
                 self.rooms.insert(id, room);
@@ -179,7 +174,7 @@ impl Directory {
                 let known = self.claims.entry(claim.agent).or_default();
                 if known.iter().all(|it| it.source != source) {
                     *self.claimed.entry((fact.log.author, claim.key)).or_default() += 1;
-                    known.push(Claim { key: claim.key, standing, source, firsts });
+                    known.push(Claim { key: claim.key, standing, source });
                     known.sort_by_key(|it| it.standing);
                 }
                 Learned::Agent(agent)
@@ -222,11 +217,10 @@ impl Directory {
 
     /// A directory entry got a number.
     pub(crate) fn renumber(&mut self, source: Source, number: Number) -> Learned {
-        let counts = self.given.counts(source.0, number);
         match self.by_source.get(&source).cloned() {
             Some(Key::Room(id)) => {
                 let Some(room) = self.rooms.get_mut(&id) else { return Learned::Nothing };
-                room.firsts.add(number, counts);
+                room.firsts.add(number, self.lost.counts(source.0, number));
                 room.standing.numbered = room.firsts.numbered();
                 let name = room.created.name.clone();
                 Learned::Rooms(self.of_name(&name))
@@ -234,8 +228,8 @@ impl Directory {
             Some(Key::Agent(agent)) => {
                 let Some(claims) = self.claims.get_mut(&agent) else { return Learned::Nothing };
                 for claim in claims.iter_mut().filter(|it| it.source == source) {
-                    claim.firsts.add(number, counts);
-                    claim.standing.numbered = claim.firsts.numbered();
+                    let numbered = Numbered::Counting(number);
+                    claim.standing.numbered = numbered.min(claim.standing.numbered);
                 }
                 claims.sort_by_key(|it| it.standing);
                 Learned::Agent(agent)
@@ -306,25 +300,23 @@ impl Directory {
             .collect()
     }
 
-    /// Whether the room was made by a number that does not count any more, and by those that do others would take
-    /// it for void, or for not made yet.
-    pub(crate) fn has_lost_its_lead(&self, source: Source) -> bool {
-        let Some(room) = self.created_at(source).and_then(|id| self.rooms.get(&id)) else {
+    /// Whether a number made the room that does not count any more, and by those that do others would take it for
+    /// void, or for not made yet.
+    pub(crate) fn has_lost_its_lead(&self, room: &CreatedRoom) -> bool {
+        if !room.firsts.has_lost_any() {
             return false;
-        };
+        }
         let alike = alike(room, self.rivals(room));
         let firsts: Vec<&Firsts> = alike.into_iter().map(|it| &it.firsts).collect();
         room.firsts.lost_their_lead(&firsts)
     }
 
-    /// Such rooms that this node made.
-    pub(crate) fn without_lead(&self, node: NodeId) -> impl Iterator<Item = Source> {
-        let made = self
-            .by_maker
-            .range((node, KeyPrint([0; 16]))..)
-            .take_while(move |((it, _), _)| *it == node);
-        let rooms = made.flat_map(|(_, ids)| ids).filter_map(|id| self.rooms.get(id));
-        rooms.map(|it| it.source).filter(|it| self.has_lost_its_lead(*it))
+    /// Rooms that this node made and that have a number which does not count any more.
+    pub(crate) fn lost_a_number(&self, node: NodeId) -> Vec<RoomId> {
+        let made = self.by_maker.range((node, KeyPrint([0; 16]))..);
+        let made = made.take_while(|((it, _), _)| *it == node).flat_map(|(_, ids)| ids);
+        let lost = |id: &&RoomId| self.rooms.get(id).is_some_and(|it| it.firsts.has_lost_any());
+        made.filter(lost).copied().collect()
     }
 
     /// A room that gives way to one of its `rivals`: it is called by its node, too; and if that has made others that
@@ -415,39 +407,20 @@ impl Directory {
         })
     }
 
-    /// An entry gave numbers of this directory. `counts`: nobody has cut its log before it. Returns agents that may be
-    /// another key's now.
-    pub(crate) fn note_given(&mut self, it: &GivenBy, counts: bool) -> Vec<AgentId> {
-        if counts {
-            self.given.note(it.room, it.log, (it.seq, it.first));
-        } else if self.given.lose(it.room, it.first) {
-            return self.lose(it.room, it.first);
+    /// From these numbers on none of their eras counts, in directories.
+    pub(crate) fn lose(&mut self, lost: &[(RoomId, Number)]) {
+        if lost.is_empty() {
+            return;
         }
-        Vec::new()
+        lost.iter().for_each(|(directory, from)| self.lost.add(*directory, *from));
+        for room in self.rooms.values_mut() {
+            let directory = room.source.0;
+            room.firsts.lose(|number| !self.lost.counts(directory, number));
+            room.standing.numbered = room.firsts.numbered();
+        }
     }
 
-    /// From this number on none of its era counts.
-    fn lose(&mut self, directory: RoomId, from: Number) -> Vec<AgentId> {
-        for room in self.rooms.values_mut().filter(|it| it.source.0 == directory) {
-            if room.firsts.lose(from) {
-                room.standing.numbered = room.firsts.numbered();
-            }
-        }
-        let mut changed = Vec::new();
-        for (agent, claims) in &mut self.claims {
-            for claim in claims.iter_mut().filter(|it| it.source.0 == directory) {
-                if claim.firsts.lose(from) {
-                    claim.standing.numbered = claim.firsts.numbered();
-                    changed.push(agent.clone());
-                }
-            }
-            claims.sort_by_key(|it| it.standing);
-        }
-        changed
-    }
-
-    /// What this log says from `seq` on does not count, nor do numbers that it gave there. Returns agents that may be
-    /// another key's now, or nobody's.
+    /// What this log says from `seq` on does not count. Returns agents that may be another key's now, or nobody's.
     pub(crate) fn forget(
         &mut self,
         mesh: MeshId,
@@ -455,14 +428,11 @@ impl Directory {
         (log, seq): (LogId, u64),
     ) -> Vec<AgentId> {
         self.keys.forget(directory != RoomId::directory(mesh), log, seq);
-        let mut disowned = Vec::new();
-        for from in self.given.cut(directory, log, seq) {
-            disowned.extend(self.lose(directory, from));
-        }
         let void = |source: &Source, standing: &Standing| {
             source.0 == directory && standing.log == log && standing.seq >= seq
         };
         self.rooms.retain(|_, room| !void(&room.source, &room.standing));
+        let mut disowned = Vec::new();
         for (agent, claims) in &mut self.claims {
             for claim in claims.extract_if(.., |claim| void(&claim.source, &claim.standing)) {
                 disowned.push(agent.clone());

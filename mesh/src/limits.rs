@@ -65,9 +65,9 @@ pub const PARTED_LOGS_KEPT: usize = 262_144;
 /// Eras of which is known when each numbered a room, so that all nodes give it one name: the lowest.
 /// An honest mesh numbers an entry twice at most for each side of a split that had it.
 pub const NAME_ERAS_MAX: usize = 64;
-/// Entries of one log of a directory of which is known which numbers they gave, so that these do not count when the log
-/// is cut: the last ones, of 16 bytes each.
-pub const GIVEN_PER_LOG_MAX: usize = 16_384;
+/// Entries of one era of a directory of which is known which numbers they gave, so that these do not count when a log is
+/// cut: the last ones, some 8 bytes each, written with each of them.
+pub const GIVEN_PER_ERA_MAX: usize = 256;
 /// Lanes of one node: it draws again only when two are equal.
 pub const LANES_PER_NODE_MAX: usize = 16;
 /// Roaming clients that wait for an era at once.
@@ -421,7 +421,7 @@ mod tests {
             ("clients.md: tasks in an answer", TASKS_LISTED_MAX, 1_000),
             ("clients.md: bytes of these", TASKS_LISTED_BYTES_MAX, 1_048_576),
             ("elections.md: memory of a node's", ELECTIONS_BYTES_PER_LOG_MAX, 16_777_216),
-            ("membership.md: entries that gave numbers", GIVEN_PER_LOG_MAX, 16_384),
+            ("membership.md: entries that gave numbers", GIVEN_PER_ERA_MAX, 256),
         ]);
         assert_eq!(u128::from(STAMP_AHEAD_MS_MAX), DAY.as_millis(), "retention.md: no age");
         assert_eq!(CLOCK_JUMP_MAX, DAY, "retention.md: nothing is dropped");

@@ -9,10 +9,10 @@ use std::{
 };
 
 use crate::{
-    batch::{EraRecord, Foretold},
+    batch::{EraRecord, Foretold, Gave},
     entry::{EraClaimed, Facts, Reached, Said},
-    id::{At, LogId, NodeId},
-    limits::CUT_ERAS_MAX,
+    id::{At, LogId, LogIx, NodeId},
+    limits::{CUT_ERAS_MAX, GIVEN_PER_ERA_MAX},
     number::{Era, Number},
 };
 
@@ -295,6 +295,37 @@ impl Numbering {
             }
             Some(_) | None => NextItem::Nothing,
         }
+    }
+
+    /// The entry at this place gave items of `era` from `first` on.
+    pub(crate) fn note_given(&mut self, era: Era, at: At, first: u64) {
+        let Some(state) = self.edit(era) else { return };
+        let given = &mut state.record.given;
+        if given.len() >= GIVEN_PER_ERA_MAX {
+            given.remove(0);
+        }
+        given.push(Gave { log: at.log, seq: at.seq, first });
+    }
+
+    /// Nothing of this log counts from `seq` on. Returns from where on numbers do not, that did until now.
+    pub(crate) fn lose(&mut self, log: LogIx, seq: u64) -> Vec<Number> {
+        let mut out = Vec::new();
+        for (era, state) in &mut self.eras {
+            let given = state.record.given.iter().filter(|it| it.log == log && it.seq >= seq);
+            let first = given.map(|it| it.first).min();
+            if let Some(first) = first.filter(|it| state.record.lost.is_none_or(|lost| *it < lost))
+            {
+                state.record.lost = Some(first);
+                state.dirty = true;
+                out.push(era.number(first));
+            }
+        }
+        out
+    }
+
+    /// The first number of each era that does not count.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = Number> {
+        self.eras.iter().filter_map(|(era, it)| Some(era.number(it.record.lost?)))
     }
 
     /// This author's eras get no more items.

@@ -19,7 +19,7 @@ use crate::{
     acts::Place,
     batch::{Change, Fate, Foretold, RoomRecord, Spoke, StoredRoom, Unsettled},
     boundary::Alarm,
-    context::{Arrived, Context, Fact, GivenBy, Proof, Renumbered, stored},
+    context::{Arrived, Context, Fact, Proof, Renumbered, stored},
     elections::Elections,
     entry::{
         Body, CHAT, DECISION, Decision, EraClaimed, Facts, HandedOver, Items, Ordered, Said,
@@ -150,6 +150,7 @@ impl Room {
     pub(crate) fn restore(cx: &mut Context, it: StoredRoom, mine: LogId) -> Room {
         let numbering = Numbering::restore(it.eras, it.waiting, it.foretold);
         let mut room = Room::blank(cx, it.room, it.record, mine);
+        cx.lost.extend(numbering.lost().map(|it| (room.id, it)));
         room.numbering = numbering;
         room.logs = Logs::restore(&room.record, is_open_directory(cx, room.id), it.logs);
         room.clock = room.logs.iter().map(|(_, log)| log.clock).max().unwrap_or(0);
@@ -476,9 +477,8 @@ impl Room {
             }
             return;
         }
-        if self.is_directory {
-            let (seq, first) = (at.seq, it.era.number(it.first));
-            cx.given.push(GivenBy { room: self.id, log: author, seq, first });
+        if self.is_directory && count > 0 {
+            self.numbering.note_given(it.era, at, it.first);
         }
         for items in &it.items {
             let id = it.logs.get(items.log as usize);
@@ -555,6 +555,9 @@ impl Room {
             era.record.sequencer = it.to;
             era.record.former.retain(|other| other.log != author);
             era.record.former.push(Place { log: author, seq: at.seq });
+        }
+        if self.is_directory {
+            self.numbering.note_given(it.era, at, it.next);
         }
         self.end_eras_if_over(cx, it.to);
         if it.to == self.mine {
@@ -702,6 +705,7 @@ impl Room {
                 cx.warm_bytes -= entry.body_bytes;
             }
         }
+        cx.lost.extend(self.numbering.lose(ix, seq).into_iter().map(|it| (self.id, it)));
         self.votes.cut(log, seq);
         self.elections.forget_log(log, seq);
         self.tasks.forget_log(log, seq);

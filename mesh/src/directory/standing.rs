@@ -1,10 +1,13 @@
-//! Which of several directory entries comes first: by their numbers, as far as these count, then by position.
+//! Which of several directory entries comes first: by their numbers, then by position. And what rooms are called, by those
+//! of their numbers that count.
 //!
 //! What a node gave in entries that do not count, because it forked its log or has parted, others may know nothing of.
 //! So such a number decides nothing where there is one that counts.
 
+use std::collections::BTreeMap;
+
 use crate::{
-    id::LogId,
+    id::{LogId, RoomId},
     limits::NAME_ERAS_MAX,
     number::{Era, Number},
 };
@@ -53,12 +56,14 @@ impl Firsts {
         }
     }
 
-    /// This number does not count, nor do later ones of its era. `false`: there are none of these.
-    pub(super) fn lose(&mut self, from: Number) -> bool {
-        let lost = |it: &mut Number| it.era() == from.era() && *it >= from;
-        let lost: Vec<Number> = self.counting.extract_if(.., lost).collect();
-        lost.iter().for_each(|number| self.add(*number, false));
-        !lost.is_empty()
+    /// Numbers that did count until now do not.
+    pub(super) fn lose(&mut self, lost: impl Fn(Number) -> bool) {
+        let lost: Vec<Number> = self.counting.extract_if(.., |it| lost(*it)).collect();
+        lost.into_iter().for_each(|number| self.add(number, false));
+    }
+
+    pub(super) fn has_lost_any(&self) -> bool {
+        !self.lost.is_empty()
     }
 
     pub(super) fn numbered(&self) -> Numbered {
@@ -91,6 +96,21 @@ fn are_later(numbers: &[Number], rivals: &[&Firsts]) -> bool {
     numbers.iter().all(is_later)
 }
 
+/// From which number on none of an era counts, by directory.
+#[derive(Debug, Default)]
+pub(super) struct Lost(BTreeMap<(RoomId, Era), Number>);
+
+impl Lost {
+    pub(super) fn add(&mut self, directory: RoomId, from: Number) {
+        let first = self.0.entry((directory, from.era())).or_insert(from);
+        *first = from.min(*first);
+    }
+
+    pub(super) fn counts(&self, directory: RoomId, number: Number) -> bool {
+        self.0.get(&(directory, number.era())).is_none_or(|from| number < *from)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,7 +124,7 @@ mod tests {
             firsts.add(number(n), true);
         }
         assert!(firsts.counting.iter().copied().eq((0..max).map(number)));
-        assert!(firsts.lose(Era::new(1, 5).expect("an era").number(2)));
+        firsts.lose(|it| it == number(0));
         assert_eq!((firsts.counting.len(), &*firsts.lost), (NAME_ERAS_MAX - 1, &[number(0)][..]));
     }
 }

@@ -296,25 +296,28 @@ fn keys_of_the_part_of_a_log_that_does_not_count_are_none_in_its_directory_alone
 /// A number of an era that another node had.
 const LOST: Number = Number(9);
 
-/// Two rooms of two sides: one numbered the first alone, the other one numbered both. The numbers, the entry that gave `LOST`, and that its log is cut there, come in any order.
+/// Two rooms of two sides: one numbered the first alone, the other one numbered both. The numbers come in any order, and
+/// that one does not count.
 #[test]
 fn a_number_of_who_is_out_decides_nothing_where_one_counts() {
     let other = Era::new(1, 5).expect("an era");
-    let given = GivenBy { room: DIRECTORY, log: log(3), seq: 2, first: LOST };
     for order in 0..6 {
         let mut directory = Directory::default();
         directory.learn(MESH, plan(1), &[other.number(1)]);
         directory.learn(MESH, plan(2), &[]);
         let source = (DIRECTORY, At { log: 2, seq: 1 });
         let named = |directory: &Directory| [1, 2].map(|author| directory.name(id(author)));
+        let without_lead = |directory: &Directory, author| {
+            let room = directory.room(id(author)).expect("it is there");
+            directory.has_lost_its_lead(room)
+        };
         let mut steps = vec![LOST, other.number(4)];
         if order % 2 == 1 {
             steps.reverse();
         }
         for step in 0..3 {
             if step == order / 2 {
-                directory.note_given(&given, true);
-                directory.forget(MESH, DIRECTORY, (log(3), 2));
+                directory.lose(&[(DIRECTORY, LOST), (RoomId([8; 16]), other.number(1))]);
             } else if let Some(number) = steps.pop() {
                 directory.renumber(source, number);
             }
@@ -322,13 +325,13 @@ fn a_number_of_who_is_out_decides_nothing_where_one_counts() {
         let plain = Named::Name("plan".into());
         assert_eq!(named(&directory), [plain.clone(), Named::Void], "{order}");
         // Whoever made it was told that it is made: its node numbers it once more, before all others.
-        assert!(directory.has_lost_its_lead(source), "{order}");
-        assert!(directory.without_lead(log(2).author).eq([source]), "{order}");
-        assert_eq!(directory.without_lead(log(1).author).count(), 0, "{order}");
+        assert!(without_lead(&directory, 2) && !without_lead(&directory, 1), "{order}");
+        assert_eq!(directory.lost_a_number(log(2).author), [id(2)], "{order}");
+        assert_eq!(directory.lost_a_number(log(1).author), [], "{order}");
         directory.renumber(source, Era::new(2, 7).expect("an era").number(1));
         let apart = Named::Name("plan (02020202)".into());
         assert_eq!(named(&directory), [plain, apart], "{order}");
-        assert!(!directory.has_lost_its_lead(source), "{order}");
+        assert!(!without_lead(&directory, 2), "{order}");
     }
 }
 
@@ -338,48 +341,14 @@ fn a_number_of_who_is_out_is_better_than_none_and_what_it_gave_before_counts() {
     for (author, number) in [(1, Number(4)), (2, Number(9)), (4, Number(10))] {
         directory.learn(MESH, plan(author), &[number]);
     }
-    for (seq, first) in [(1, Number(4)), (2, Number(9)), (3, Number(10))] {
-        let given = GivenBy { room: DIRECTORY, log: log(3), seq, first };
-        directory.note_given(&given, true);
-    }
-    let names = |directory: &Directory| [1, 2, 4].map(|author| directory.name(id(author)));
     let plain = Named::Name("plan".into());
-    for cut in [3, 2, 2] {
-        directory.forget(MESH, DIRECTORY, (log(3), cut));
-        assert_eq!(names(&directory), [plain.clone(), Named::Void, Named::Void], "{cut}");
-        assert_eq!(
-            (1..5).map(|it| directory.without_lead(log(it).author).count()).sum::<usize>(),
-            0
-        );
+    for (from, lead) in [(11, None), (10, None), (9, None), (9, None), (4, Some(1)), (10, Some(1))]
+    {
+        directory.lose(&[(DIRECTORY, Number(from))]);
+        let names = [1, 2, 4].map(|author| directory.name(id(author)));
+        assert_eq!(names, [plain.clone(), Named::Void, Named::Void], "{from}");
+        // Whoever made one of the others was told that it is none.
+        let without = |it: &u8| directory.has_lost_its_lead(&directory.rooms[&id(*it)]);
+        assert_eq!([1, 2, 4].into_iter().find(without), lead, "{from}");
     }
-    directory.forget(MESH, DIRECTORY, (log(3), 1));
-    assert_eq!(names(&directory), [plain, Named::Void, Named::Void]);
-    assert!(directory.without_lead(log(1).author).eq([(DIRECTORY, At { log: 1, seq: 1 })]));
-    assert_eq!(
-        directory.without_lead(log(2).author).count(),
-        0,
-        "its maker was told that it is none"
-    );
-}
-
-#[test]
-fn an_agent_id_is_whose_claim_has_a_number_that_counts() {
-    let mut directory = Directory::default();
-    for (author, number) in [(1, Number(9)), (2, Number(12))] {
-        let claim = AgentClaimed { agent: "alice".into(), key: KeyPrint([author; 16]) };
-        directory.learn(MESH, fact(author, 1, Body::AgentClaimed(claim)), &[number]);
-    }
-    let owner = |directory: &Directory| directory.owner("alice");
-    assert_eq!(owner(&directory), Some((KeyPrint([1; 16]), true)));
-    let given = |seq, first| GivenBy { room: DIRECTORY, log: log(3), seq, first };
-    assert!(directory.note_given(&given(1, Number(9)), true).is_empty());
-    assert!(directory.note_given(&given(2, Number(12)), true).is_empty());
-    directory.forget(MESH, RoomId([8; 16]), (log(3), 1));
-    assert_eq!(owner(&directory), Some((KeyPrint([1; 16]), true)), "in another directory");
-    let changed = directory.note_given(&given(1, Number(9)), false);
-    assert_eq!(changed.len(), 2, "later numbers of the era do not count either");
-    assert_eq!(owner(&directory), Some((KeyPrint([1; 16]), true)), "none counts");
-    let other = Era::new(1, 5).expect("an era").number(1);
-    directory.renumber((DIRECTORY, At { log: 2, seq: 1 }), other);
-    assert_eq!(owner(&directory), Some((KeyPrint([2; 16]), true)));
 }

@@ -109,10 +109,10 @@ impl Engine {
     /// are none any more or are called otherwise, and ids are whose they are without it.
     pub(super) fn forget_claims(&mut self, directory: RoomId, cut: (LogId, u64)) {
         let disowned = self.directory.forget(self.cx.mesh, directory, cut);
+        self.fold_lost();
         // Before clients are told: they need not hear of a room that it is gone, and there again.
         self.note_rooms_without_lead();
         self.answer_unsettled();
-        self.fold_renumbered();
         for agent in disowned {
             self.act_on(Learned::Agent(agent));
         }

@@ -1,7 +1,5 @@
 //! Starting: from what the store has, or from nothing.
 
-use std::collections::BTreeMap;
-
 use super::{
     Config, Engine,
     private::Reach,
@@ -9,8 +7,8 @@ use super::{
 };
 use crate::{
     batch::{NodeRecord, RoomRecord, Summary},
-    context::{Context, Fact, GivenBy},
-    directory::{Directory, Orders},
+    context::{Context, Fact},
+    directory::Directory,
     entry::{Body, NodeAdmitted},
     followers::Followers,
     id::{LogId, NodeId, RoomId},
@@ -18,7 +16,7 @@ use crate::{
     limits::{BUCKETS, LANES_PER_NODE_MAX, PROOFS_MAX, TICK},
     liveness::{Liveness, incarnation},
     message::Message,
-    number::{Era, LANES, Number},
+    number::{LANES, Number},
     pulse::{Pulse, Spread},
     room::Room,
     rosters::Rosters,
@@ -113,6 +111,7 @@ impl Engine {
         self.restore_votes(stored.notes);
         self.note_tasks();
         self.note_leaders();
+        self.fold_lost();
         self.restore_directory(stored.directory);
         self.ensure_permanent_rooms();
         self.restore_agents();
@@ -150,33 +149,17 @@ impl Engine {
         &mut self,
         entries: Vec<(RoomId, crate::id::At, crate::entry::Stored, Vec<Number>)>,
     ) {
-        let mut orders: BTreeMap<RoomId, Orders> = BTreeMap::new();
         for (room, at, entry, numbers) in entries {
             let Some(known) = self.rooms.get(&room) else { continue };
-            let (log, body) = (known.logs.get(at.log), known.body_of(at, &entry));
-            orders.entry(room).or_default().note(log.id, at.seq, &body);
-            if log.fork.is_none_or(|fork| at.seq < fork) {
-                self.learn(Fact { room, at, log: log.id, facts: entry.facts, body }, &numbers);
+            let log = known.logs.get(at.log);
+            if log.fork.is_some_and(|fork| at.seq >= fork) {
+                continue;
             }
+            let body = known.body_of(at, &entry);
+            let fact = Fact { room, at, log: log.id, facts: entry.facts, body };
+            self.learn(fact, &numbers);
         }
-        self.restore_given(orders);
         self.note_rooms_without_lead();
-    }
-
-    /// Which entries gave which numbers of the directories.
-    fn restore_given(&mut self, orders: BTreeMap<RoomId, Orders>) {
-        let lanes: BTreeMap<u32, NodeId> = self.directory.lanes().collect();
-        for (room, orders) in orders {
-            let Some(known) = self.rooms.get(&room) else { continue };
-            let opener = |era: Era| match era.lane() {
-                None => Some(known.record.home),
-                Some(lane) => Some(LogId { author: *lanes.get(&lane)?, incarnation: 0 }),
-            };
-            for ((log, seq), first) in orders.replay(opener) {
-                self.cx.given.push(GivenBy { room, log, seq, first });
-            }
-        }
-        self.fold_facts();
     }
 
     /// Lobby and directory are there from the first start on, and so is the private directory.
@@ -361,7 +344,7 @@ fn context(
         batch: Vec::new(),
         effects: Vec::new(),
         facts: Vec::new(),
-        given: Vec::new(),
+        lost: Vec::new(),
         renumbered: Vec::new(),
         arrived: Vec::new(),
         proofs: Vec::new(),

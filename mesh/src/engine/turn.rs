@@ -8,7 +8,7 @@ use crate::{
     boundary::{Alarm, Effect, Turn},
     command::{Outcome, Refused, SaidOk},
     context::{Arrived, Fact, Proof},
-    directory::{Learned, Named},
+    directory::{Learned, Named, Source},
     entry::{Body, CHAT},
     event::{Delivered, RoomEvent, TurnReason},
     id::{At, LogId, MessageId, RoomId, sha256},
@@ -66,14 +66,6 @@ impl Engine {
     // Directory.
 
     pub(super) fn fold_facts(&mut self) {
-        for it in std::mem::take(&mut self.cx.given) {
-            let room = self.rooms.get(&it.room);
-            let cut = room.and_then(|room| room.logs.get(room.logs.ix(it.log)?).fork);
-            let counts = cut.is_none_or(|cut| it.seq < cut);
-            for agent in self.directory.note_given(&it, counts) {
-                self.act_on(Learned::Agent(agent));
-            }
-        }
         while !self.cx.facts.is_empty() {
             for fact in std::mem::take(&mut self.cx.facts) {
                 let numbers = self.rooms.get(&fact.room).and_then(|room| {
@@ -87,7 +79,12 @@ impl Engine {
         }
     }
 
-    pub(super) fn fold_renumbered(&mut self) {
+    /// Numbers that do not count any more decide no names.
+    pub(super) fn fold_lost(&mut self) {
+        self.directory.lose(&std::mem::take(&mut self.cx.lost));
+    }
+
+    fn fold_renumbered(&mut self) {
         for it in std::mem::take(&mut self.cx.renumbered) {
             let learned = self.directory.renumber((it.room, it.at), it.number);
             self.act_on(learned);
@@ -148,6 +145,7 @@ impl Engine {
             }
             Learned::Rooms(rooms) => {
                 for room in rooms {
+                    self.note_if_without_lead(room);
                     self.tell_of_room(room, true);
                 }
             }
@@ -304,18 +302,31 @@ impl Engine {
     /// out to be may be a room of this name, and was numbered first. Nor is it where a node that is out gave the number,
     /// and others know nothing of that.
     fn is_settled(&self, directory: RoomId, (at, number): (At, Number)) -> bool {
-        let source = (directory, at);
-        let id = self.directory.created_at(source);
+        let id = self.directory.created_at((directory, at));
         let named = id.is_some_and(|id| matches!(self.directory.name(id), Named::Name(_)));
         let room = self.rooms.get(&directory).filter(|it| it.is_writable(&self.cx));
         let in_doubt = |room: &Room| named && room.is_behind_holes(&self.cx, number);
-        room.is_none_or(|it| !in_doubt(it) && !self.directory.has_lost_its_lead(source))
+        room.is_none_or(|it| !in_doubt(it) && !self.is_without_lead((directory, at)))
+    }
+
+    fn is_without_lead(&self, source: Source) -> bool {
+        let room = self.directory.created_at(source).and_then(|id| self.directory.room(id));
+        room.is_some_and(|it| self.directory.has_lost_its_lead(it))
     }
 
     /// Rooms of this node that a number made which does not count any more get another one.
     pub(super) fn note_rooms_without_lead(&mut self) {
-        for source in self.directory.without_lead(self.cx.me) {
-            self.unsettled.entry(source).or_insert(Number::ZERO);
+        for room in self.directory.lost_a_number(self.cx.me) {
+            self.note_if_without_lead(room);
+        }
+    }
+
+    fn note_if_without_lead(&mut self, room: RoomId) {
+        let Some(it) = self.directory.room(room).filter(|it| it.author == self.cx.me) else {
+            return;
+        };
+        if self.directory.has_lost_its_lead(it) {
+            self.unsettled.entry(it.source).or_insert(Number::ZERO);
         }
     }
 
@@ -338,8 +349,11 @@ impl Engine {
                 first.clear();
             }
         }
+        self.fold_renumbered();
         for ((room, at), number) in unsettled {
-            if first.get(&room).is_some_and(|it| it.contains(&at)) {
+            let waits = first.get(&room).is_some_and(|it| it.contains(&at));
+            // Of two rooms of one name the second one is not the first of that era.
+            if waits || self.is_without_lead((room, at)) {
                 self.unsettled.insert((room, at), number);
                 continue;
             }

@@ -18,8 +18,8 @@ use crate::{
     view::{View, bounds, room_row},
 };
 
-/// A kind of entry, which opens an era: of no use to those who fold the directory.
-const ERA_CLAIMED: u8 = 17;
+/// Kinds that order entries: of no use to those who fold the directory.
+const ORDER_KINDS: std::ops::RangeInclusive<u8> = 16..=18;
 
 /// Remembered sends of one room: id, entry, wall time.
 type Dedups = Vec<(DedupId, At, u64)>;
@@ -181,7 +181,7 @@ fn foretold(
         .collect()
 }
 
-/// Entries of a directory, in the order of its logs, but for those that open eras.
+/// Entries of a directory, in the order of its logs, but for those that only order it.
 fn directory_of(
     view: &View,
     directory: &mut Vec<(RoomId, At, Stored, Vec<Number>)>,
@@ -191,7 +191,7 @@ fn directory_of(
         let (_, log, seq) = key.value();
         let at = At { log, seq };
         let entry: Stored = decode(row.value(), "entry")?;
-        if entry.facts.kind != ERA_CLAIMED {
+        if !ORDER_KINDS.contains(&entry.facts.kind) {
             directory.push((view.id, at, entry, view.numbers_of(at)?.all().collect()));
         }
     }

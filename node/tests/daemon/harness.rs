@@ -187,10 +187,22 @@ pub(crate) struct Agent {
 
 impl Agent {
     pub(crate) fn register(at: &str, key: &str) -> Result<Agent, String> {
+        let mut agent = Agent::connect(at);
+        agent.call("register", json!({"key": key, "name": "tester"})).map(|_| agent)
+    }
+
+    /// Whether there is no place for an agent with this key: it is refused, or hung up on, as one is that registers just
+    /// when its key is revoked.
+    pub(crate) fn is_kept_out(at: &str, key: &str) -> bool {
+        let mut agent = Agent::connect(at);
+        let reply = agent.ask("register", json!({"key": key, "name": "tester"}));
+        reply.is_none_or(|it| it.is_err())
+    }
+
+    fn connect(at: &str) -> Agent {
         let socket = TcpStream::connect(at).unwrap();
         socket.set_read_timeout(Some(DEADLINE)).unwrap();
-        let mut agent = Agent { read: BufReader::new(socket), calls: 0 };
-        agent.call("register", json!({"key": key, "name": "tester"})).map(|_| agent)
+        Agent { read: BufReader::new(socket), calls: 0 }
     }
 
     pub(crate) fn open(daemon: &Daemon) -> Agent {
@@ -199,19 +211,26 @@ impl Agent {
 
     /// The reply's payload, or the code it was refused with. Events are passed over.
     pub(crate) fn call(&mut self, name: &str, payload: Value) -> Result<Value, String> {
+        self.ask(name, payload).expect("it does not hang up")
+    }
+
+    /// The same; `None`: the node hung up.
+    fn ask(&mut self, name: &str, payload: Value) -> Option<Result<Value, String>> {
         self.calls += 1;
         let id = self.calls.to_string();
         let line = json!({"id": id, "type": name, "payload": payload}).to_string() + "\n";
         self.read.get_mut().write_all(line.as_bytes()).unwrap();
         loop {
             let mut line = String::new();
-            assert_ne!(self.read.read_line(&mut line).unwrap(), 0, "hung up");
+            if self.read.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
             let frame: Value = serde_json::from_str(&line).unwrap();
             if frame["reply_to"] == id {
-                return match frame["type"].as_str() {
+                return Some(match frame["type"].as_str() {
                     Some("error") => Err(frame["payload"]["code"].as_str().unwrap().to_owned()),
                     _ => Ok(frame["payload"].clone()),
-                };
+                });
             }
         }
     }

@@ -97,7 +97,7 @@ impl Disk {
                 let kind = entry.facts.kind;
                 if is_act(kind) {
                     summary.acts.push((*room, *at, entry.clone()));
-                } else if kind == 16 || kind == 18 || (32..48).contains(&kind) {
+                } else if (32..48).contains(&kind) {
                     let of =
                         |(number, (it, _)): (&Number, &(At, Fate))| (it == at).then_some(*number);
                     let numbers = rows.numbers.iter().filter_map(of).collect();

@@ -10,7 +10,8 @@ use super::{
 };
 use crate::{
     batch::Fate,
-    entry::{EraClaimed, Items, NodeAdmitted, Ordered, Reached},
+    entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached},
+    limits::GIVEN_PER_ERA_MAX,
     message::Span,
     number::{Era, Number},
 };
@@ -206,8 +207,9 @@ fn who_has_parted_did_not_fork_its_private_rooms_after_a_start_either() {
 }
 
 /// A node whose agent makes a room, which node 6 numbers in its third entry of the directory. On another side node 5 makes
-/// a room of that name, which node 7 numbers there, and then the other one. And what both sides hear of the three.
-fn two_rooms_of_one_name() -> (Node, RoomId, Vec<Run>) {
+/// a room of that name, which node 7 numbers there, and then the other one. And what both sides hear of the three; "late":
+/// the node has not heard that of node 5, the third of these.
+fn two_rooms_of_one_name(how: &str) -> (Node, RoomId, Vec<Run>) {
     let mut node = Node::new(1);
     let directory = RoomId::directory(node.secret.mesh_id());
     let lane = |seed: u8| 1_000 - u32::from(seed);
@@ -226,7 +228,14 @@ fn two_rooms_of_one_name() -> (Node, RoomId, Vec<Run>) {
     let call = node.begin(Command::CreateRoom { caller, room: super::rooms::new("plan", false) });
     let logs = &node.engine.rooms[&directory].logs;
     let mine = (log(1), logs.head_of(log(1)), 1);
-    let (_, run) = sixth.write_in(&node, directory, &ordered(era(6), 1, &[mine]));
+    let mut gives = sixth;
+    if how == "handed over" {
+        let it = HandedOver { era: era(6), next: 1, to: log(8) };
+        let (_, run) = gives.write_in(&node, directory, &Body::HandedOver(it));
+        node.hear(&run);
+        gives = Liar::new(8);
+    }
+    let (_, run) = gives.write_in(&node, directory, &ordered(era(6), 1, &[mine]));
     node.hear(&run);
     let made = node.made(call).expect("answered").expect("made");
     let fifth = crate::directory::room_id(node.secret.mesh_id(), directory, log(5), 1);
@@ -236,7 +245,7 @@ fn two_rooms_of_one_name() -> (Node, RoomId, Vec<Run>) {
     for body in enters(7).into_iter().chain([ordered(era(7), 1, &[(log(5), 1, 1), mine])]) {
         others.push(seventh.write_in(&node, directory, &body).1);
     }
-    others.iter().for_each(|run| node.hear(run));
+    others.iter().skip(usize::from(how == "late")).for_each(|run| node.hear(run));
     heard.extend(others);
     (node, made, heard)
 }
@@ -266,31 +275,35 @@ fn own_log(node: &Node, room: RoomId) -> Vec<Run> {
 /// number of the node that was expelled, beyond its cut. Only who had heard of that number listed the room.
 #[test]
 fn a_room_that_only_a_number_beyond_a_cut_made_is_numbered_anew_and_called_alike_everywhere() {
-    for restart in ["never", "before", "after"] {
-        let (mut node, mine, heard) = two_rooms_of_one_name();
-        let directory = RoomId::directory(node.secret.mesh_id());
+    let directory = RoomId::directory(Node::new(1).secret.mesh_id());
+    let cuts = [vec![(directory, 2)], Vec::new()];
+    for (how, cut) in ["started again before", "started again after", "handed over", "as it is"]
+        .into_iter()
+        .flat_map(|it| cuts.iter().map(move |cut| (it, cut)))
+    {
+        let (mut node, mine, heard) = two_rooms_of_one_name(how);
         let theirs = crate::directory::room_id(node.secret.mesh_id(), directory, log(5), 1);
         let names = |node: &Node| [theirs, mine].map(|it| node.name_of(it));
         let c = |node: &Node| node.engine.rooms[&directory].numbering.current().c();
         let before = names(&node);
         assert!(before.iter().all(Option::is_some), "{before:?}");
-        if restart == "before" {
+        if how == "started again before" {
             node = again(&node);
         }
-        assert_eq!((c(&node), names(&node)), (1, before.clone()), "{restart}");
-        let parting = expels(&node, 9, 6, &[(directory, 2)]);
-        if restart == "after" {
+        assert_eq!((c(&node), names(&node)), (1, before.clone()), "{how}");
+        let parting = expels(&node, 9, 6, cut);
+        if how == "started again after" {
             // It cannot open another era yet.
             let room = node.engine.rooms.get_mut(&directory).expect("it is there");
             room.sequencing.claimed_now(node.now.mono);
         }
         node.hear(&parting);
-        if restart == "after" {
+        if how == "started again after" {
             assert_eq!((c(&node), node.engine.unsettled.len()), (1, 1));
             node = again(&node);
         }
-        assert_eq!((c(&node), names(&node)), (2, before), "{restart}");
-        assert!(node.engine.unsettled.is_empty(), "{restart}");
+        assert_eq!((c(&node), names(&node)), (2, before), "{how}");
+        assert!(node.engine.unsettled.is_empty(), "{how}");
         assert_eq!((c(&again(&node)), names(&again(&node))), (2, names(&node)), "once is enough");
         // Another member never heard of that number.
         let mut other = Node::new(2);
@@ -299,6 +312,39 @@ fn a_room_that_only_a_number_beyond_a_cut_made_is_numbered_anew_and_called_alike
             .chain(&own_log(&node, directory))
             .chain([&parting])
             .for_each(|run| other.hear(run));
-        assert_eq!(names(&other), names(&node), "{restart}");
+        assert_eq!(names(&other), names(&node), "{how}");
     }
+}
+
+/// What shows that its number was not the first comes after the parting.
+#[test]
+fn a_room_is_numbered_anew_also_when_the_other_one_of_its_name_comes_later() {
+    let (mut node, mine, heard) = two_rooms_of_one_name("late");
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let c = |node: &Node| node.engine.rooms[&directory].numbering.current().c();
+    let parting = expels(&node, 9, 6, &[(directory, 2)]);
+    node.hear(&parting);
+    assert_eq!((c(&node), node.name_of(mine).as_deref()), (1, Some("plan")), "it is the only one");
+    node.hear(&heard[2]);
+    let name = node.name_of(mine).expect("it stays");
+    assert!(c(&node) == 2 && name.starts_with("plan ("), "{name}");
+}
+
+/// Or else what the successor of who is out gave would count where that is known.
+#[test]
+fn numbers_of_an_era_do_not_count_from_where_it_was_handed_over_beyond_a_cut() {
+    let mut numbering = crate::numbering::Numbering::new(log(1));
+    let place = |log, seq| crate::id::At { log, seq };
+    let gave = [(place(0, 3), 1), (place(0, 5), 4), (place(1, 2), 6), (place(0, 9), 8)];
+    gave.iter().for_each(|(at, first)| numbering.note_given(Era::HOME, *at, *first));
+    assert_eq!(numbering.lose(2, 1), []);
+    assert_eq!(numbering.lose(0, 10), []);
+    assert_eq!(numbering.lose(0, 4), [Number(4)]);
+    assert_eq!(numbering.lose(1, 1), [], "that is known");
+    assert_eq!(numbering.lose(0, 1), [Number(1)]);
+    assert_eq!(numbering.lost().collect::<Vec<_>>(), [Number(1)]);
+    (0..GIVEN_PER_ERA_MAX as u64)
+        .for_each(|n| numbering.note_given(Era::HOME, place(0, 10 + n), 8 + n));
+    let given = &numbering.eras[&Era::HOME].record.given;
+    assert_eq!((given.len(), given[0].seq), (GIVEN_PER_ERA_MAX, 10), "the last ones");
 }
