@@ -159,7 +159,6 @@ impl Engine {
             let fact = Fact { room, at, log: log.id, facts: entry.facts, body };
             self.learn(fact, &numbers);
         }
-        self.note_rooms_without_lead();
     }
 
     /// Lobby and directory are there from the first start on, and so is the private directory.
