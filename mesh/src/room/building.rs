@@ -89,7 +89,7 @@ impl Room {
     /// An era of an author of whom nothing more will come, or one that nothing is known of here and that can only be
     /// such an author's. Others may have built on it before they knew; what they wrote is accepted
     /// all the same, or their logs would be cut for ever.
-    pub(super) fn is_void(&self, cx: &Context, era: Era) -> bool {
+    pub(crate) fn is_void(&self, cx: &Context, era: Era) -> bool {
         match self.numbering.eras.get(&era) {
             Some(known) => self.is_over(cx, known.record.sequencer),
             None => era.lane().is_some_and(|lane| {

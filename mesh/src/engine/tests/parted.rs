@@ -348,3 +348,36 @@ fn numbers_of_an_era_do_not_count_from_where_it_was_handed_over_beyond_a_cut() {
     let given = &numbering.eras[&Era::HOME].record.given;
     assert_eq!((given.len(), given[0].seq), (GIVEN_PER_ERA_MAX, 10), "the last ones");
 }
+
+/// Seed 15899 of the worlds with a parting: a node that had been on one side with whoever was expelled had delivered more of
+/// that one's numbers than counts. The sequencer, who never heard of these, took it to be ahead, and answered nothing.
+#[test]
+fn who_got_further_by_numbers_beyond_a_cut_gets_others_all_the_same() {
+    for out in [true, false] {
+        let mut node = Node::new(1);
+        let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
+        let caller = node.joins("me");
+        node.say(&caller, lobby).expect("it is its own sequencer");
+        let own = node.engine.cx.lane().expect("it has one");
+        let lane = own.checked_sub(1).expect("not the first lane");
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
+        node.hear(&log_of(&node, directory, 6, &[admitted]));
+        if out {
+            let parting = expels(&node, 9, 6, &[(directory, 1)]);
+            node.hear(&parting);
+        }
+        let room = node.engine.rooms.get_mut(&lobby).expect("it is there");
+        assert!(room.claim(&mut node.engine.cx));
+        node.turn();
+        let given = node.gave().len();
+        let ask = |era: Era, tip| {
+            let spans = vec![Span { log: log(1), after: 0, upto: 1 }];
+            Message::Ask { room: lobby, era, tip, spans }
+        };
+        let era = node.current();
+        node.hears_from(8, ask(era, era.number(5)));
+        assert_eq!(node.gave().len(), given, "there is no such number");
+        node.hears_from(8, ask(era, Era::new(1, lane).expect("an era").number(7)));
+        assert_eq!(node.gave().len(), given + usize::from(out), "{out}");
+    }
+}
