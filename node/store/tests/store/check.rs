@@ -43,8 +43,17 @@ struct Stopped {
 fn stopped() -> Stopped {
     let dir = tempfile::tempdir().unwrap();
     drop(busy(dir.path()));
-    let row = database(dir.path()).begin_read().unwrap();
-    let row = row.open_table(ROOM_IDS).unwrap().get(&lobby().0).unwrap().unwrap().value();
+    // Nothing can be read any more when it is closed.
+    let open = database(dir.path());
+    let row = open
+        .begin_read()
+        .unwrap()
+        .open_table(ROOM_IDS)
+        .unwrap()
+        .get(&lobby().0)
+        .unwrap()
+        .unwrap()
+        .value();
     Stopped { dir, row }
 }
 
@@ -127,7 +136,8 @@ fn expect(stopped: &Stopped, problem: &Problem) {
 
 /// What a repair must not touch.
 fn entries_and_numbers(stopped: &Stopped) -> String {
-    let read = database(stopped.dir.path()).begin_read().unwrap();
+    let open = database(stopped.dir.path());
+    let read = open.begin_read().unwrap();
     let mut text = String::new();
     for row in read.open_table(ENTRIES).unwrap().iter().unwrap() {
         let (key, row) = row.unwrap();
