@@ -368,10 +368,14 @@ impl Room {
         let passed = self.is_out(cx, self.numbering.sequencer().author)
             && self.numbering.eras.get(&era).is_some_and(|it| own(it));
         let here = era == self.numbering.current() && (closed || post == Post::Mine);
+        // Of an era that is none here not even the first number is worth working out.
+        if !(here || passed) {
+            return;
+        }
         // Who asks may have got there by numbers that whoever is out gave beyond what counts of its log: nothing of that
         // will ever come here.
         let elsewhere = tip < era.number(1) && self.is_void(cx, tip.era());
-        if (tip > self.tip() && !elsewhere) || !(here || passed) {
+        if tip > self.tip() && !elsewhere {
             return;
         }
         let mut give = Vec::new();

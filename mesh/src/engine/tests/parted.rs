@@ -375,6 +375,7 @@ fn who_got_further_by_numbers_beyond_a_cut_gets_others_all_the_same() {
             Message::Ask { room: lobby, era, tip, spans }
         };
         let era = node.current();
+        node.hears_from(8, ask(Era(u64::MAX), Number(u64::MAX)));
         node.hears_from(8, ask(era, era.number(5)));
         assert_eq!(node.gave().len(), given, "there is no such number");
         node.hears_from(8, ask(era, Era::new(1, lane).expect("an era").number(7)));
