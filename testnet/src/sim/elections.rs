@@ -81,6 +81,8 @@ pub(super) struct Elections {
     told: BTreeMap<(usize, RoomId), Told>,
     /// Rooms of nodes that have started since: nobody was told there who leads them.
     untold: BTreeSet<(usize, RoomId)>,
+    /// Rooms in which members were told of a leader, whoever began the election: a liar's are in no row.
+    led: BTreeSet<RoomId>,
     /// The highest term of a leader that each node has named.
     terms: BTreeMap<(usize, RoomId), u64>,
     /// What each node says of the room that is asked about.
@@ -202,7 +204,9 @@ impl World {
 
     /// After a start members are told nothing of leaders that were there before.
     pub(super) fn ask_who_leads(&mut self, node: usize) {
-        for room in self.elections.rooms() {
+        let mut rooms = self.elections.rooms();
+        rooms.extend(&self.elections.led);
+        for room in rooms {
             self.elections.untold.insert((node, room));
             self.ask_leader(node, room);
         }
@@ -370,6 +374,7 @@ impl World {
         self.elections.untold.remove(&(node, room));
         if leader.is_some() {
             self.elections.elected += 1;
+            self.elections.led.insert(room);
             self.ask_leader(node, room);
         }
         self.elections.told.insert((node, room), Told { leader, since: self.now });
