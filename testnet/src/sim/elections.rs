@@ -51,6 +51,14 @@ enum Asked {
     Leader(RoomId),
 }
 
+/// A call that was not answered yet.
+#[derive(Debug)]
+struct Open {
+    node: usize,
+    at: Duration,
+    asked: Asked,
+}
+
 /// What the members at one node were told of a room's leader.
 #[derive(Clone, Debug)]
 struct Told {
@@ -67,7 +75,7 @@ struct Started {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Elections {
-    asked: BTreeMap<CallId, (usize, Asked)>,
+    asked: BTreeMap<CallId, Open>,
     started: BTreeMap<(RoomId, Place), Started>,
     /// When the last one began, by room. Acts of ephemeral rooms are in no row: these are not here.
     last: BTreeMap<RoomId, Duration>,
@@ -98,14 +106,15 @@ pub(super) struct Elections {
 impl Elections {
     /// Calls that were open are never answered, and whoever comes is told nothing of what was.
     pub(super) fn node_down(&mut self, node: usize) {
-        self.asked.retain(|_, (at, _)| *at != node);
+        self.asked.retain(|_, it| it.node != node);
         self.told.retain(|(at, _), _| *at != node);
         self.untold.retain(|(at, _)| *at != node);
     }
 
-    /// Calls that nobody answered though their node lives.
-    pub(super) fn open(&self) -> usize {
-        self.asked.len()
+    /// Calls made before now that nobody answered though their node lives. Whoever is told of a leader asks who it is,
+    /// at whatever moment that is.
+    pub(super) fn open(&self, now: Duration) -> usize {
+        self.asked.values().filter(|it| it.at < now).count()
     }
 
     pub(super) fn made(&self) -> usize {
@@ -114,9 +123,9 @@ impl Elections {
 
     /// The room of a decision that is waiting for its answer.
     pub(super) fn said_in(&self, call: CallId) -> Option<RoomId> {
-        match self.asked.get(&call)? {
-            (_, Asked::Decide { room, .. }) => Some(*room),
-            _ => None,
+        match self.asked.get(&call)?.asked {
+            Asked::Decide { room, .. } => Some(room),
+            Asked::Start(_) | Asked::Decline(_) | Asked::Leader(_) => None,
         }
     }
 
@@ -141,7 +150,7 @@ impl Elections {
 impl World {
     fn ask_of_elections(&mut self, node: usize, asked: Asked, command: Command) {
         let call = self.call();
-        self.elections.asked.insert(call, (node, asked));
+        self.elections.asked.insert(call, Open { node, at: self.now, asked });
         self.give(node, Input::Command { call, command });
     }
 
@@ -224,7 +233,7 @@ impl World {
         call: CallId,
         result: &Result<Outcome, Refused>,
     ) -> Result<bool, Broken> {
-        let Some((_, asked)) = self.elections.asked.remove(&call) else { return Ok(false) };
+        let Some(Open { asked, .. }) = self.elections.asked.remove(&call) else { return Ok(false) };
         self.agents.answered += 1;
         self.agents.refused += u64::from(result.is_err());
         match (asked, result) {

@@ -10,6 +10,7 @@ use mesh::{
     agenda::Retention,
     batch::Fate,
     id::{MessageId, NodeId, RoomId},
+    limits::HOLE_AFTER,
     message::Message,
     number::Number,
 };
@@ -58,20 +59,28 @@ impl World {
         }
     }
 
-    /// *still*.
+    /// *still*. A node that has just started asks for a while who has what is missing of a room that is memory.
     pub(super) fn it_is_still(&mut self) -> Result<(), Broken> {
+        if self.says_more_than_it_lives()?.is_none() {
+            return Ok(());
+        }
+        let until = self.now + HOLE_AFTER;
+        self.run_until(until)?;
+        self.says_more_than_it_lives()?.map_or(Ok(()), |what| broken("still", what))
+    }
+
+    /// A node that sends another more than that, if there is one.
+    fn says_more_than_it_lives(&mut self) -> Result<Option<String>, Broken> {
         self.sent.clear();
         self.listening = self.trace;
         let until = self.now + STILL_FOR;
         self.run_until(until)?;
         self.listening = false;
-        match self.sent.iter().max_by_key(|(_, count)| **count) {
-            Some(((from, to), count)) if *count > STILL_MESSAGES_MAX => {
-                let what = format!("node{from} still sends {count} messages to node{to}");
-                broken("still", what)
-            }
-            Some(_) | None => Ok(()),
-        }
+        let most = self.sent.iter().max_by_key(|(_, count)| **count);
+        let most = most.filter(|(_, count)| **count > STILL_MESSAGES_MAX);
+        Ok(most.map(|((from, to), count)| {
+            format!("node{from} still sends {count} messages to node{to}")
+        }))
     }
 
     fn keeps(&self, node: usize) -> Option<Duration> {

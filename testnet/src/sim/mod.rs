@@ -366,7 +366,7 @@ impl World {
 
     fn nobody_waits(&self) -> Result<(), Broken> {
         let open = self.agents.open() + self.votes.open() + self.holders.open();
-        match open + self.elections.open() + self.tasks.open() {
+        match open + self.elections.open(self.now) + self.tasks.open() {
             0 => Ok(()),
             open => promises::broken("replies", format!("{open} calls were never answered")),
         }
