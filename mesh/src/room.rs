@@ -40,7 +40,7 @@ use crate::{
     tasks::Tasks,
     votes::Votes,
 };
-use writing::Draft;
+use writing::Drafts;
 
 /// See the module.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(crate) struct Room {
     pub(crate) logs: Logs,
     /// This node's own log here.
     pub(crate) mine: LogId,
-    drafts: Vec<Draft>,
+    drafts: Drafts,
     /// Above everything seen here (Lamport).
     clock: u64,
     pub(crate) numbering: Numbering,
@@ -98,7 +98,7 @@ impl Room {
             is_directory,
             logs,
             mine,
-            drafts: Vec::new(),
+            drafts: Drafts::default(),
             clock: 0,
             numbering,
             pending: Pending::default(),
@@ -316,6 +316,7 @@ impl Room {
             return;
         };
         self.cut_log(cx, ix);
+        self.drafts.note_accepted();
         let first = run.run().first + skip as u64;
         let backlink = run.hash_at(first - 1);
         let last = run.run().last();

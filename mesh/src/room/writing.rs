@@ -20,9 +20,42 @@ use crate::{
 
 /// An entry of this node that has no seal yet: it gets one before the turn ends.
 #[derive(Debug)]
-pub(super) struct Draft {
+struct Draft {
     facts: Facts,
     body: Vec<u8>,
+    /// It begins a run: receivers may have to take somebody else's run between what comes before it and this.
+    begins: bool,
+}
+
+/// All of them, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Drafts {
+    list: Vec<Draft>,
+    /// A run of another node was accepted since the first of those that would stand under one seal.
+    heard: bool,
+}
+
+impl Drafts {
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// A run of another node is accepted. It may have been written in advance, for what is not even sealed here.
+    pub(super) fn note_accepted(&mut self) {
+        self.heard = !self.list.is_empty();
+    }
+
+    /// Runs are accepted as a whole: one that builds on what builds on it would be accepted by nobody.
+    fn push(&mut self, (facts, body): (Facts, Vec<u8>), builds_on_others: bool) {
+        let heard = self.heard && builds_on_others;
+        self.heard &= !heard;
+        // A decision always does: whoever gets it judges it by what came before.
+        self.list.push(Draft { facts, body, begins: heard || facts.kind == DECISION });
+    }
+
+    fn take(&mut self) -> Vec<Draft> {
+        std::mem::take(self).list
+    }
 }
 
 impl Room {
@@ -97,15 +130,40 @@ impl Room {
         self.logs.advance(ix, at.seq, facts.clock);
         self.note_bytes(cx, kept.as_ref().unwrap_or(&plain).len());
         self.fold(cx, at, facts, Some(&plain));
-        self.drafts.push(Draft { facts, body: kept.unwrap_or(plain) });
+        let builds_on_others = self.builds_on_others(body);
+        self.drafts.push((facts, kept.unwrap_or(plain)), builds_on_others);
         cx.active.insert(self.id);
         Some(at)
+    }
+
+    /// Whether receivers may need what others wrote before they accept this.
+    fn builds_on_others(&self, body: &Body) -> bool {
+        match body {
+            Body::Chat(_) | Body::Thinking(_) => false,
+            // Of an era that another one has given away.
+            Body::Ordered(it) => {
+                let era = self.numbering.eras.get(&it.era);
+                era.is_some_and(|it| !it.record.former.is_empty())
+            }
+            Body::Decision(_)
+            | Body::EraClaimed(_)
+            | Body::HandedOver(_)
+            | Body::NodeAdmitted(_)
+            | Body::RoomCreated(_)
+            | Body::AgentClaimed(_)
+            | Body::Key(_)
+            | Body::Parted(_)
+            | Body::Vote(_)
+            | Body::Election(_)
+            | Body::Task(_)
+            | Body::Unknown => true,
+        }
     }
 
     /// Seals what was appended in this turn, as runs, and stores it. Returns what is to be sent.
     pub(crate) fn seal(&mut self, cx: &mut Context, identity: &Identity) -> Vec<Run> {
         let Some(ix) = self.logs.ix(self.mine) else { return Vec::new() };
-        let mut drafts = std::mem::take(&mut self.drafts);
+        let mut drafts = self.drafts.take();
         let mut first = self.logs.get(ix).head + 1 - drafts.len() as u64;
         let mut out = Vec::new();
         while !drafts.is_empty() {
@@ -170,9 +228,8 @@ impl Room {
 /// How many of the drafts fit under one seal: at least one.
 fn run_length(drafts: &[Draft]) -> usize {
     let mut bytes = 0;
-    // A decision begins a run: whoever gets it judges it by what came before.
-    let decision = drafts.iter().skip(1).position(|it| it.facts.kind == DECISION);
-    let most = decision.map_or(RUN_ENTRIES_MAX, |at| RUN_ENTRIES_MAX.min(at + 1));
+    let next = drafts.iter().skip(1).position(|it| it.begins);
+    let most = next.map_or(RUN_ENTRIES_MAX, |at| RUN_ENTRIES_MAX.min(at + 1));
     let fits = drafts.iter().take(most).take_while(|draft| {
         bytes += if draft.body.len() > BODY_INLINE_BYTES_MAX { 64 } else { draft.body.len() + 24 };
         bytes <= RUN_BYTES_MAX
@@ -195,12 +252,20 @@ mod tests {
     use super::*;
     use crate::entry::CHAT;
 
+    /// Stands for whatever builds on others.
+    const ACT: u8 = 100;
+
+    /// The runs that drafts of these kinds become; 0: a run of another node is accepted.
     fn lengths(kinds: &[u8]) -> Vec<usize> {
-        let draft = |(kind, clock): (&u8, u64)| Draft {
-            facts: Facts { clock, wall_ms: 0, kind: *kind, visible: true },
-            body: vec![0; 10],
-        };
-        let mut drafts: Vec<Draft> = kinds.iter().zip(1..).map(draft).collect();
+        let mut drafts = Drafts::default();
+        for (kind, clock) in kinds.iter().zip(1..) {
+            let facts = Facts { clock, wall_ms: 0, kind: *kind, visible: true };
+            match *kind {
+                0 => drafts.note_accepted(),
+                kind => drafts.push((facts, vec![0; 10]), kind == ACT),
+            }
+        }
+        let mut drafts = drafts.take();
         let mut lengths = Vec::new();
         while !drafts.is_empty() {
             let length = run_length(&drafts);
@@ -217,5 +282,13 @@ mod tests {
         assert_eq!(lengths(&[CHAT, CHAT, DECISION, CHAT]), [2, 2]);
         let many: Vec<u8> = [[CHAT; RUN_ENTRIES_MAX].as_slice(), &[CHAT, DECISION]].concat();
         assert_eq!(lengths(&many), [RUN_ENTRIES_MAX, 1, 1]);
+    }
+
+    #[test]
+    fn what_may_build_on_a_run_that_was_accepted_meanwhile_begins_a_run() {
+        assert_eq!(lengths(&[0, ACT, ACT]), [2], "that came before");
+        assert_eq!(lengths(&[ACT, 0, CHAT, CHAT]), [3], "chat builds on nothing");
+        assert_eq!(lengths(&[CHAT, 0, 0, CHAT, ACT, ACT]), [2, 2], "once");
+        assert_eq!(lengths(&[CHAT, 0, ACT, 0, CHAT, ACT]), [1, 2, 1]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     asking::ordered,
-    world::{Liar, World},
+    world::{Liar, STEP, World},
     *,
 };
 use crate::{
@@ -228,6 +228,34 @@ fn elections_that_were_begun_beyond_a_fork_are_none() {
     let (_, run) = sides[1].write(&node, &Body::Thinking(super::said("another")));
     node.hear(&run);
     assert_eq!(known(&node), [true, false]);
+}
+
+/// Seed 10048 with the liar: an election was written in advance for a term that an honest node's would make the next one.
+/// It was accepted between that and what the node did in it, all in one turn; under one seal nobody else could take either.
+#[test]
+fn what_was_written_in_advance_ties_no_knot_into_a_log() {
+    let mut world = World::new(2);
+    let (lobby, mine) = (world.lobby(), log_of(1));
+    let bob = Candidate { agent: "bob".into(), name: String::new(), node: mine.author };
+    let it = ElectionStarted { term: 2, candidates: vec![bob], started_by: "eve".into() };
+    let mut liar = Liar::new(6);
+    let begun = Body::Election(ElectionAct::Started(it));
+    let (place, mut run) = liar.write(&world.nodes[0], &begun);
+    run.entries[0].facts.wall_ms = world.nodes[0].now.wall_ms;
+    let run = run.seal(world.nodes[0].secret.mesh_id(), &identity(6)).run().clone();
+    let head = |node: &Node, log| node.engine.rooms[&lobby].logs.head_of(log);
+    for node in &mut world.nodes {
+        node.hear(&run);
+        assert_eq!(head(node, place.log), 0, "it does not follow");
+    }
+    let caller = world.callers[0].clone();
+    let elect = Command::ElectLeader { caller, room: lobby };
+    world.nodes[0].ask(elect).expect("there is none");
+    assert_eq!(head(&world.nodes[0], mine), 3, "bob is not there, and declines at once");
+    world.pass(STEP * 10);
+    for node in &world.nodes {
+        assert_eq!((head(node, place.log), head(node, mine)), (1, head(&world.nodes[0], mine)));
+    }
 }
 
 /// Whoever signs what forks no log would otherwise shut out an honest node, or stop those who count back from it.
