@@ -392,7 +392,7 @@ impl Body {
             Body::Ordered(_) => 16,
             Body::EraClaimed(_) => 17,
             Body::HandedOver(_) => 18,
-            Body::NodeAdmitted(_) => 32,
+            Body::NodeAdmitted(_) => NODE_ADMITTED,
             Body::RoomCreated(_) => 33,
             Body::AgentClaimed(_) => 34,
             Body::Key(_) => 35,
@@ -484,6 +484,8 @@ pub fn is_act(kind: u8) -> bool {
 pub const CHAT: u8 = 1;
 /// [`Body::Parted`]'s kind.
 pub(crate) const PARTED: u8 = 36;
+/// The kind of [`Body::NodeAdmitted`].
+pub(crate) const NODE_ADMITTED: u8 = 32;
 /// The kind of [`Body::RoomCreated`].
 pub(crate) const ROOM_CREATED: u8 = 33;
 /// [`Body::Thinking`]'s kind.

@@ -247,9 +247,10 @@ impl Pending {
     fn insert(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
         let key = (run.run().log, run.run().first);
         let old = self.take(cx, key);
-        // Of two runs that begin alike the longer one says more; bodies that came stay.
+        // Of two runs that begin alike the shorter one is as its author sealed it: whoever has several can join them under
+        // the last seal, and what comes between them would be waited for. Bodies that came stay; the rest is asked for.
         let waiting = match old {
-            Some(mut old) if old.run.run().last() >= run.run().last() => {
+            Some(mut old) if old.run.run().last() <= run.run().last() => {
                 old.fill_from(run.run());
                 old
             }

@@ -246,17 +246,6 @@ impl Room {
         spans.take(SPANS_MAX).collect()
     }
 
-    /// Whether this node has, or holds pending, all that some connected peer had that has accepted this entry: what it
-    /// was accepted for there is here, then, as far as it ever comes.
-    pub(crate) fn has_whoever_took(&self, cx: &Context, entry: Head) -> bool {
-        self.sync.views.iter().any(|(peer, view)| {
-            // Of more logs than that not all are looked at.
-            view.heads.len() < SPANS_MAX
-                && self.sync.has(*peer, entry)
-                && self.lacking(cx, *peer).is_empty()
-        })
-    }
-
     /// A peer wants entries.
     pub(crate) fn on_want(&self, cx: &mut Context, from: NodeId, spans: Vec<Span>) {
         cx.effects.push(Effect::SendSpans { to: from, room: self.id, spans });

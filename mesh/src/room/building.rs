@@ -9,7 +9,6 @@ use crate::{
     entry::{Body, Decision, EraClaimed},
     id::{LogId, NodeId},
     limits::HOLE_AFTER_SILENCE,
-    message::Head,
     number::Era,
     pending::Waiting,
     run::Carried,
@@ -22,7 +21,7 @@ struct Looked<'r> {
     room: &'r Room,
     cx: &'r Context,
     log: LogId,
-    /// Some peer has taken the run, and can give nothing more that would found its eras: nobody can.
+    /// It has waited for so long that an era would be known whose claim is still given.
     late: bool,
     opened: BTreeMap<Era, LogId>,
     reached: BTreeMap<Era, u64>,
@@ -39,11 +38,8 @@ impl Room {
         let run = waiting.run.run();
         let (opened, reached) = (BTreeMap::new(), BTreeMap::new());
         // Of whom a fork was proven before it was heard of, no era is ever known here, nor its lane. Others knew them,
-        // and built on them, or have taken what others built on them. What is another node's era here may have been
-        // one that they knew nothing of when they took a run: their logs would differ from this node's for ever.
-        let late = !cx.forked.is_empty()
-            && waiting.has_waited(cx.now.mono) >= HOLE_AFTER_SILENCE
-            && self.has_whoever_took(cx, Head { log: run.log, seq: run.last() });
+        // and built on them, or have taken what others built on them.
+        let late = !cx.forked.is_empty() && waiting.has_waited(cx.now.mono) >= HOLE_AFTER_SILENCE;
         let mut looked = Looked { room: self, cx, log: run.log, late, opened, reached };
         self.bodies_of(waiting, skip)
             .all(|(seq, body)| looked.names_what_is_here(seq, &body) && looked.is_founded(body))
@@ -183,7 +179,7 @@ impl Looked<'_> {
     }
 
     fn is_void(&self, era: Era) -> bool {
-        self.late || self.room.is_void(self.cx, era)
+        self.room.is_void(self.cx, era) || (self.late && self.room.is_unknown(era))
     }
 
     /// Whether the author is the era's sequencer.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::Room;
 use crate::{
+    acts::ElectionAct,
     batch::Change,
     command::Refused,
     context::{Context, sent, stored},
-    entry::{Body, DECISION, Facts},
+    entry::{Body, Facts, NODE_ADMITTED},
     id::{At, LogIx},
     identity::Identity,
     limits::{
@@ -27,11 +28,21 @@ struct Draft {
     begins: bool,
 }
 
+/// Whether an entry begins a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begins {
+    /// Receivers judge it by what came before the run.
+    Always,
+    /// They may need what was accepted here meanwhile.
+    IfHeard,
+    Never,
+}
+
 /// All of them, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Drafts {
     list: Vec<Draft>,
-    /// A run of another node was accepted since the first of those that would stand under one seal.
+    /// A run of another node was accepted, or a lane entered, since the first of those that would stand under one seal.
     heard: bool,
 }
 
@@ -46,11 +57,15 @@ impl Drafts {
     }
 
     /// Runs are accepted as a whole: one that builds on what builds on it would be accepted by nobody.
-    fn push(&mut self, (facts, body): (Facts, Vec<u8>), builds_on_others: bool) {
-        let heard = self.heard && builds_on_others;
-        self.heard &= !heard;
-        // A decision always does: whoever gets it judges it by what came before.
-        self.list.push(Draft { facts, body, begins: heard || facts.kind == DECISION });
+    fn push(&mut self, (facts, body): (Facts, Vec<u8>), begins: Begins) {
+        let begins = match begins {
+            Begins::Always => true,
+            Begins::IfHeard => self.heard,
+            Begins::Never => false,
+        };
+        // Claims in a lane count where the lane is known: they cannot come with it.
+        self.heard = (self.heard && !begins) || facts.kind == NODE_ADMITTED;
+        self.list.push(Draft { facts, body, begins });
     }
 
     fn take(&mut self) -> Vec<Draft> {
@@ -130,23 +145,26 @@ impl Room {
         self.logs.advance(ix, at.seq, facts.clock);
         self.note_bytes(cx, kept.as_ref().unwrap_or(&plain).len());
         self.fold(cx, at, facts, Some(&plain));
-        let builds_on_others = self.builds_on_others(body);
-        self.drafts.push((facts, kept.unwrap_or(plain)), builds_on_others);
+        let begins = self.begins(body);
+        self.drafts.push((facts, kept.unwrap_or(plain)), begins);
         cx.active.insert(self.id);
         Some(at)
     }
 
-    /// Whether receivers may need what others wrote before they accept this.
-    fn builds_on_others(&self, body: &Body) -> bool {
+    fn begins(&self, body: &Body) -> Begins {
         match body {
-            Body::Chat(_) | Body::Thinking(_) => false,
-            // Of an era that another one has given away.
+            Body::Decision(_) | Body::Election(ElectionAct::Started(_)) => Begins::Always,
+            Body::Chat(_) | Body::Thinking(_) => Begins::Never,
             Body::Ordered(it) => {
                 let era = self.numbering.eras.get(&it.era);
-                era.is_some_and(|it| !it.record.former.is_empty())
+                // Somebody else may have given it away.
+                if era.is_some_and(|it| !it.record.former.is_empty()) {
+                    Begins::IfHeard
+                } else {
+                    Begins::Never
+                }
             }
-            Body::Decision(_)
-            | Body::EraClaimed(_)
+            Body::EraClaimed(_)
             | Body::HandedOver(_)
             | Body::NodeAdmitted(_)
             | Body::RoomCreated(_)
@@ -156,7 +174,7 @@ impl Room {
             | Body::Vote(_)
             | Body::Election(_)
             | Body::Task(_)
-            | Body::Unknown => true,
+            | Body::Unknown => Begins::IfHeard,
         }
     }
 
@@ -250,7 +268,7 @@ fn draft_entry(draft: &Draft) -> RunEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::CHAT;
+    use crate::entry::{CHAT, DECISION};
 
     /// Stands for whatever builds on others.
     const ACT: u8 = 100;
@@ -262,7 +280,9 @@ mod tests {
             let facts = Facts { clock, wall_ms: 0, kind: *kind, visible: true };
             match *kind {
                 0 => drafts.note_accepted(),
-                kind => drafts.push((facts, vec![0; 10]), kind == ACT),
+                DECISION => drafts.push((facts, vec![0; 10]), Begins::Always),
+                ACT | NODE_ADMITTED => drafts.push((facts, vec![0; 10]), Begins::IfHeard),
+                _ => drafts.push((facts, vec![0; 10]), Begins::Never),
             }
         }
         let mut drafts = drafts.take();
@@ -290,5 +310,10 @@ mod tests {
         assert_eq!(lengths(&[ACT, 0, CHAT, CHAT]), [3], "chat builds on nothing");
         assert_eq!(lengths(&[CHAT, 0, 0, CHAT, ACT, ACT]), [2, 2], "once");
         assert_eq!(lengths(&[CHAT, 0, ACT, 0, CHAT, ACT]), [1, 2, 1]);
+    }
+
+    #[test]
+    fn a_claim_does_not_come_with_the_lane_it_is_in() {
+        assert_eq!(lengths(&[CHAT, NODE_ADMITTED, ACT, ACT]), [2, 2]);
     }
 }

@@ -318,8 +318,8 @@ impl World {
     fn numbers_resolve_everywhere(&mut self, rooms: &[RoomId]) -> Result<(), Broken> {
         let names: Vec<_> =
             rooms.iter().map(|room| (room, self.promises.all_names(*room).collect())).collect();
-        // What was given just now is on its way.
-        let until = self.now + Duration::from_secs(1);
+        // What was given just now is on its way; without gossip until the next comparison.
+        let until = self.now + Duration::from_secs(3);
         self.run_until(until)?;
         for (room, names) in names {
             let names: Vec<(mesh::number::Number, promises::Entry)> = names;
