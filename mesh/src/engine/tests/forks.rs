@@ -228,6 +228,29 @@ fn what_was_written_in_advance_ties_no_knot_into_a_log() {
     assert_eq!((head(node, place.log), head(node, mine)), (1, 3));
 }
 
+/// What a run is judged by came before it: of two elections under one seal the second would follow nothing at others.
+#[test]
+fn an_election_begins_a_run() {
+    let mut node = Node::new(1);
+    let lobby = node.lobby();
+    let begun = |term| {
+        let started_by = "me".into();
+        Body::Election(ElectionAct::Started(ElectionStarted {
+            term,
+            candidates: vec![],
+            started_by,
+        }))
+    };
+    let Engine { rooms, cx, identity, .. } = &mut node.engine;
+    let room = rooms.get_mut(&lobby).expect("there is always one");
+    let thought = Body::Thinking(super::said("hm"));
+    for body in [&thought, &begun(1), &thought, &begun(2)] {
+        room.append(cx, body).expect("it fits");
+    }
+    let runs = room.seal(cx, identity);
+    assert_eq!(runs.iter().map(|it| it.entries.len()).collect::<Vec<_>>(), [1, 2, 1]);
+}
+
 /// Whoever signs what forks no log would otherwise shut out an honest node, or stop those who count back from it.
 #[test]
 fn what_proves_no_fork_cuts_no_log() {
