@@ -9,6 +9,7 @@ use minicbor::{Decode, Encode};
 use crate::{
     entry::text,
     id::{AgentId, Hash, KeyPrint, LogId, NodeId},
+    limits::CLAIM_SEEN_MAX,
     number::Era,
 };
 
@@ -379,6 +380,9 @@ pub struct Grant {
     /// Who held the task.
     #[cbor(n(3), with = "crate::acts::maybe_text")]
     pub holder: Option<AgentId>,
+    /// As of [`crate::entry::Ordered`].
+    #[n(4)]
+    pub by: Option<Place>,
 }
 
 // Keys.
@@ -496,7 +500,8 @@ impl TaskAct {
             TaskAct::Updated(it) => it.names().collect(),
             TaskAct::Claimed { update, .. } => vec![update.task],
             TaskAct::Granted(it) => {
-                it.update.iter().flat_map(TaskUpdated::names).chain([it.claim]).collect()
+                let update = it.update.iter().flat_map(TaskUpdated::names);
+                update.chain([it.claim]).chain(it.by).collect()
             }
         }
     }
@@ -511,11 +516,11 @@ impl crate::entry::Body {
             Body::Election(act) => act.names(),
             Body::Task(act) => act.names(),
             Body::Decision(it) => vec![it.election],
+            Body::Ordered(it) => it.by.into_iter().collect(),
+            Body::HandedOver(it) => it.by.into_iter().collect(),
+            Body::EraClaimed(it) => it.seen.iter().take(CLAIM_SEEN_MAX).copied().collect(),
             Body::Chat(_)
             | Body::Thinking(_)
-            | Body::Ordered(_)
-            | Body::EraClaimed(_)
-            | Body::HandedOver(_)
             | Body::NodeAdmitted(_)
             | Body::RoomCreated(_)
             | Body::AgentClaimed(_)

@@ -12,6 +12,7 @@ use crate::{
     command::Opaque,
     entry::{DedupId, Stored},
     id::{At, Hash, LogId, LogIx, MeshId, NodeId, RoomId},
+    limits::HANDOVERS_PER_ERA_MAX,
     number::{Era, Number},
     run::{Certificate, Run},
     sealed::Seal,
@@ -127,7 +128,8 @@ pub struct EraRecord {
     /// What has to be done in other eras before this one is entered.
     #[n(3)]
     pub cut: Vec<crate::entry::Reached>,
-    /// Of each log that gave it away (`HandedOver`), the last time: what it answered before that counts.
+    /// The entries that gave it away (`HandedOver`), the last [`HANDOVERS_PER_ERA_MAX`]: what was answered before each
+    /// by whoever had it then counts.
     #[cbor(n(5), default)]
     pub former: Vec<Place>,
     /// How many of items 1 … `done` name nothing.
@@ -161,6 +163,44 @@ impl EraRecord {
     pub fn new(sequencer: LogId, cut: Vec<crate::entry::Reached>) -> EraRecord {
         let (former, given) = (Vec::new(), Vec::new());
         EraRecord { sequencer, known: 0, done: 0, cut, former, empty: 0, given, lost: None }
+    }
+
+    /// The handover by which its sequencer issues from it, if that did not claim it.
+    #[must_use]
+    pub fn by(&self) -> Option<Place> {
+        self.former.last().copied()
+    }
+
+    /// Whether what this author writes by this handover is its sequencer's.
+    pub(crate) fn is_issued_by(&self, log: LogId, by: Option<Place>) -> bool {
+        self.sequencer == log && self.by() == by
+    }
+
+    /// `at` gives it away.
+    pub(crate) fn hand_over(&mut self, at: Place, to: LogId) {
+        if self.former.len() >= HANDOVERS_PER_ERA_MAX {
+            self.former.remove(0);
+        }
+        self.former.push(at);
+        self.sequencer = to;
+    }
+
+    /// Whether its sequencer at that time was the author of the entry at this place, by this handover. Of who had it
+    /// before those that are kept it is known that it gave the era away later.
+    pub(crate) fn was_issued(&self, at: Place, by: Option<Place>) -> bool {
+        let is_full = self.former.len() >= HANDOVERS_PER_ERA_MAX;
+        let since = match by {
+            None if !is_full => Some(0),
+            None => None,
+            Some(by) => self.former.iter().position(|it| *it == by).map(|it| it + 1),
+        };
+        let Some(since) = since else {
+            return is_full && self.former.iter().any(|it| it.log == at.log && at.seq < it.seq);
+        };
+        match self.former.get(since) {
+            Some(until) => until.log == at.log && at.seq < until.seq,
+            None => self.sequencer == at.log,
+        }
     }
 }
 
@@ -356,6 +396,43 @@ mod tests {
         for shown in [format!("{note:?}"), format!("{kept:?}")] {
             assert!(!shown.contains("77"), "as a number, or as the bytes of MM: {shown}");
         }
+    }
+
+    /// An era goes from its first sequencer to the second, back, and on to a third.
+    #[test]
+    fn what_was_issued_was_by_the_handover_that_was_the_last_one_then() {
+        let log = |byte| LogId { author: NodeId([byte; 32]), incarnation: 0 };
+        let place = |byte, seq| Place { log: log(byte), seq };
+        let mut era = EraRecord::new(log(1), Vec::new());
+        for (at, to) in [(place(1, 5), 2), (place(2, 3), 1), (place(1, 9), 3)] {
+            era.hand_over(at, log(to));
+        }
+        let [first, second, third] = [place(1, 5), place(2, 3), place(1, 9)].map(Some);
+        let good = [
+            (place(1, 4), None),
+            (place(2, 2), first),
+            (place(1, 8), second),
+            (place(3, 1), third),
+        ];
+        let bad = [
+            (place(1, 6), None),
+            (place(2, 2), None),
+            (place(2, 4), first),
+            (place(1, 8), first),
+            (place(1, 8), third),
+            (place(3, 1), second),
+            (place(2, 2), Some(place(4, 1))),
+        ];
+        assert!(good.iter().all(|(at, by)| era.was_issued(*at, *by)));
+        assert!(!bad.iter().any(|(at, by)| era.was_issued(*at, *by)));
+        assert!(era.is_issued_by(log(3), third) && !era.is_issued_by(log(3), second));
+        // When there were more than are kept, whoever gave it away later than that may have had it.
+        for seq in 10..10 + HANDOVERS_PER_ERA_MAX as u64 {
+            era.hand_over(place(3, seq), log(3));
+        }
+        assert_eq!(era.former.len(), HANDOVERS_PER_ERA_MAX);
+        assert!(era.was_issued(place(3, 1), third) && !era.was_issued(place(3, 30), third));
+        assert!(!era.was_issued(place(2, 2), first));
     }
 
     #[test]

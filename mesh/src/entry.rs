@@ -188,6 +188,9 @@ pub struct Ordered {
     /// The entries.
     #[n(3)]
     pub items: Vec<Items>,
+    /// The [`HandedOver`] that gave its author the era; `None`: it claimed it, or the room is its home.
+    #[n(4)]
+    pub by: Option<Place>,
 }
 
 impl Ordered {
@@ -226,6 +229,9 @@ pub struct EraClaimed {
     /// How far the author had got in each era that changed since the cuts before.
     #[n(2)]
     pub cut: Vec<Reached>,
+    /// What shows that there is such an era and that others got so far: one entry of each log that did.
+    #[cbor(n(3), default)]
+    pub seen: Vec<Place>,
 }
 
 /// Its author stops issuing in an era and leaves it to another.
@@ -240,6 +246,9 @@ pub struct HandedOver {
     /// The successor's log.
     #[n(2)]
     pub to: LogId,
+    /// As of [`Ordered`].
+    #[n(3)]
+    pub by: Option<Place>,
 }
 
 /// In the directory: a node and the lane it may claim eras in.

@@ -105,6 +105,11 @@ pub const ROSTER_KEPT_EVERY: Duration = Duration::from_secs(1);
 pub const PENDING_FOR: Duration = Duration::from_secs(60);
 /// Eras named in one cut.
 pub const CUT_ERAS_MAX: usize = 512;
+/// Entries that one claim of an era names as seen: of each era of its cut, and of the one that it follows, who gives its
+/// numbers and who gave it away.
+pub const CLAIM_SEEN_MAX: usize = 2 * (CUT_ERAS_MAX + 1);
+/// Handovers of an era that are kept with it: written whenever it gives numbers, so few.
+pub const HANDOVERS_PER_ERA_MAX: usize = 16;
 /// Rooms this mesh may have, private ones of this node included. 10,000 rooms cost some 40 MiB.
 pub const ROOMS_MAX: usize = 100_000;
 /// Ephemeral rooms alive at once: their contents are memory.
@@ -386,6 +391,8 @@ mod tests {
             ("logs that all partings name", PARTED_LOGS_KEPT, 262_144),
             ("items of one Ordered", ORDERED_ITEMS_MAX, 256),
             ("eras of one cut", CUT_ERAS_MAX, 512),
+            ("entries that one claim names as seen", CLAIM_SEEN_MAX, 1_026),
+            ("handovers of one era", HANDOVERS_PER_ERA_MAX, 16),
             ("lanes of one node", LANES_PER_NODE_MAX, 16),
             ("nodes", NODES_MAX, 1_024),
             ("agents of a node", AGENTS_PER_NODE_MAX, 10_000),

@@ -9,6 +9,7 @@ use std::{
 };
 
 use crate::{
+    acts::Place,
     batch::{EraRecord, Foretold, Gave},
     entry::{EraClaimed, Facts, Reached, Said},
     id::{At, LogId, LogIx, NodeId},
@@ -170,6 +171,11 @@ impl Numbering {
     /// Who issues the current era.
     pub(crate) fn sequencer(&self) -> LogId {
         self.eras.last_key_value().expect("a room has its home era").1.record.sequencer
+    }
+
+    /// The handover by which the era is its sequencer's, if that did not claim it.
+    pub(crate) fn by(&self, era: Era) -> Option<Place> {
+        self.eras.get(&era)?.record.by()
     }
 
     pub(crate) fn known(&self, era: Era) -> u64 {
@@ -451,7 +457,7 @@ mod tests {
 
     /// An era of this author that builds on this.
     fn open(numbering: &mut Numbering, c: u32, (author, cut): (u8, Vec<Reached>)) {
-        let claim = EraClaimed { era: era(c), after: numbering.current(), cut };
+        let claim = EraClaimed { era: era(c), after: numbering.current(), cut, seen: Vec::new() };
         assert!(numbering.open(&claim, log(author)));
     }
 

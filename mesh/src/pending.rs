@@ -89,10 +89,6 @@ impl Waiting {
         }
     }
 
-    pub(crate) fn has_waited(&self, now: Duration) -> Duration {
-        now.saturating_sub(self.since)
-    }
-
     /// Places from entry index `skip` on whose bodies have not come and are needed; whether they are
     /// gone for whoever sent the run.
     pub(crate) fn lacks(

@@ -1,10 +1,11 @@
 //! One room at one node: its logs, what is accepted into them, and what is delivered from them.
 //!
 //! An entry is accepted when everything it refers to is here already: its log's entries before it, its
-//! body, the eras and handovers that it builds on. Until then its run waits in `pending`, bounded;
+//! body, and what it names: by which handover it gives numbers, say. Until then its run waits in `pending`, bounded;
 //! nothing unsettled is ever folded, so folds never wait.
 
 mod building;
+mod eras;
 mod gone;
 mod imported;
 mod parted;
@@ -21,13 +22,10 @@ use crate::{
     boundary::Alarm,
     context::{Arrived, Context, Fact, Proof, Renumbered, stored},
     elections::Elections,
-    entry::{
-        Body, CHAT, DECISION, Decision, EraClaimed, Facts, HandedOver, Items, Ordered, Said,
-        Stored, takes_number,
-    },
+    entry::{Body, CHAT, DECISION, Decision, Facts, Items, Ordered, Said, Stored, takes_number},
     event::Delivered,
     id::{At, LogId, MessageId, NodeId, RoomId},
-    limits::{ASK_AFTER, CUT_ERAS_MAX, ORDERED_ITEMS_MAX, WARM_BODY_BYTES_MAX},
+    limits::{ASK_AFTER, ORDERED_ITEMS_MAX, WARM_BODY_BYTES_MAX},
     liveness::Heirs,
     log::{Logs, Position},
     number::{Era, Number},
@@ -460,112 +458,6 @@ impl Room {
         self.numbering.undelivered.insert(at, waits);
     }
 
-    fn fold_ordered(&mut self, cx: &mut Context, at: At, it: &Ordered) {
-        let author = self.logs.id(at.log);
-        let count = it.count();
-        // Numbers that a ClawChat server had no message of, however many.
-        let gaps = it.era == Era::HOME && self.takes_imports_of(author);
-        let given = if gaps { named(it) } else { count };
-        let valid =
-            self.numbering.eras.get(&it.era).is_some_and(|era| {
-                era.record.sequencer == author && it.first == era.record.known + 1
-            }) && given <= ORDERED_ITEMS_MAX as u64
-                && it.fits();
-        if !valid {
-            // Who goes on with an era of a node that is out here may not know of it.
-            if !self.is_void(cx, it.era) {
-                cx.blame(author.author, |it| &mut it.void);
-            }
-            return;
-        }
-        if self.is_directory && count > 0 {
-            self.numbering.note_given(it.era, at, it.first);
-        }
-        for items in &it.items {
-            let id = it.logs.get(items.log as usize);
-            let log = id.and_then(|id| self.logs.ensure(*id));
-            let Some(log) = log else {
-                // A place that cannot be still takes its number, so that those after it keep theirs.
-                self.numbering.skip(it.era, items.count.into());
-                if id.is_some_and(|id| self.logs.can_have(*id)) {
-                    // There is no room for another log here; there may have been with the author.
-                    cx.faults.overflow += 1;
-                } else if !gaps {
-                    cx.blame(author.author, |it| &mut it.void);
-                }
-                continue;
-            };
-            for seq in (items.from..).take(items.count as usize) {
-                self.assign(cx, it.era, At { log, seq });
-            }
-        }
-    }
-
-    fn assign(&mut self, cx: &mut Context, era: Era, at: At) {
-        let Some(number) = self.numbering.assign(era, at) else { return };
-        let (room, fate) = (self.id, Fate::Assigned);
-        cx.change(Change::Number { room, number, at, fate });
-        let record = self.logs.get(at.log);
-        let void = record.fork.is_some_and(|fork| at.seq >= fork);
-        if at.seq > record.head && !void {
-            let numbers = self.numbering.foretell(at, number);
-            cx.change(Change::Foretold { room, at, numbers: Some(numbers) });
-        }
-        if self.is_directory {
-            cx.renumbered.push(Renumbered { room, at, number });
-        }
-    }
-
-    fn fold_claim(&mut self, cx: &mut Context, at: At, it: &EraClaimed) {
-        let author = self.logs.id(at.log);
-        let lane = it.era.lane().unwrap_or(u32::MAX);
-        let in_lane = cx.lanes.get(&author.author).is_some_and(|lanes| lanes.contains(&lane));
-        // Claims of an ephemeral room may be lost with the memory of their author.
-        let follows =
-            it.era.c() == it.after.c() + 1 || (self.record.ephemeral && it.era.c() > it.after.c());
-        let sane = it.era.is_valid()
-            && it.cut.len() <= CUT_ERAS_MAX
-            && (self.numbering.eras.contains_key(&it.after)
-                || self.is_nothing(cx, author.author, it.after))
-            && it.cut.iter().all(|cut| {
-                let reached = cut.n <= self.numbering.known(cut.era);
-                cut.era < it.era && (reached || self.is_nothing(cx, author.author, cut.era))
-            });
-        if !(in_lane && follows && sane) {
-            cx.blame(author.author, |it| &mut it.void);
-        } else if !self.numbering.open(it, author) {
-            cx.blame(author.author, |it| &mut it.void);
-            cx.alarm(Alarm::LaneClash { node: author.author, lane });
-        } else if self.numbering.current() == it.era && self.is_used_up() {
-            cx.alarm(Alarm::Exhausted { room: self.id });
-        }
-        self.end_eras_if_over(cx, author);
-    }
-
-    fn fold_handover(&mut self, cx: &mut Context, at: At, it: HandedOver) {
-        let author = self.logs.id(at.log);
-        let valid =
-            self.numbering.eras.get(&it.era).is_some_and(|era| {
-                era.record.sequencer == author && it.next == era.record.known + 1
-            });
-        if !valid {
-            cx.blame(author.author, |it| &mut it.void);
-            return;
-        }
-        if let Some(era) = self.numbering.edit(it.era) {
-            era.record.sequencer = it.to;
-            era.record.former.retain(|other| other.log != author);
-            era.record.former.push(Place { log: author, seq: at.seq });
-        }
-        if self.is_directory {
-            self.numbering.note_given(it.era, at, it.next);
-        }
-        self.end_eras_if_over(cx, it.to);
-        if it.to == self.mine {
-            cx.handed_to_me.push((self.id, it.era, author));
-        }
-    }
-
     // Delivering.
 
     /// Delivers whatever has its turn (rule 2).
@@ -772,14 +664,8 @@ impl Room {
                 Some(_) | None => items.push(Items { log, from: at.seq, count: 1 }),
             }
         }
-        Ordered { era, first, logs, items }
+        Ordered { era, first, logs, items, by: self.numbering.by(era) }
     }
-}
-
-/// How many of these to entries.
-fn named(it: &Ordered) -> u64 {
-    let named = it.items.iter().filter(|items| (items.log as usize) < it.logs.len());
-    named.map(|items| u64::from(items.count)).sum()
 }
 
 /// An entry, named for every node alike.

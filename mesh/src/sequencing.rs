@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    acts::Place,
     boundary::Alarm,
     context::Context,
     entry::{Body, DedupId, EraClaimed, HandedOver},
@@ -108,7 +109,7 @@ pub(crate) enum Post {
     Mine,
     /// This node would, but it has to hear a peer first.
     Waiting,
-    /// Nobody goes on in that era: this node did, and must not; or it never was anybody's.
+    /// Nobody goes on in that era: this node did, and must not; or it never was anybody's; or others cannot learn of it.
     Closed,
     /// Another node, which lives.
     Other(NodeId),
@@ -138,7 +139,13 @@ impl Room {
             return Post::Closed;
         }
         let closed = log != self.mine || self.record.floor.is_some_and(|floor| era <= floor);
-        if closed { Post::Closed } else { Post::Mine }
+        if closed || self.was_given_by_nobody(cx, era) { Post::Closed } else { Post::Mine }
+    }
+
+    /// Who joins later cannot get all entries that gave this era from one to the next, and so none of its numbers.
+    fn was_given_by_nobody(&self, cx: &Context, era: Era) -> bool {
+        let former = self.numbering.eras.get(&era).map_or(&[][..], |it| &it.record.former);
+        former.iter().any(|it| !self.may_come(cx, it.log, it.seq))
     }
 
     /// Does what is due: numbers what waits, or sees that somebody does.
@@ -236,6 +243,26 @@ impl Room {
         self.numbering.foretold_below(number).any(|at| self.is_missing(cx, at))
     }
 
+    /// A claim of this era, with what shows what it says: whoever accepts it has heard of the era that it follows, and of
+    /// all that is cut.
+    fn claim_of(&self, era: Era, after: Era) -> EraClaimed {
+        let cut = self.numbering.cut();
+        let eras = cut.iter().map(|it| it.era).chain([after]);
+        let records = eras.filter_map(|era| Some(&self.numbering.eras.get(&era)?.record));
+        let mut seen: BTreeMap<LogId, u64> = BTreeMap::new();
+        for record in records {
+            let gives = Place { log: record.sequencer, seq: self.logs.head_of(record.sequencer) };
+            for place in record.by().iter().chain([&gives]) {
+                let seq = seen.entry(place.log).or_default();
+                *seq = place.seq.max(*seq);
+            }
+        }
+        // Of its own log it shows what comes before the claim.
+        seen.retain(|log, seq| *log != self.mine && *seq > 0);
+        let seen = seen.into_iter().map(|(log, seq)| Place { log, seq }).collect();
+        EraClaimed { era, after, cut, seen }
+    }
+
     /// Writes the claim of the next era. `None`: this node may not write, or numbers are used up.
     fn open_era(&mut self, cx: &mut Context) -> Option<Era> {
         let lane = cx.lane().filter(|_| self.is_writable(cx))?;
@@ -243,7 +270,7 @@ impl Room {
         // What an ephemeral room forgot of this node's own claims must not be claimed again.
         let forgotten = self.record.floor.filter(|_| self.record.ephemeral).unwrap_or(after);
         let era = Era::new(after.max(forgotten).c() + 1, lane)?;
-        let claim = EraClaimed { era, after, cut: self.numbering.cut() };
+        let claim = self.claim_of(era, after);
         self.append(cx, &Body::EraClaimed(claim))?;
         self.sequencing.claimed_at = Some(cx.now.mono);
         if self.record.ephemeral {
@@ -470,7 +497,8 @@ impl Room {
             return None;
         }
         let next = self.numbering.known(era) + 1;
-        let at = self.append(cx, &Body::HandedOver(HandedOver { era, next, to }))?;
+        let by = self.numbering.by(era);
+        let at = self.append(cx, &Body::HandedOver(HandedOver { era, next, to, by }))?;
         Some(at.seq)
     }
 

@@ -295,12 +295,12 @@ impl Tasks {
     }
 
     /// What the sequencer of `era` says to a claim.
-    fn answer(&self, place: Place, era: Era) -> Option<Grant> {
+    fn answer(&self, place: Place, (era, by): (Era, Option<Place>)) -> Option<Grant> {
         let claim = self.claims.get(&place)?;
         let holder = self.all.get(&claim.update.task)?.assignee();
         let granted = holder == claim.if_assignee;
         let update = granted.then(|| self.over_what_is_known(claim.update.clone()));
-        Some(Grant { era, claim: place, update, holder })
+        Some(Grant { era, claim: place, update, holder, by })
     }
 
     /// Whether it is time to see that the sequencer has the claims of this node.
@@ -326,7 +326,7 @@ impl Room {
     /// Takes in an act that was accepted.
     pub(crate) fn fold_task(&mut self, cx: &mut Context, (at, facts): (At, Facts), act: TaskAct) {
         let place = Place { log: self.logs.id(at.log), seq: at.seq };
-        let by_sequencer = self.sequencer_is(&act, |era| era.sequencer == place.log);
+        let by_sequencer = self.sequencer_is(&act, |era, by| era.is_issued_by(place.log, by));
         let it = Written { place, at, facts, now: cx.now.mono };
         match self.tasks.fold(it, act, by_sequencer) {
             Folded::Taken => {}
@@ -339,17 +339,19 @@ impl Room {
     /// one any more.
     pub(crate) fn refold_task(&mut self, now: Duration, (at, facts): (At, Facts), act: TaskAct) {
         let place = Place { log: self.logs.id(at.log), seq: at.seq };
-        let by_sequencer = self.sequencer_is(&act, |era| {
-            let former = era.former.iter().any(|it| it.log == place.log && place.seq < it.seq);
-            former || era.sequencer == place.log
-        });
+        let by_sequencer = self.sequencer_is(&act, |era, by| era.was_issued(place, by));
         let _ = self.tasks.fold(Written { place, at, facts, now }, act, by_sequencer);
     }
 
-    fn sequencer_is(&self, act: &TaskAct, good: impl Fn(&EraRecord) -> bool) -> bool {
+    fn sequencer_is(
+        &self,
+        act: &TaskAct,
+        good: impl Fn(&EraRecord, Option<Place>) -> bool,
+    ) -> bool {
         match act {
             TaskAct::Granted(grant) => {
-                self.numbering.eras.get(&grant.era).is_some_and(|era| good(&era.record))
+                let era = self.numbering.eras.get(&grant.era);
+                era.is_some_and(|era| good(&era.record, grant.by))
             }
             TaskAct::Assigned(_) | TaskAct::Updated(_) | TaskAct::Claimed { .. } => true,
         }
@@ -358,8 +360,9 @@ impl Room {
     /// This node is the sequencer: it answers what was claimed.
     pub(crate) fn answer_claims(&mut self, cx: &mut Context) {
         let era = self.numbering.current();
+        let by = self.numbering.by(era);
         for claim in self.tasks.due(cx.now.mono, era) {
-            if let Some(grant) = self.tasks.answer(claim, era) {
+            if let Some(grant) = self.tasks.answer(claim, (era, by)) {
                 self.append(cx, &Body::Task(TaskAct::Granted(grant)));
             }
         }

@@ -188,15 +188,17 @@ impl Engine {
         self.cx.send(from, Message::WantRoster { node: from, boot, version, nonce: None });
     }
 
-    /// A peer still follows authors whose logs forked: it has not seen why not to. Of a room that is memory only
-    /// the proofs went with the memory of whoever restarted, and nobody shows them those logs any more: they would
-    /// wait for ever for what others' entries name there.
+    /// A peer still follows authors whose logs forked: it has not seen why not to. Or it lacks something: that may wait for
+    /// what others' entries name there, which nobody gives any more. The proofs may have been lost, and those of a room
+    /// that is memory only went with the memory of whoever restarted.
     fn prove_forks(&mut self, peer: NodeId, room: RoomId, heads: &[Head]) {
         let Some(it) = self.rooms.get(&room) else { return };
         let forked = |node: NodeId| it.is_forked(&self.cx, node);
         let theirs: BTreeSet<NodeId> =
             heads.iter().map(|head| head.log.author).filter(|node| forked(*node)).collect();
-        let waits = self.is_memory(room) && it.logs.are_ahead_of(heads);
+        let any =
+            self.is_memory(room) || self.cx.forked_in(it.record.seal.as_ref()).next().is_some();
+        let waits = any && it.logs.are_ahead_of(heads);
         if theirs.is_empty() && !waits {
             return;
         }
@@ -208,7 +210,7 @@ impl Engine {
         let mut needed = self.proofs_in(counts_here);
         needed.retain(|proof| {
             let Message::Fork(it, _) = proof else { return false };
-            theirs.contains(&it.log.author) || (waits && it.room == room)
+            waits || theirs.contains(&it.log.author)
         });
         if needed.is_empty() {
             return;

@@ -116,7 +116,7 @@ mod tests {
         // The last answer's clock is below that of the claim that it names.
         let grant = |seq: u64| {
             let claim = Place { log: log(1), seq };
-            let grant = Grant { era: Era::HOME, claim, update: None, holder: None };
+            let grant = Grant { era: Era::HOME, claim, update: None, holder: None, by: None };
             act((seq, if seq < 5 { 10 * seq + 1 } else { 42 }), TaskAct::Granted(grant))
         };
         let logs = BTreeMap::from([

@@ -1,30 +1,22 @@
 //! What a run builds on: it is accepted when everything its entries refer to is here.
 
-use std::collections::BTreeMap;
-
 use super::Room;
 use crate::{
-    acts::{ElectionAct, TaskAct},
+    acts::ElectionAct,
     context::Context,
-    entry::{Body, Decision, EraClaimed},
+    entry::{Body, Decision},
     id::{LogId, NodeId},
-    limits::HOLE_AFTER_SILENCE,
     number::Era,
     pending::Waiting,
     run::Carried,
     sealed,
 };
 
-/// One run's entries as they are looked at, one after the other. What the earlier ones bring counts
-/// as here.
+/// One run, as it is looked at.
 struct Looked<'r> {
     room: &'r Room,
     cx: &'r Context,
     log: LogId,
-    /// It has waited for so long that an era would be known whose claim is still given.
-    late: bool,
-    opened: BTreeMap<Era, LogId>,
-    reached: BTreeMap<Era, u64>,
 }
 
 impl Room {
@@ -36,11 +28,7 @@ impl Room {
         skip: usize,
     ) -> bool {
         let run = waiting.run.run();
-        let (opened, reached) = (BTreeMap::new(), BTreeMap::new());
-        // Of whom a fork was proven before it was heard of, no era is ever known here, nor its lane. Others knew them,
-        // and built on them, or have taken what others built on them.
-        let late = !cx.forked.is_empty() && waiting.has_waited(cx.now.mono) >= HOLE_AFTER_SILENCE;
-        let mut looked = Looked { room: self, cx, log: run.log, late, opened, reached };
+        let looked = Looked { room: self, cx, log: run.log };
         self.bodies_of(waiting, skip)
             .all(|(seq, body)| looked.names_what_is_here(seq, &body) && looked.is_founded(body))
     }
@@ -98,19 +86,6 @@ impl Room {
             }),
         }
     }
-
-    /// Nothing is known of this era here.
-    fn is_unknown(&self, era: Era) -> bool {
-        !self.numbering.eras.contains_key(&era)
-    }
-
-    /// Nothing of this era will come, as far as can be known where a claim of `author` was accepted that names it.
-    /// Of its own eras an author says itself which there are.
-    pub(super) fn is_nothing(&self, cx: &Context, author: NodeId, era: Era) -> bool {
-        let lanes = cx.lanes.get(&author);
-        let own = era.lane().is_none_or(|lane| lanes.is_some_and(|it| it.contains(&lane)));
-        self.is_void(cx, era) || (self.is_unknown(era) && !own)
-    }
 }
 
 impl Looked<'_> {
@@ -122,39 +97,25 @@ impl Looked<'_> {
         })
     }
 
-    fn is_founded(&mut self, body: Body) -> bool {
+    fn is_founded(&self, body: Body) -> bool {
         match body {
-            Body::Ordered(it) => {
-                let last = it.first.saturating_add(it.count()).saturating_sub(1);
-                self.reached.insert(it.era, last);
-                self.may_issue(it.era)
-            }
-            Body::EraClaimed(it) => {
-                let founded = self.may_claim(&it);
-                self.opened.insert(it.era, self.log);
-                founded
-            }
-            Body::HandedOver(it) => {
-                let founded = self.may_issue(it.era);
-                self.opened.insert(it.era, it.to);
-                founded
-            }
+            Body::EraClaimed(it) => self.is_in_lane(it.era),
             Body::Decision(it) => self.can_judge(&it),
             Body::Election(ElectionAct::Started(it)) => {
                 // Of a term before this one, a node that forked may have written it.
                 self.room.elections.follows(it.term) || self.room.elections.has_expelled()
             }
-            Body::Task(TaskAct::Granted(it)) => self.may_issue(it.era),
-            Body::Task(TaskAct::Claimed { era, .. }) => self.is_here(era),
-            Body::Task(TaskAct::Assigned(_) | TaskAct::Updated(_))
-            | Body::Chat(_)
+            Body::Chat(_)
             | Body::Thinking(_)
+            | Body::Ordered(_)
+            | Body::HandedOver(_)
             | Body::NodeAdmitted(_)
             | Body::RoomCreated(_)
             | Body::AgentClaimed(_)
             | Body::Key(_)
             | Body::Parted(_)
             | Body::Vote(_)
+            | Body::Task(_)
             | Body::Election(
                 ElectionAct::Committed { .. }
                 | ElectionAct::Declined { .. }
@@ -178,32 +139,9 @@ impl Looked<'_> {
         (is_here || elsewhere) && self.room.elections.can_judge(self.log.author, it)
     }
 
-    fn is_void(&self, era: Era) -> bool {
-        self.room.is_void(self.cx, era) || (self.late && self.room.is_unknown(era))
-    }
-
-    /// Whether the author is the era's sequencer.
-    fn may_issue(&self, era: Era) -> bool {
-        let known = self.room.numbering.eras.get(&era).map(|it| it.record.sequencer);
-        self.opened.get(&era).copied().or(known) == Some(self.log) || self.is_void(era)
-    }
-
-    fn is_here(&self, era: Era) -> bool {
-        self.room.numbering.eras.contains_key(&era)
-            || self.opened.contains_key(&era)
-            || self.is_void(era)
-    }
-
-    fn may_claim(&self, it: &EraClaimed) -> bool {
-        let lane = it.era.lane().unwrap_or(u32::MAX);
-        let in_lane =
-            self.cx.lanes.get(&self.log.author).is_some_and(|lanes| lanes.contains(&lane));
-        let reached = |era: Era, n: u64| {
-            let brought = self.reached.get(&era).copied().unwrap_or(0);
-            self.room.numbering.known(era).max(brought) >= n || self.is_void(era)
-        };
-        in_lane
-            && self.is_here(it.after)
-            && it.cut.iter().all(|cut| self.is_here(cut.era) && reached(cut.era, cut.n))
+    /// Whether the author has entered the lane of an era that it claims.
+    fn is_in_lane(&self, era: Era) -> bool {
+        let lane = era.lane().unwrap_or(u32::MAX);
+        self.cx.lanes.get(&self.log.author).is_some_and(|lanes| lanes.contains(&lane))
     }
 }

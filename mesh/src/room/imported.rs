@@ -93,7 +93,8 @@ impl Room {
         }
         skip(&mut items, upto.map_or(0, |upto| upto.saturating_sub(reached)));
         let logs = if part.is_empty() { Vec::new() } else { vec![self.mine] };
-        let ordered = Ordered { era: Era::HOME, first, logs, items };
+        let by = self.numbering.by(Era::HOME);
+        let ordered = Ordered { era: Era::HOME, first, logs, items, by };
         self.append(cx, &Body::Ordered(ordered)).is_some()
     }
 }

@@ -31,7 +31,7 @@ impl Room {
     }
 
     /// Whether an entry of this log that is not here can still come.
-    pub(super) fn may_come(&self, cx: &Context, log: LogId, seq: u64) -> bool {
+    pub(crate) fn may_come(&self, cx: &Context, log: LogId, seq: u64) -> bool {
         !self.is_forked(cx, log.author)
             && match self.cut_of(cx, log) {
                 None => true,

@@ -145,37 +145,10 @@ impl Room {
         self.logs.advance(ix, at.seq, facts.clock);
         self.note_bytes(cx, kept.as_ref().unwrap_or(&plain).len());
         self.fold(cx, at, facts, Some(&plain));
-        let begins = self.begins(body);
+        let begins = begins(body);
         self.drafts.push((facts, kept.unwrap_or(plain)), begins);
         cx.active.insert(self.id);
         Some(at)
-    }
-
-    fn begins(&self, body: &Body) -> Begins {
-        match body {
-            Body::Decision(_) | Body::Election(ElectionAct::Started(_)) => Begins::Always,
-            Body::Chat(_) | Body::Thinking(_) => Begins::Never,
-            Body::Ordered(it) => {
-                let era = self.numbering.eras.get(&it.era);
-                // Somebody else may have given it away.
-                if era.is_some_and(|it| !it.record.former.is_empty()) {
-                    Begins::IfHeard
-                } else {
-                    Begins::Never
-                }
-            }
-            Body::EraClaimed(_)
-            | Body::HandedOver(_)
-            | Body::NodeAdmitted(_)
-            | Body::RoomCreated(_)
-            | Body::AgentClaimed(_)
-            | Body::Key(_)
-            | Body::Parted(_)
-            | Body::Vote(_)
-            | Body::Election(_)
-            | Body::Task(_)
-            | Body::Unknown => Begins::IfHeard,
-        }
     }
 
     /// Seals what was appended in this turn, as runs, and stores it. Returns what is to be sent.
@@ -263,6 +236,27 @@ fn draft_entry(draft: &Draft) -> RunEntry {
         Carried::Here(draft.body.clone().into())
     };
     RunEntry { facts: draft.facts, body }
+}
+
+/// Whether an entry that says this begins a run.
+fn begins(body: &Body) -> Begins {
+    match body {
+        Body::Decision(_) | Body::Election(ElectionAct::Started(_)) => Begins::Always,
+        Body::Chat(_) | Body::Thinking(_) => Begins::Never,
+        Body::Ordered(it) if it.by.is_none() => Begins::Never,
+        Body::Ordered(_)
+        | Body::EraClaimed(_)
+        | Body::HandedOver(_)
+        | Body::NodeAdmitted(_)
+        | Body::RoomCreated(_)
+        | Body::AgentClaimed(_)
+        | Body::Key(_)
+        | Body::Parted(_)
+        | Body::Vote(_)
+        | Body::Election(_)
+        | Body::Task(_)
+        | Body::Unknown => Begins::IfHeard,
+    }
 }
 
 #[cfg(test)]

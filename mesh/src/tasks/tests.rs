@@ -67,7 +67,7 @@ impl Replica {
     /// As the sequencer of an era.
     fn answer(&mut self, era: Era) {
         for claim in self.tasks.due(CLAIM_SETTLE, era) {
-            let grant = self.tasks.answer(claim, era).expect("it is open");
+            let grant = self.tasks.answer(claim, (era, None)).expect("it is open");
             self.write(TaskAct::Granted(grant));
         }
     }
@@ -278,7 +278,7 @@ fn what_no_honest_node_writes_has_no_effect() {
     assert!(!a.tasks.is_waiting());
     // And an answer of somebody who is not the sequencer.
     let claim = a.claim(task, "eve", None);
-    let grant = a.tasks.answer(claim, Era::HOME).expect("it is open");
+    let grant = a.tasks.answer(claim, (Era::HOME, None)).expect("it is open");
     let place = Place { log: a.log, seq: 99 };
     let it = Written { place, at: At { log: 1, seq: 99 }, facts: a.have[0].1, now: Duration::ZERO };
     assert_eq!(a.tasks.fold(it, TaskAct::Granted(grant), false), Folded::Void);

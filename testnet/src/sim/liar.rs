@@ -323,11 +323,13 @@ impl Liar {
                 cut: (0..self.dice.within(0, 3))
                     .map(|_| Reached { era: self.era(), n: self.some_u64() })
                     .collect(),
+                seen: self.founding().into_iter().chain(self.founding()).collect(),
             }),
             6 => Body::HandedOver(HandedOver {
                 era: self.era(),
                 next: self.some_u64(),
                 to: self.log(),
+                by: self.founding(),
             }),
             // Lanes of its own only: see docs/decisions for what one that takes others' can do.
             7 => Body::NodeAdmitted(NodeAdmitted { lane: self.free_lane(), name: self.text() }),
@@ -383,7 +385,7 @@ impl Liar {
                 },
             })
             .collect();
-        Ordered { era: self.era(), first: self.some_u64(), logs, items }
+        Ordered { era: self.era(), first: self.some_u64(), logs, items, by: self.founding() }
     }
 
     fn vote(&mut self) -> VoteAct {
@@ -458,6 +460,7 @@ impl Liar {
                 claim: self.place(),
                 update: self.dice.chance(50).then(|| self.update()),
                 holder: None,
+                by: self.founding(),
             }),
         }
     }
@@ -616,6 +619,15 @@ impl Liar {
             return Place { log: self.own_log(), seq: self.dice.within(0, 30) };
         }
         *self.dice.pick(&self.acts)
+    }
+
+    /// What an entry about an era rests on, or claims to.
+    fn founding(&mut self) -> Option<Place> {
+        match self.dice.within(0, 4) {
+            0 => Some(self.place()),
+            1 | 2 => Some(Place { log: self.log(), seq: self.dice.within(1, 30) }),
+            _ => None,
+        }
     }
 
     fn era(&mut self) -> Era {

@@ -14,7 +14,7 @@ use std::{
 
 use mesh::{
     Input,
-    acts::{Place, VoteAct},
+    acts::{BallotCast, Place, VoteAct},
     agenda::{NewVote, VoteNotes, VoteResult, VoteView},
     command::{CallId, Caller, Command, Outcome, Refused},
     id::{AgentId, MessageId, RoomId},
@@ -58,6 +58,14 @@ struct Ballot {
     acknowledged: Option<(u64, usize)>,
 }
 
+/// Who may vote, who has, in whoever's words, and when it is over. Unix milliseconds.
+#[derive(Debug, Default)]
+struct Poll {
+    voters: BTreeSet<AgentId>,
+    cast: BTreeSet<AgentId>,
+    closes_ms: Option<u64>,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Votes {
@@ -68,6 +76,8 @@ pub(super) struct Votes {
     closed: BTreeSet<(RoomId, Place)>,
     /// Votes of honest nodes that the liar has closed.
     closed_by_liar: BTreeSet<(RoomId, Place)>,
+    /// All votes that were opened.
+    polls: BTreeMap<(RoomId, Place), Poll>,
     /// In whose name the liar has cast, in which rooms. Its ballots never open, so no result has them.
     cast_by_liar: BTreeSet<(RoomId, AgentId)>,
     /// When each node heard another one last, and who heard nothing of whom for [`ROSTER_LEASE`] at some time.
@@ -88,6 +98,10 @@ impl Votes {
     pub(super) fn node_down(&mut self, node: usize) {
         self.asked.retain(|_, (at, _)| *at != node);
         self.went_down.insert(node);
+    }
+
+    fn cast(&mut self, room: RoomId, ballot: BallotCast) {
+        self.polls.entry((room, ballot.vote)).or_default().cast.insert(ballot.agent);
     }
 
     /// A node hears another one.
@@ -309,7 +323,13 @@ impl World {
                     format!("node{node} opens ballots of the open vote {:?} in {room}", it.vote);
                 return broken("sealed", what);
             }
-            VoteAct::Opened(_) | VoteAct::Cast(_) | VoteAct::Shown(_) | VoteAct::Imported(_) => {}
+            VoteAct::Opened(it) => {
+                let poll = self.votes.polls.entry((room, place)).or_default();
+                poll.voters = it.eligible.into_iter().map(|it| it.agent).collect();
+                poll.closes_ms = it.closes_ms;
+            }
+            VoteAct::Cast(it) => self.votes.cast(room, it),
+            VoteAct::Shown(_) | VoteAct::Imported(_) => {}
         }
         Ok(())
     }
@@ -318,7 +338,10 @@ impl World {
     pub(super) fn liar_voted(&mut self, room: RoomId, act: VoteAct) {
         match act {
             VoteAct::Closed(it) => self.liar_closed(room, it.vote),
-            VoteAct::Cast(it) => _ = self.votes.cast_by_liar.insert((room, it.agent)),
+            VoteAct::Cast(it) => {
+                self.votes.cast_by_liar.insert((room, it.agent.clone()));
+                self.votes.cast(room, it);
+            }
             VoteAct::Opened(_) | VoteAct::Shown(_) | VoteAct::Imported(_) => {}
         }
     }
@@ -329,11 +352,16 @@ impl World {
         closed.insert((room, vote));
     }
 
-    /// Anybody may close the vote of a node that is gone, so a liar is believed there, too.
+    /// Anybody may close a vote that is over, or in which all have cast, or of a node that is gone: so a liar is believed
+    /// there, too.
     fn may_believe_liar(&self, node: usize, vote: (RoomId, Place)) -> bool {
+        let wall_ms = self.nodes[node].now(self.now).wall_ms;
+        let is_over = self.votes.polls.get(&vote).is_some_and(|it| {
+            it.voters.is_subset(&it.cast) || it.closes_ms.is_some_and(|at| wall_ms >= at)
+        });
         let opener = self.index(vote.1.log.author);
         let gone = opener.is_none_or(|it| self.votes.has_missed((node, it), self.now));
-        gone && self.votes.closed_by_liar.contains(&vote)
+        (gone || is_over) && self.votes.closed_by_liar.contains(&vote)
     }
 
     /// *ballots* and *once*.

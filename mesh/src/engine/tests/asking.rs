@@ -8,7 +8,7 @@ use super::{
     *,
 };
 use crate::{
-    acts::{TaskAct, TaskAssigned, TaskUpdated},
+    acts::{Place, TaskAct, TaskAssigned, TaskUpdated},
     agenda::TaskUpdate,
     batch::Fate,
     boundary::Alarm,
@@ -59,7 +59,13 @@ pub(super) fn ordered(era: Era, first: u64, entries: &[(LogId, u64, u32)]) -> Bo
     let logs = entries.iter().map(|(log, ..)| *log).collect();
     let items =
         (0..).zip(entries).map(|(log, (_, from, count))| Items { log, from: *from, count: *count });
-    Body::Ordered(Ordered { era, first, logs, items: items.collect() })
+    Body::Ordered(Ordered { era, first, logs, items: items.collect(), by: None })
+}
+
+/// The same body, by this handover.
+pub(super) fn by(body: Body, place: Place) -> Body {
+    let Body::Ordered(it) = body else { unreachable!("numbers") };
+    Body::Ordered(Ordered { by: Some(place), ..it })
 }
 
 fn claims(run: &Run, room: RoomId) -> bool {
@@ -412,6 +418,7 @@ fn who_cannot_deliver_an_entry_under_its_number_is_given_another_one_once() {
         first: 5,
         logs: vec![other.log],
         items: vec![Items { log: 0, from: 1, count: 1 }],
+        by: None,
     };
     assert_eq!(given, std::slice::from_ref(&again));
     assert_eq!(ask(Era::HOME, tip, (other.log, 0, 1)), [again], "another asks for the same");
@@ -596,7 +603,7 @@ fn a_late_entry_of_a_node_that_does_not_hear_the_sequencer_is_numbered_though_ot
     let call = node.begin_say(&caller);
     let mine = node.engine.rooms[&node.lobby()].mine;
     let era = Era::new(1, lane).expect("an era");
-    let claim = EraClaimed { era, after: Era::HOME, cut: Vec::new() };
+    let claim = EraClaimed { era, after: Era::HOME, cut: Vec::new(), seen: Vec::new() };
     let first = ordered(era, 1, &[(log(5), 1, 1)]);
     for body in [Body::Chat(said("first")), Body::EraClaimed(claim), first] {
         let (_, run) = other.write(&node, &body);
@@ -651,7 +658,7 @@ fn who_would_replace_a_sequencer_asks_first_what_others_have() {
         node.wait(VETO_WAIT / 2);
         assert_eq!(node.current(), Era::HOME, "it has not answered yet");
         if handed {
-            let it = HandedOver { era: Era::HOME, next: 1, to: log(6) };
+            let it = HandedOver { era: Era::HOME, next: 1, to: log(6), by: None };
             node.founder_writes(&mut liar, &Body::HandedOver(it));
         }
         node.wait(VETO_WAIT);

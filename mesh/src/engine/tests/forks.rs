@@ -6,9 +6,9 @@ use super::{
     *,
 };
 use crate::{
-    acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, VoteAct},
-    entry::{EraClaimed, NodeAdmitted, Reached},
-    limits::{BLAMED_MAX, HOLE_AFTER_SILENCE, NOISE_FROM},
+    acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, Grant, Place, TaskAct, VoteAct},
+    entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached},
+    limits::{BLAMED_MAX, CLAIM_SEEN_MAX, NOISE_FROM},
     message::Head,
     number::Era,
 };
@@ -34,6 +34,29 @@ fn who_lacks_what_is_memory_is_told_who_forked_there() {
     assert!(!told(&mut node, same), "it has all of it");
     let run = said_in(&node, (room, 7), (6, 1, "of another one")).run().clone();
     node.hear(&run);
+    assert!(told(&mut node, Vec::new()));
+}
+
+/// Seed 70126 with the liar: of who had not heard of a fork all proofs were lost. It has nothing of that author, and so
+/// showed nobody that it does not know; and waited for ever for what entries of others name there.
+#[test]
+fn who_lacks_anything_is_told_who_forked() {
+    let mut node = Node::new(1);
+    let lobby = node.lobby();
+    let told = |node: &mut Node, heads: Vec<Head>| {
+        node.effects.clear();
+        node.told(9, Message::Have { room: lobby, heads, answer: false });
+        node.effects.iter().any(|it| matches!(it, Effect::Send { message: Message::Fork(..), .. }))
+    };
+    let run = said_in(&node, (lobby, 0), (6, 1, "of another one")).run().clone();
+    node.hear(&run);
+    assert!(!told(&mut node, Vec::new()), "nobody has forked");
+    for content in ["one", "another"] {
+        let run = said_in(&node, (lobby, 0), (FORKED, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    let same = node.engine.rooms[&lobby].logs.heads();
+    assert!(!told(&mut node, same), "it has all of it");
     assert!(told(&mut node, Vec::new()));
 }
 
@@ -66,61 +89,264 @@ fn begins(node: &Node, seed: u8, (room, clock, body): (RoomId, u64, &Body)) -> R
     run.seal(node.secret.mesh_id(), &author).run().clone()
 }
 
-/// A claim that does not follow, and one that follows it in the same run: the second is no better than the first.
+/// A claim that does not follow, and one that follows it, in the same run or in another: the second is no better than the
+/// first.
 #[test]
 fn nobody_skips_eras_by_a_claim_of_its_own_that_is_void() {
     let (claimant, lane) = (6, 2_000);
+    let lobby = Node::new(1).lobby();
+    let era = |c| Era::new(c, lane).expect("an era");
+    let claim = |(era, after)| {
+        Body::EraClaimed(EraClaimed { era, after, cut: Vec::new(), seen: Vec::new() })
+    };
+    let claims = [(era(9), Era::HOME), (era(10), era(9))].map(claim);
+    for is_one_run in [true, false] {
+        let mut node = beside(&[(claimant, lane)], false);
+        let mut author = Liar::new(claimant);
+        let runs = if is_one_run {
+            let mut run = begins(&node, claimant, (lobby, 2, &claims[0]));
+            let mut second = begins(&node, claimant, (lobby, 3, &claims[1]));
+            run.entries.append(&mut second.entries);
+            vec![run.seal(node.secret.mesh_id(), &identity(claimant)).run().clone()]
+        } else {
+            claims.iter().map(|it| author.write(&node, it).1).collect()
+        };
+        runs.iter().for_each(|run| node.hear(run));
+        assert_eq!(head(&node, claimant), 2, "both are there");
+        let eras = &node.engine.rooms[&lobby].numbering.eras;
+        assert!([9, 10].iter().all(|c| !eras.contains_key(&era(*c))));
+    }
+}
+
+fn log_of(seed: u8) -> LogId {
+    LogId { author: identity(seed).node_id(), incarnation: 0 }
+}
+
+/// The forker of these tests.
+const FORKED: u8 = 5;
+
+/// A node that has heard who entered which lane, and perhaps of a fork.
+fn beside(lanes: &[(u8, u32)], is_forked: bool) -> Node {
     let mut node = Node::new(1);
     let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
-    let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
-    let run = begins(&node, claimant, (directory, 1, &admitted));
-    node.hear(&run);
-    let era = |c| Era::new(c, lane).expect("an era");
-    let claim = |(era, after)| Body::EraClaimed(EraClaimed { era, after, cut: Vec::new() });
-    let claims = [(era(9), Era::HOME), (era(10), era(9))].map(claim);
-    let mut run = begins(&node, claimant, (lobby, 2, &claims[0]));
-    let mut second = begins(&node, claimant, (lobby, 3, &claims[1]));
-    run.entries.append(&mut second.entries);
-    let run = run.seal(node.secret.mesh_id(), &identity(claimant)).run().clone();
-    node.hear(&run);
-    let room = &node.engine.rooms[&lobby];
-    assert_eq!(room.logs.head_of(run.log), 2, "both are there");
-    assert!([9, 10].iter().all(|c| !room.numbering.eras.contains_key(&era(*c))));
+    for (seed, lane) in lanes {
+        let admitted = Body::NodeAdmitted(NodeAdmitted { lane: *lane, name: String::new() });
+        let run = begins(&node, *seed, (directory, 1, &admitted));
+        node.hear(&run);
+    }
+    for content in ["one", "another"].into_iter().filter(|_| is_forked) {
+        let run = said_in(&node, (lobby, 0), (FORKED, 1, content)).run().clone();
+        node.hear(&run);
+    }
+    node
+}
+
+/// How much it has of this author's log in the lobby.
+fn head(node: &Node, seed: u8) -> u64 {
+    node.engine.rooms[&node.lobby()].logs.head_of(log_of(seed))
 }
 
 /// Seeds 295, 358 and 403 with the liar: who hears of a fork before it has heard of the lane of whoever forked, as
 /// every node does that joins later, never learns whose the eras in it were. Honest nodes built on these.
 #[test]
 fn eras_of_whoever_forked_hold_nobody_up_for_ever_who_never_heard_of_its_lane() {
-    let (forked, claimant) = (5, 6);
-    let (lost, lane) = (1_000, 2_000);
-    let after = Era::new(1, lost).expect("an era");
+    let (claimant, lane) = (6, 2_000);
+    let after = Era::new(1, 1_000).expect("an era");
     let era = Era::new(2, lane).expect("an era");
-    for is_forked in [false, true] {
-        let mut node = Node::new(1);
+    let shows = |seed| vec![Place { log: log_of(seed), seq: 3 }];
+    let cases = [
+        (false, shows(FORKED), 0),
+        (true, shows(FORKED), 1),
+        // Who else may have opened it has not forked: then it may come yet.
+        (true, shows(8), 0),
+    ];
+    for (is_forked, seen, taken) in cases {
+        let mut node = beside(&[(claimant, lane)], is_forked);
         let lobby = node.lobby();
-        let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
-        let directory = RoomId::directory(node.secret.mesh_id());
-        let run = begins(&node, claimant, (directory, 1, &admitted));
+        let claim = EraClaimed { era, after, cut: Vec::new(), seen: seen.clone() };
+        let run = begins(&node, claimant, (lobby, 2, &Body::EraClaimed(claim)));
         node.hear(&run);
-        if is_forked {
-            for content in ["one", "another"] {
-                let run = said_in(&node, (lobby, 0), (forked, 1, content)).run().clone();
-                node.hear(&run);
-            }
-        }
-        let claim = Body::EraClaimed(EraClaimed { era, after, cut: Vec::new() });
-        let run = begins(&node, claimant, (lobby, 2, &claim));
-        node.hear(&run);
-        let log = LogId { author: identity(claimant).node_id(), incarnation: 0 };
-        let heads = |node: &Node| node.engine.rooms[&lobby].logs.head_of(log);
-        node.wait(HOLE_AFTER_SILENCE - Duration::from_secs(1));
-        assert_eq!(heads(&node), 0, "whoever entered the lane may yet be heard of");
-        node.wait(Duration::from_secs(2));
-        assert_eq!(heads(&node), u64::from(is_forked));
+        assert_eq!(head(&node, claimant), taken, "{is_forked} {seen:?}");
         let opened = node.engine.rooms[&lobby].numbering.eras.contains_key(&era);
-        assert_eq!(opened, is_forked);
+        assert_eq!(opened, taken == 1);
     }
+}
+
+/// Seed 5516 with the liar: some took what gives numbers in an era while they knew nothing of it, others knew by then
+/// whose it is and never took it, nor what names the rest of that log. What it says is void, whoever knows what.
+#[test]
+fn what_gives_numbers_in_anothers_era_is_taken_and_void_whether_the_era_is_known_or_not() {
+    let (owner, liar, lane) = (6, 7, 1_000);
+    let era = Era::new(1, lane).expect("an era");
+    let claimed = Place { log: log_of(FORKED), seq: 1 };
+    for by in [None, Some(Place { log: log_of(FORKED), seq: 1 })] {
+        let items = vec![Items { log: 0, from: 1, count: 1 }];
+        let lies = [
+            Body::Ordered(Ordered { era, first: 1, logs: vec![log_of(8)], items, by }),
+            Body::HandedOver(HandedOver { era, next: 1, to: log_of(liar), by }),
+            Body::Task(TaskAct::Granted(Grant {
+                era,
+                claim: claimed,
+                update: None,
+                holder: None,
+                by,
+            })),
+        ];
+        for (lie, knows) in lies.iter().flat_map(|it| [false, true].map(|knows| (it, knows))) {
+            let mut node = beside(&[(owner, lane)], true);
+            let lobby = node.lobby();
+            let after = Era::HOME;
+            let claim = EraClaimed { era, after, cut: Vec::new(), seen: Vec::new() };
+            let claim = begins(&node, owner, (lobby, 2, &Body::EraClaimed(claim)));
+            if knows {
+                node.hear(&claim);
+            }
+            let run = begins(&node, liar, (lobby, 3, lie));
+            node.hear(&run);
+            assert_eq!(head(&node, liar), 1, "{lie:?}");
+            node.hear(&claim);
+            let record = &node.engine.rooms[&lobby].numbering.eras[&era].record;
+            assert_eq!((record.sequencer, record.known), (log_of(owner), 0));
+            assert_eq!(node.engine.cx.blamed[&log_of(liar).author].void, 1, "{lie:?}");
+        }
+    }
+}
+
+/// By which handover something is written is waited for, unless it can never come.
+#[test]
+fn a_handover_that_is_named_is_waited_for_but_not_of_whoever_forked() {
+    let (author, era) = (7, Era::HOME);
+    let claimed = Place { log: log_of(FORKED), seq: 1 };
+    for seed in [FORKED, 8] {
+        let by = Some(Place { log: log_of(seed), seq: 9 });
+        let items = vec![Items { log: 0, from: 1, count: 1 }];
+        let written = [
+            Body::Ordered(Ordered { era, first: 1, logs: vec![log_of(8)], items, by }),
+            Body::HandedOver(HandedOver { era, next: 1, to: log_of(author), by }),
+            Body::Task(TaskAct::Granted(Grant {
+                era,
+                claim: claimed,
+                update: None,
+                holder: None,
+                by,
+            })),
+        ];
+        for body in &written {
+            let mut node = beside(&[], true);
+            let lobby = node.lobby();
+            let run = begins(&node, author, (lobby, 3, body));
+            node.hear(&run);
+            assert_eq!(head(&node, author), u64::from(seed == FORKED), "{body:?}");
+        }
+    }
+}
+
+#[test]
+fn a_claim_that_names_more_than_anybody_has_to_opens_nothing() {
+    for (count, opens) in [(CLAIM_SEEN_MAX, true), (CLAIM_SEEN_MAX + 1, false)] {
+        let mut node = beside(&[], true);
+        let (lobby, engine) = (node.lobby(), &mut node.engine);
+        let lane = engine.cx.lane().expect("it has drawn one");
+        let era = Era::new(1, lane).expect("an era");
+        let seen = vec![Place { log: log_of(FORKED), seq: 9 }; count];
+        let claim = EraClaimed { era, after: Era::HOME, cut: Vec::new(), seen };
+        let room = engine.rooms.get_mut(&lobby).expect("it is there");
+        room.append(&mut engine.cx, &Body::EraClaimed(claim)).expect("it fits");
+        assert_eq!(node.current() == era, opens);
+    }
+}
+
+/// What a claim says of another's era is no reason to refuse it, to whoever knows of that era and to whoever does not: all
+/// open the same one. What the claim names is waited for.
+#[test]
+fn a_claim_opens_its_era_whatever_is_known_of_the_one_before() {
+    let (owner, claimant) = (6, 7);
+    let (theirs, era) = (Era::new(1, 1_000).expect("an era"), Era::new(2, 2_000).expect("an era"));
+    let names = |seed, seq| vec![Place { log: log_of(seed), seq }];
+    let cases = [(names(owner, 1), true), (names(owner, 2), false), (Vec::new(), true)];
+    for ((seen, opens), knows) in cases.iter().flat_map(|it| [false, true].map(|knows| (it, knows)))
+    {
+        let mut node = beside(&[(owner, 1_000), (claimant, 2_000)], false);
+        let lobby = node.lobby();
+        let claim = |era, after, cut, seen| Body::EraClaimed(EraClaimed { era, after, cut, seen });
+        let first = claim(theirs, Era::HOME, Vec::new(), Vec::new());
+        let first = begins(&node, owner, (lobby, 2, &first));
+        // What it says of how far that era got is not so.
+        let cut = vec![Reached { era: theirs, n: 1_000 }];
+        let run = begins(&node, claimant, (lobby, 3, &claim(era, theirs, cut, seen.clone())));
+        if knows {
+            node.hear(&first);
+        }
+        node.hear(&run);
+        let waits = !opens || (!knows && !seen.is_empty());
+        assert_eq!(head(&node, claimant), u64::from(!waits), "{seen:?}");
+        node.hear(&first);
+        assert_eq!(head(&node, claimant), u64::from(*opens), "{seen:?}");
+        let eras = &node.engine.rooms[&lobby].numbering.eras;
+        assert_eq!(eras.contains_key(&era), *opens);
+        let lowered = eras.get(&era).map(|it| it.record.cut.clone());
+        assert!(lowered.is_none_or(|cut| cut == [Reached { era: theirs, n: 0 }]));
+    }
+}
+
+/// Others that entered its lane may be known to have opened the same era: its logs are taken all the same.
+#[test]
+fn who_claims_an_era_that_another_one_has_opened_by_the_same_name_goes_on() {
+    let (owner, other, lane) = (6, 7, 1_000);
+    let [first, second] = [1, 2].map(|c| Era::new(c, lane).expect("an era"));
+    let mut node = beside(&[(owner, lane), (other, lane)], false);
+    let claim =
+        |era, after| Body::EraClaimed(EraClaimed { era, after, cut: Vec::new(), seen: Vec::new() });
+    let mut both = [Liar::new(other), Liar::new(owner)];
+    for liar in &mut both {
+        let (_, run) = liar.write(&node, &claim(first, Era::HOME));
+        node.hear(&run);
+    }
+    let (_, run) = both[1].write(&node, &claim(second, first));
+    node.hear(&run);
+    assert_eq!((head(&node, owner), node.current()), (2, second));
+    assert_eq!(node.engine.rooms[&node.lobby()].numbering.sequencer(), log_of(owner));
+}
+
+/// Its numbers would be void at all who join from now on.
+#[test]
+fn who_was_handed_an_era_by_who_forked_since_opens_another() {
+    let mut node = Node::new(2);
+    node.give(Input::PeerUp(super::asking::founder()));
+    let caller = node.joins("me");
+    let lobby = node.lobby();
+    let mut sides = [Liar::new(super::asking::FOUNDER), Liar::new(super::asking::FOUNDER)];
+    let over = HandedOver { era: Era::HOME, next: 1, to: log_of(2), by: None };
+    for side in &mut sides {
+        let (_, run) = side.write(&node, &Body::HandedOver(over));
+        node.hear(&run);
+    }
+    node.wait(Duration::from_secs(5));
+    node.say(&caller, lobby).expect("a number");
+    assert_eq!(node.current(), Era::HOME);
+    let shown = |node: &Node| {
+        let own = node.engine.rooms[&lobby].logs.ix(log_of(2));
+        let claims = node.rows.iter().filter_map(|it| match it {
+            Change::Entry { room, at, entry } if *room == lobby && Some(at.log) == own => {
+                match Body::decode(entry.facts.kind, &entry.body) {
+                    Body::EraClaimed(it) => Some(it.seen),
+                    _ => None,
+                }
+            }
+            _ => None,
+        });
+        claims.collect::<Vec<_>>()
+    };
+    for (side, content) in sides.iter_mut().zip(["one", "another"]) {
+        let (_, run) = side.write(&node, &Body::Thinking(super::said(content)));
+        node.hear(&run);
+    }
+    node.wait(Duration::from_secs(2));
+    node.say(&caller, lobby).expect("a number");
+    assert_eq!(node.current().c(), 1);
+    assert_eq!(node.engine.rooms[&lobby].numbering.sequencer(), log_of(2));
+    let handover = Place { log: log_of(super::asking::FOUNDER), seq: 1 };
+    assert_eq!(shown(&node), [[handover]]);
 }
 
 /// Of an era that was opened and never got further: what others gave later waits for nothing.
@@ -137,13 +363,14 @@ fn an_era_of_whoever_forked_holds_up_none_that_follow_it() {
     let said = super::pending::run(&node, 5, (1, 1)).run().clone();
     node.hear(&said);
     let eras = [(1, 1_000), (2, 2_000)].map(|(c, lane)| Era::new(c, lane).expect("an era"));
-    let claim = |era, after, cut| Body::EraClaimed(EraClaimed { era, after, cut });
-    let opened = claim(eras[0], Era::HOME, Vec::new());
+    let claim = |era, after, cut, seen| Body::EraClaimed(EraClaimed { era, after, cut, seen });
+    let opened = claim(eras[0], Era::HOME, Vec::new(), Vec::new());
     let runs = sides.each_mut().map(|side| side.write(&node, &opened).1);
     node.hear(&runs[0]);
     // It says that two numbers were given in the first; nobody here has heard of those.
     let cut = vec![Reached { era: eras[0], n: 2 }];
-    for body in [claim(eras[1], eras[0], cut), ordered(eras[1], 1, &[(said.log, 1, 1)])] {
+    let seen = vec![Place { log: log_of(6), seq: 3 }];
+    for body in [claim(eras[1], eras[0], cut, seen), ordered(eras[1], 1, &[(said.log, 1, 1)])] {
         let (_, run) = other.write(&node, &body);
         node.hear(&run);
     }
@@ -332,7 +559,8 @@ fn a_claim_that_came_before_its_lane_is_taken_with_it() {
     let mut node = Node::new(1);
     let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
     let era = Era::new(1, 2_000).expect("an era");
-    let claim = Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut: Vec::new() });
+    let claim =
+        Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut: Vec::new(), seen: Vec::new() });
     let run = begins(&node, 6, (lobby, 2, &claim));
     node.hear(&run);
     assert_eq!(node.engine.rooms[&lobby].logs.head_of(run.log), 0, "whose lane is it?");

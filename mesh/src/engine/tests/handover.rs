@@ -210,7 +210,7 @@ fn rooms_are_taken_from_who_gives_numbers_there_as_far_as_is_known() {
     assert_eq!(offered(&mut node, 3, &[lobby]), [], "it is another's to give");
     assert_eq!(offered(&mut node, HEIR, &[Post { log: mine, ..lobby }]), []);
     // The handover itself is confirmed at once.
-    let over = crate::entry::HandedOver { era: Era::HOME, next: 1, to: mine };
+    let over = crate::entry::HandedOver { era: Era::HOME, next: 1, to: mine, by: None };
     let (_, run) = world::Liar::new(1).write(&node, &Body::HandedOver(over));
     node.effects.clear();
     node.hear(&run);

@@ -422,7 +422,7 @@ fn the_founder_brings_none_under_an_id_that_could_be_of_this_mesh() {
 /// `first`, then a gap, in the home era.
 fn with_gap(first: u64, gap: u32) -> Body {
     let items = vec![Items { log: 7, from: 1, count: gap }];
-    Body::Ordered(Ordered { era: Era::HOME, first, logs: Vec::new(), items })
+    Body::Ordered(Ordered { era: Era::HOME, first, logs: Vec::new(), items, by: None })
 }
 
 #[test]
@@ -454,7 +454,7 @@ fn gaps_are_for_the_founder_in_rooms_that_it_brought() {
     other.hear(&run);
     assert_eq!((other.tip(lobby), other.void()), (1_000, 1));
     let heir = LogId { author: identity(9).node_id(), incarnation: 0 };
-    let over = crate::entry::HandedOver { era: Era::HOME, next: 1_001, to: heir };
+    let over = crate::entry::HandedOver { era: Era::HOME, next: 1_001, to: heir, by: None };
     let (_, run) = liar.write(&other, &Body::HandedOver(over));
     other.hear(&run);
     let mut heir = Liar::new(9);

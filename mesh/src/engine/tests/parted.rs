@@ -1,7 +1,7 @@
 //! Where others know more of a node that has parted, or less.
 
 use super::{
-    asking::{log, ordered},
+    asking::{by, log, ordered},
     membership::expels,
     private::{follower, written},
     rooms::words,
@@ -9,6 +9,7 @@ use super::{
     *,
 };
 use crate::{
+    acts::Place,
     batch::Fate,
     entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached},
     limits::GIVEN_PER_ERA_MAX,
@@ -29,17 +30,20 @@ fn eras_of_who_has_parted_end_where_its_log_is_cut() {
         let run = log_of(&node, directory, seed, &[admitted]);
         node.hear(&run);
     }
-    let claim = |era, after, cut| Body::EraClaimed(EraClaimed { era, after, cut });
+    let claim =
+        |era, after, cut| Body::EraClaimed(EraClaimed { era, after, cut, seen: Vec::new() });
     let said: Vec<Run> = [7, 8].map(|seed| said_at(&node, seed, 1).run().clone()).to_vec();
     let gives = |era, log| {
         let items = vec![Items { log: 0, from: 1, count: 1 }];
-        Body::Ordered(Ordered { era, first: 1, logs: vec![log], items })
+        Body::Ordered(Ordered { era, first: 1, logs: vec![log], items, by: None })
     };
     let home = Era::HOME;
     let first = [claim(theirs, home, Vec::new()), gives(theirs, said[0].log)];
     let cut = vec![Reached { era: theirs, n: 5 }];
-    let second = [claim(next, theirs, cut), gives(next, said[1].log)];
-    let (first, second) = (log_of(&node, lobby, 5, &first), log_of(&node, lobby, 6, &second));
+    let first = log_of(&node, lobby, 5, &first);
+    let seen = vec![Place { log: first.log, seq: 3 }];
+    let second = Body::EraClaimed(EraClaimed { era: next, after: theirs, cut, seen });
+    let second = log_of(&node, lobby, 6, &[second, gives(next, said[1].log)]);
     for run in [&first, &second] {
         node.hear(run);
     }
@@ -84,8 +88,8 @@ fn a_room_of_who_has_parted_goes_on_where_nothing_of_its_log_ever_came() {
         let cut = vec![Reached { era: home, n: 3 }];
         let items = vec![Items { log: 0, from: 1, count: 1 }];
         let bodies = [
-            Body::EraClaimed(EraClaimed { era, after: home, cut }),
-            Body::Ordered(Ordered { era, first: 1, logs: vec![said.log], items }),
+            Body::EraClaimed(EraClaimed { era, after: home, cut, seen: Vec::new() }),
+            Body::Ordered(Ordered { era, first: 1, logs: vec![said.log], items, by: None }),
         ];
         node.hear(&log_of(&node, room, 6, &bodies));
         let tip = |node: &Node| node.engine.rooms[&room].tip();
@@ -145,7 +149,7 @@ fn who_asks_for_numbers_that_whoever_has_parted_gave_beyond_its_cut_gets_others(
     let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
     node.hear(&log_of(&node, directory, 6, &[admitted]));
     let era = Era::new(1, lane).expect("an era");
-    let claim = EraClaimed { era, after: Era::HOME, cut: Vec::new() };
+    let claim = EraClaimed { era, after: Era::HOME, cut: Vec::new(), seen: Vec::new() };
     let mut theirs = Liar::new(6);
     let (_, claim) = theirs.write(&node, &Body::EraClaimed(claim));
     node.hear(&claim);
@@ -218,7 +222,7 @@ fn two_rooms_of_one_name(how: &str) -> (Node, RoomId, Vec<Run>) {
         let lane = lane(seed);
         let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
         let (era, after) = (era(seed), Era::HOME);
-        [admitted, Body::EraClaimed(EraClaimed { era, after, cut: Vec::new() })]
+        [admitted, Body::EraClaimed(EraClaimed { era, after, cut: Vec::new(), seen: Vec::new() })]
     };
     let mut sixth = Liar::new(6);
     let mut heard: Vec<Run> =
@@ -229,14 +233,20 @@ fn two_rooms_of_one_name(how: &str) -> (Node, RoomId, Vec<Run>) {
     let logs = &node.engine.rooms[&directory].logs;
     let mine = (log(1), logs.head_of(log(1)), 1);
     let mut gives = sixth;
+    let mut numbers = ordered(era(6), 1, &[mine]);
     if how == "handed over" {
-        let it = HandedOver { era: era(6), next: 1, to: log(8) };
+        let it = HandedOver { era: era(6), next: 1, to: log(8), by: None };
         let (_, run) = gives.write_in(&node, directory, &Body::HandedOver(it));
         node.hear(&run);
         gives = Liar::new(8);
+        numbers = by(numbers, Place { log: run.log, seq: run.last() });
     }
-    let (_, run) = gives.write_in(&node, directory, &ordered(era(6), 1, &[mine]));
+    let (_, run) = gives.write_in(&node, directory, &numbers);
     node.hear(&run);
+    if how == "handed over" {
+        // What comes of a log that goes on all hear, in the end.
+        heard.push(run);
+    }
     let made = node.made(call).expect("answered").expect("made");
     let fifth = crate::directory::room_id(node.secret.mesh_id(), directory, log(5), 1);
     let fifth = Body::RoomCreated(public_room(fifth, "plan"));

@@ -8,7 +8,7 @@ use super::{
     *,
 };
 use crate::{
-    acts::{TaskAct, TaskAssigned},
+    acts::{Place, TaskAct, TaskAssigned},
     boundary::Alarm,
     command::SaidOk,
     entry::{DedupId, EraClaimed, NodeAdmitted},
@@ -347,11 +347,12 @@ fn a_room_whose_numbers_are_used_up_takes_nothing_more() {
     let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
     node.hear(&log_of(&node, RoomId::directory(node.secret.mesh_id()), 6, &[admitted]));
     let [after, era] = [C_MAX - 1, C_MAX].map(|c| Era::new(c, lane).expect("an era"));
-    let claim = EraClaimed { era: after, after: Era::HOME, cut: Vec::new() };
+    let claim = EraClaimed { era: after, after: Era::HOME, cut: Vec::new(), seen: Vec::new() };
     let room = node.engine.rooms.get_mut(&lobby).expect("it is there");
     assert!(room.numbering.open(&claim, mine));
     node.say(&caller, lobby).expect("there are some");
-    let claim = Body::EraClaimed(EraClaimed { era, after, cut: Vec::new() });
+    let seen = vec![Place { log: mine, seq: 1 }];
+    let claim = Body::EraClaimed(EraClaimed { era, after, cut: Vec::new(), seen });
     node.hear(&log_of(&node, lobby, 6, &[claim]));
     assert_eq!(node.engine.rooms[&lobby].numbering.current(), era);
     for _ in 0..2 {

@@ -9,9 +9,10 @@ use super::{
 use crate::{
     acts::{Grant, Place, TaskAct, TaskStatus, TaskUpdated},
     agenda::{NewTask, TaskUpdate, TaskView},
+    batch::Change,
     boundary::{Effect, Input},
     command::{Caller, Command, NewRoom, Outcome, Refused},
-    entry::Facts,
+    entry::{Body, Facts, HandedOver},
     event::RoomEvent,
     id::{AgentId, At, KeyPrint, LogId, MessageId, RoomId},
     limits::{ASK_AFTER, TASKS_PER_LOG_MAX},
@@ -277,7 +278,7 @@ fn an_answer_of_a_former_sequencer_counts_after_a_start_and_a_strangers_does_not
     let [stranger, successor] = logs;
     let mine = state.logs.ix(state.mine).expect("it has written");
     let mut clock = 100;
-    let mut holder_after = |log, seq| {
+    let mut holder_after = |log, seq, by| {
         clock += 1;
         let holder: AgentId = format!("agent{clock}").into();
         let update = TaskUpdated {
@@ -289,16 +290,55 @@ fn an_answer_of_a_former_sequencer_counts_after_a_start_and_a_strangers_does_not
             by: "ann".into(),
         };
         let claim = Place { seq: 900, ..task };
-        let grant = Grant { era: Era::HOME, claim, update: Some(update), holder: None };
+        let grant = Grant { era: Era::HOME, claim, update: Some(update), holder: None, by };
         let facts = Facts { clock, wall_ms: 0, kind: 50, visible: false };
         let at = At { log, seq };
         state.refold_task(Duration::ZERO, (at, facts), TaskAct::Granted(grant));
         state.tasks.view(task).expect("it is there").assignee == Some(holder)
     };
-    assert!(!holder_after(stranger, 1));
-    assert!(holder_after(successor, 1));
-    assert!(holder_after(mine, over - 1), "before it gave the era away");
-    assert!(!holder_after(mine, over + 1), "after that");
+    let by = Some(former);
+    assert!(!holder_after(stranger, 1, None) && !holder_after(stranger, 1, by));
+    assert!(holder_after(successor, 1, by));
+    assert!(!holder_after(successor, 1, None), "before it was given the era");
+    assert!(holder_after(mine, over - 1, None), "before it gave the era away");
+    assert!(!holder_after(mine, over + 1, None), "after that");
+}
+
+/// Numbers, answers and handovers of who was handed an era name the handover.
+#[test]
+fn what_a_successor_writes_names_the_handover() {
+    let (founder, heir) = (super::asking::log(super::asking::FOUNDER), super::asking::log(7));
+    let mut node = Node::new(2);
+    node.give(Input::PeerUp(founder.author));
+    let over = HandedOver { era: Era::HOME, next: 1, to: super::asking::log(2), by: None };
+    let (_, run) =
+        super::world::Liar::new(super::asking::FOUNDER).write(&node, &Body::HandedOver(over));
+    node.hear(&run);
+    node.wait(Duration::from_secs(5));
+    let (room, ann) = (node.lobby(), node.joins("ann"));
+    node.say(&ann, room).expect("a number");
+    let made = task(node.ask(assign(&ann, new(room))));
+    task(node.ask(update(&ann, claim(made.task, &ann, None))));
+    let engine = &mut node.engine;
+    let state = engine.rooms.get_mut(&room).expect("the lobby");
+    state.hand_over(&mut engine.cx, Era::HOME, heir).expect("it is this node's");
+    node.turn();
+    let own = node.engine.rooms[&room].logs.ix(super::asking::log(2));
+    let said: Vec<Body> = node
+        .rows
+        .iter()
+        .filter_map(|it| match it {
+            Change::Entry { room: of, at, entry } if *of == room && Some(at.log) == own => {
+                Some(Body::decode(entry.facts.kind, &entry.body))
+            }
+            _ => None,
+        })
+        .collect();
+    let by = Some(Place { log: founder, seq: 1 });
+    let count = |what: &dyn Fn(&Body) -> bool| said.iter().filter(|it| what(it)).count();
+    assert_eq!(count(&|it| matches!(it, Body::Ordered(it) if it.by == by)), 1);
+    assert_eq!(count(&|it| matches!(it, Body::Task(TaskAct::Granted(it)) if it.by == by)), 1);
+    assert_eq!(count(&|it| matches!(it, Body::HandedOver(it) if it.by == by)), 1);
 }
 
 #[test]

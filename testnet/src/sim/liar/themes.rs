@@ -209,6 +209,7 @@ impl Liar {
                     era: Era::new(c, lane).unwrap_or(Era::HOME),
                     after: Era::HOME,
                     cut: vec![Reached { era: Era::HOME, n: 0 }],
+                    seen: Vec::new(),
                 })
             }
         }
