@@ -97,8 +97,8 @@ impl Room {
         it.after.lane() == it.era.lane() && !self.record.ephemeral
     }
 
-    /// The claim, with a cut that is no higher than what is known of eras that go on: an honest author has shown that
-    /// it is not, or some who forked did. Nobody is to wait for what was never given.
+    /// The claim, with a cut that is no higher than what is known of eras that go on. What an honest author cuts is known
+    /// by now, unless somebody gave it who has forked: nobody is to wait for what was never given.
     fn as_far_as_given(&self, cx: &Context, it: &EraClaimed) -> EraClaimed {
         let cut = it.cut.iter().map(|cut| {
             let known = self.numbering.known(cut.era);
