@@ -146,6 +146,17 @@ fn head(node: &Node, seed: u8) -> u64 {
     node.engine.rooms[&node.lobby()].logs.head_of(log_of(seed))
 }
 
+/// All that only an era's sequencer writes, by this handover; the era is given to this node.
+fn writes(era: Era, to: u8, by: Option<Place>) -> [Body; 3] {
+    let items = vec![Items { log: 0, from: 1, count: 1 }];
+    let claim = Place { log: log_of(FORKED), seq: 1 };
+    [
+        Body::Ordered(Ordered { era, first: 1, logs: vec![log_of(8)], items, by }),
+        Body::HandedOver(HandedOver { era, next: 1, to: log_of(to), by }),
+        Body::Task(TaskAct::Granted(Grant { era, claim, update: None, holder: None, by })),
+    ]
+}
+
 /// Seeds 295, 358 and 403 with the liar: who hears of a fork before it has heard of the lane of whoever forked, as
 /// every node does that joins later, never learns whose the eras in it were. Honest nodes built on these.
 #[test]
@@ -178,20 +189,8 @@ fn eras_of_whoever_forked_hold_nobody_up_for_ever_who_never_heard_of_its_lane() 
 fn what_gives_numbers_in_anothers_era_is_taken_and_void_whether_the_era_is_known_or_not() {
     let (owner, liar, lane) = (6, 7, 1_000);
     let era = Era::new(1, lane).expect("an era");
-    let claimed = Place { log: log_of(FORKED), seq: 1 };
     for by in [None, Some(Place { log: log_of(FORKED), seq: 1 })] {
-        let items = vec![Items { log: 0, from: 1, count: 1 }];
-        let lies = [
-            Body::Ordered(Ordered { era, first: 1, logs: vec![log_of(8)], items, by }),
-            Body::HandedOver(HandedOver { era, next: 1, to: log_of(liar), by }),
-            Body::Task(TaskAct::Granted(Grant {
-                era,
-                claim: claimed,
-                update: None,
-                holder: None,
-                by,
-            })),
-        ];
+        let lies = writes(era, liar, by);
         for (lie, knows) in lies.iter().flat_map(|it| [false, true].map(|knows| (it, knows))) {
             let mut node = beside(&[(owner, lane)], true);
             let lobby = node.lobby();
@@ -216,21 +215,9 @@ fn what_gives_numbers_in_anothers_era_is_taken_and_void_whether_the_era_is_known
 #[test]
 fn a_handover_that_is_named_is_waited_for_but_not_of_whoever_forked() {
     let (author, era) = (7, Era::HOME);
-    let claimed = Place { log: log_of(FORKED), seq: 1 };
     for seed in [FORKED, 8] {
         let by = Some(Place { log: log_of(seed), seq: 9 });
-        let items = vec![Items { log: 0, from: 1, count: 1 }];
-        let written = [
-            Body::Ordered(Ordered { era, first: 1, logs: vec![log_of(8)], items, by }),
-            Body::HandedOver(HandedOver { era, next: 1, to: log_of(author), by }),
-            Body::Task(TaskAct::Granted(Grant {
-                era,
-                claim: claimed,
-                update: None,
-                holder: None,
-                by,
-            })),
-        ];
+        let written = writes(era, author, by);
         for body in &written {
             let mut node = beside(&[], true);
             let lobby = node.lobby();
