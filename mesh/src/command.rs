@@ -93,9 +93,10 @@ pub enum Command {
     /// with `None` forgotten. → [`Outcome::Done`], when it is durable.
     Keep { name: Vec<u8>, value: Option<Opaque> },
     /// A client came from another node with a cursor that this node cannot serve from as it is
-    /// (numbering.md, Roaming): open an era above it and number `entries` there.
-    /// → [`Outcome::Roamed`], when there is nothing left to wait for.
-    Roam { room: RoomId, cursor: Number, entries: Vec<crate::id::At> },
+    /// (numbering.md, Roaming). `entries`: what it is not proven to have seen and has no number above the cursor, each
+    /// with the number that it was delivered under here, if it was. They get one, in a new era if need be, where nobody
+    /// else can be expected to give it. → [`Outcome::Roamed`], after a second at most.
+    Roam { room: RoomId, cursor: Number, entries: Vec<(crate::id::At, Option<Number>)> },
     /// What an operator asks. → [`Outcome::Status`]
     Status,
     /// How much there is to fetch. Asked all the time, so it looks at rooms in which something waits
@@ -235,6 +236,20 @@ pub enum Status {
     Thinking,
 }
 
+/// What became of a cursor that is of another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Roamed {
+    /// Read again, and give what there is: nothing more is numbered for it.
+    Ready,
+    /// Its era has become known: read again as if nothing had been asked.
+    Heard,
+    /// Nothing can be said of it yet: this node has not met the others since its start, or may not open an era now. Ask
+    /// again.
+    Behind,
+    /// It counts as the tip: it is not of this mesh, or too far ahead, or the room takes nothing more.
+    Never,
+}
+
 /// A command's good end.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
@@ -271,9 +286,8 @@ pub enum Outcome {
     Keys(Vec<KeyView>),
     /// What a key is.
     Key(Standing),
-    /// Read again: the cursor can be served now. `false`: it counts as the tip, because it is not
-    /// of this mesh or too far ahead.
-    Roamed(bool),
+    /// What became of a roaming client's cursor.
+    Roamed(Roamed),
     /// For an operator.
     Status(crate::status::Status),
     /// Entries that connected peers are known to have and this node has not, over all rooms.

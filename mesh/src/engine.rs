@@ -17,6 +17,7 @@ mod peers;
 mod private;
 mod refold;
 mod retention;
+mod roaming;
 mod rooms;
 mod secret;
 mod tasks;
@@ -113,15 +114,6 @@ enum Waiter {
     Claimed { call: CallId, attach: Box<Attach> },
 }
 
-/// A roaming client whose cursor could not be served at once.
-#[derive(Debug)]
-struct Roaming {
-    call: CallId,
-    room: RoomId,
-    cursor: Number,
-    entries: Vec<At>,
-}
-
 /// See the module.
 #[derive(Debug)]
 pub struct Engine {
@@ -153,8 +145,7 @@ pub struct Engine {
     tasks: BTreeMap<MessageId, (RoomId, Place)>,
     /// Claims of tasks that wait for their answer.
     claiming: BTreeMap<(RoomId, At), CallId>,
-    roaming: Vec<Roaming>,
-    roamed_at: BTreeMap<RoomId, Duration>,
+    roams: roaming::Roams,
     registrations: BTreeMap<AgentId, Registration>,
     /// Keys that the driver said are the node's own: no limits, and no revocation, of minted ones.
     own_keys: BTreeSet<KeyPrint>,
@@ -274,7 +265,7 @@ impl Engine {
             Command::CheckKey { key, own } => self.standing(key, own).map(Outcome::Key),
             Command::Keep { name, value } => Ok(self.keep(name, value)),
             Command::Roam { room, cursor, entries } => {
-                return self.roam(Roaming { call, room, cursor, entries });
+                return self.roam(call, room, cursor, entries);
             }
             Command::Status => Ok(Outcome::Status(self.status())),
             Command::Behind => Ok(Outcome::Behind(self.behind())),

@@ -72,6 +72,9 @@ pub const GIVEN_PER_ERA_MAX: usize = 256;
 pub const LANES_PER_NODE_MAX: usize = 16;
 /// Roaming clients that wait for an era at once.
 pub const ROAMING_MAX: usize = 1_024;
+/// Stretches of a delivery log that are remembered of one reader: it has as many places to which it came from another
+/// node, or that it jumped to. What is forgotten may be told again.
+pub const SERVED_STRETCHES_MAX: usize = 8;
 /// Messages that wait for the lobby of a mesh that this node has just joined.
 pub const HELD_MAX: usize = 1_024;
 /// Authors of whom it is counted what they wrote without effect.
@@ -336,6 +339,20 @@ pub const OFFERED_AGAIN_FOR: Duration = Duration::from_millis(500);
 pub const ROAM_ERAS_AHEAD_MAX: u32 = 1_024;
 /// At most one era is claimed for roaming clients per room in this time.
 pub const ROAM_CLAIM_EVERY: Duration = Duration::from_secs(10);
+/// How long a roaming client waits until peers were asked for the claim of its cursor's era, or until it is its turn
+/// to have one claimed. Then it is told to come again.
+pub const ROAM_ASK_FOR: Duration = Duration::from_secs(1);
+/// Meanwhile peers are asked so often what they have of the room.
+pub const ROAM_ASK_EVERY: Duration = Duration::from_millis(250);
+/// For so long after its start a node that has not met all members again does not judge cursors that it does not know.
+pub const ROAM_START_FOR: Duration = Duration::from_secs(5);
+/// What was delivered so shortly before a node was heard for the last time may not have reached it.
+pub const ROAM_HEARD_MARGIN: Duration = Duration::from_secs(2);
+/// Moments of a room's deliveries that are remembered, coarser the older they are: 16 bytes each, in active rooms.
+pub const ROAM_MOMENTS_MAX: usize = 16;
+/// Entries that are delivered below the cursor of a client from an era that is not known here, and are to get a number
+/// above it: at least one era can be opened for them all.
+pub const ROAM_BELOW_MAX: usize = 4_096;
 /// How far ahead of our own a peer's roster stamp may be; a clock further off is not followed.
 pub const STAMP_AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// How long a vote may be open; one without a deadline is closed then.

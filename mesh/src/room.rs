@@ -31,6 +31,7 @@ use crate::{
     number::{Era, Number},
     numbering::{NextItem, Numbering, Undelivered},
     pending::Pending,
+    roamers::Roamers,
     run::{Carried, Verified},
     sealed::{self, Spot},
     sequencing::Sequencing,
@@ -57,6 +58,7 @@ pub(crate) struct Room {
     pub(crate) numbering: Numbering,
     pub(crate) pending: Pending,
     pub(crate) sequencing: Sequencing,
+    pub(crate) roamers: Roamers,
     pub(crate) sync: Sync,
     /// Content bytes held, of an ephemeral room.
     pub(crate) bytes: usize,
@@ -88,6 +90,7 @@ impl Room {
         let logs = Logs::of(&record, is_open_directory(cx, id));
         let forked: BTreeSet<NodeId> = cx.forked_in(record.seal.as_ref()).collect();
         let unheard = cx.unheard_in(record.seal.as_ref());
+        let roamers = Roamers::new(record.tip);
         cx.active.insert(id);
         Room {
             id,
@@ -101,6 +104,7 @@ impl Room {
             numbering,
             pending: Pending::default(),
             sequencing: Sequencing::default(),
+            roamers,
             sync: Sync::default(),
             bytes: 0,
             holes: 0,
@@ -549,6 +553,7 @@ impl Room {
     fn deliver_entry(&mut self, cx: &mut Context, number: Number, at: At, entry: Undelivered) {
         cx.warm_bytes -= entry.body_bytes;
         cx.change(Change::Number { room: self.id, number, at, fate: Fate::Delivered });
+        self.roamers.delivers(cx.now.mono, (number, at));
         let numbers = entry.numbers.unwrap_or(Foretold { best: number, canonical: number });
         let log = self.logs.id(at.log);
         let record = self.edit_record();

@@ -196,7 +196,14 @@ impl Room {
             return;
         }
         let era = self.numbering.current();
-        if self.numbering.known(era) >= cx.capacity(era) {
+        let now = cx.now.mono;
+        if let Some(floor) = self.roamers.floor(era).filter(|_| self.roamers.may_claim(now))
+            && self.claim_above(cx, floor)
+        {
+            // A client came from an era above this one: it would drop what gets a number below its cursor.
+            self.roamers.claimed(now);
+            self.issue(cx, waits);
+        } else if self.numbering.known(era) >= cx.capacity(era) {
             // A full era is followed by one that its own sequencer opens.
             self.claim_for_what_waits(cx);
         } else {

@@ -190,8 +190,13 @@ impl Room {
     /// Asks every connected peer that has the room what it has of it; at most once per
     /// [`WANT_TIMEOUT`].
     pub(crate) fn ask_all(&mut self, cx: &mut Context) {
+        self.ask_all_every(cx, WANT_TIMEOUT);
+    }
+
+    /// The same, at most once in that time.
+    pub(crate) fn ask_all_every(&mut self, cx: &mut Context, every: Duration) {
         let now = cx.now.mono;
-        if self.sync.all_asked.is_some_and(|at| now < at + WANT_TIMEOUT) {
+        if self.sync.all_asked.is_some_and(|at| now < at + every) {
             return;
         }
         self.sync.all_asked = Some(now);

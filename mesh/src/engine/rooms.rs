@@ -1,7 +1,7 @@
 //! Rooms: creating them, writing in them, and the two that need special care: ephemeral ones, which
 //! live as long as somebody lists them, and the lobby of a node that joined another mesh.
 
-use super::{Engine, Roaming, Waiter, private::Reach};
+use super::{Engine, Waiter, private::Reach};
 use crate::{
     command::{CallId, Caller, NewRoom, Outcome, Refused, SaidOk, Say, Speech},
     entry::{Body, Decision, DedupId, RoomCreated, Said},
@@ -10,8 +10,7 @@ use crate::{
     limits::{
         CONTENT_BYTES_MAX, DESCRIPTION_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_EMPTY_FOR,
         EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX, HELD_MAX, MENTIONS_MAX, NAME_BYTES_MAX,
-        NUMBER_WITHIN, PLAIN_BODY_BYTES_MAX, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX, ROAMING_MAX,
-        ROOMS_MAX,
+        NUMBER_WITHIN, PLAIN_BODY_BYTES_MAX, ROOMS_MAX,
     },
     message::Message,
     number::Number,
@@ -320,53 +319,7 @@ impl Engine {
         if self.rooms.contains_key(&room) { Ok(()) } else { Err(Refused::Closed) }
     }
 
-    // Roaming.
-
-    pub(super) fn roam(&mut self, it: Roaming) {
-        let era = it.cursor.era();
-        let Some(room) = self.rooms.get(&it.room) else {
-            return self.reply(it.call, Err(Refused::NoRoom));
-        };
-        let current = room.numbering.current();
-        let member =
-            era.lane().is_none_or(|lane| self.cx.lanes.values().any(|lanes| lanes.contains(&lane)));
-        let far = era.c() > current.c() + ROAM_ERAS_AHEAD_MAX;
-        if !era.is_valid() || !member || far {
-            return self.reply(it.call, Ok(Outcome::Roamed(false)));
-        }
-        if !room.is_writable(&self.cx) || self.roaming.len() >= ROAMING_MAX {
-            return self.reply(it.call, Ok(Outcome::Roamed(false)));
-        }
-        self.roaming.push(it);
-        self.go_on_roaming();
-    }
-
-    /// Clients that came with a cursor from elsewhere get their era as soon as one may be opened.
-    pub(super) fn go_on_roaming(&mut self) {
-        let now = self.cx.now.mono;
-        for it in std::mem::take(&mut self.roaming) {
-            let soon = self.roamed_at.get(&it.room).is_some_and(|at| now < *at + ROAM_CLAIM_EVERY);
-            let Some(room) = self.rooms.get_mut(&it.room) else {
-                self.reply(it.call, Err(Refused::NoRoom));
-                continue;
-            };
-            if !room.is_writable(&self.cx) {
-                self.reply(it.call, Ok(Outcome::Roamed(false)));
-                continue;
-            }
-            let before = room.numbering.current();
-            // Numbers of an era that is already this node's to give cost no claim.
-            let claims = room.numbering.sequencer() != room.mine || before <= it.cursor.era();
-            if (soon && claims) || !room.number_above(&mut self.cx, it.cursor, it.entries.clone()) {
-                self.roaming.push(it);
-                continue;
-            }
-            if room.numbering.current() != before {
-                self.roamed_at.insert(it.room, now);
-            }
-            self.reply(it.call, Ok(Outcome::Roamed(true)));
-        }
-    }
+    // A lobby that was longer.
 
     /// This node's lobby was longer than the mesh's it joined: the lobby gets one new era, above the
     /// cursors that this node's clients hold.

@@ -16,6 +16,7 @@ use mesh::{
     id::{At, LogId, MessageId, RoomId},
     number::Number,
     run::{Certificate, Run},
+    served::{NOTHING, Served},
 };
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
@@ -23,7 +24,7 @@ use crate::{
     error::ReadError,
     held::Gate,
     limits::{PAGE_ROWS_MAX, PROVEN_ROOMS_MAX, SCAN_ROWS},
-    roam::Proven,
+    roam::{Proven, Seen},
     schema::{EVIDENCE, KEPT, ROOMS, decode, table},
     view::{View, room_row},
 };
@@ -212,13 +213,14 @@ impl Reader {
         after: Number,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
-        self.page_of_arrival(room, after, Number::ZERO, limit)
+        self.page_of_arrival(room, after, (Number::ZERO, &NOTHING), limit)
     }
 
     /// As [`Reader::page_since`], for a client that came from elsewhere with the cursor `came` and has got everything
-    /// since, up to `after`: with what was delivered here up to `came`, so that it was not given to it, and has another
-    /// number above that, under which this node passes it over. It got that number because somebody lacked it, and
-    /// that may be this client. Once, however many more numbers it gets.
+    /// since, up to `after`: with what was delivered here up to `came`, so that it was not given to it, is not proven to
+    /// be seen, and has another number above that, under which this node passes it over. It got that number because
+    /// somebody lacked it, and that may be this client. Once, however many more numbers it gets. Without what `came`
+    /// proves to be seen, though it was delivered here only above it. `served`: what the client was given here.
     ///
     /// # Errors
     ///
@@ -227,7 +229,7 @@ impl Reader {
         &self,
         room: RoomId,
         after: Number,
-        came: Number,
+        (came, served): (Number, &Served),
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
         let limit = limit.min(PAGE_ROWS_MAX);
@@ -237,19 +239,27 @@ impl Reader {
             && rows.len() < limit
         {
             let mut scanned = 0;
-            let tip = if came == Number::ZERO { came } else { view.record()?.tip };
+            // Nothing is owed to a client that was here from the beginning.
+            let arrival = if came == Number::ZERO {
+                None
+            } else {
+                let eras = view.eras()?.into_iter().collect();
+                Some((Seen::new(&eras, came, served), view.record()?.tip))
+            };
             from = from.max(Number(view.pruned()?.0.saturating_add(1)));
             for numbered in view.numbers(from, Number(u64::MAX))?.take(SCAN_ROWS) {
                 let (number, at, fate) = numbered?;
                 scanned += 1;
                 from = Number(number.0 + 1);
-                let lacked = || -> Result<bool, ReadError> {
-                    let passed = fate == Fate::Assigned && number <= tip;
-                    let numbers = if passed { view.numbers_of(at)? } else { return Ok(false) };
-                    let before = numbers.delivered().is_some_and(|it| it <= came);
-                    Ok(before && numbers.above(came) == Some(number))
+                let is_given = match (&arrival, fate) {
+                    (None, Fate::Delivered) => true,
+                    (Some((seen, _)), Fate::Delivered) => !seen.proves_any(&view.numbers_of(at)?),
+                    (Some((seen, tip)), Fate::Assigned) => {
+                        number <= *tip && seen.is_owed(&view, number, at)?
+                    }
+                    (None, Fate::Assigned) | (_, Fate::Hole) => false,
                 };
-                if rows.len() < limit && (fate == Fate::Delivered || lacked()?) {
+                if is_given {
                     rows.extend(view.row(number, at)?);
                 }
                 if rows.len() == limit {

@@ -7,6 +7,7 @@ use mesh::{
     batch::{EraRecord, Fate},
     id::{At, RoomId},
     number::{Era, Number},
+    served::{NOTHING, Served},
 };
 
 use crate::{
@@ -38,10 +39,11 @@ pub struct Roam {
     /// delivered here before: live delivery will not bring it to this client. Ask again, from the
     /// client's cursor, when the tip or the era's `done` has passed it.
     pub later: Option<Number>,
-    /// Entries that the client is not proven to have seen and that have no number above its cursor:
-    /// they need one (`Command::Roam`) before the rows are served.
-    pub unproven: Vec<At>,
-    /// A new era above the cursor is needed first.
+    /// Entries that the client is not proven to have seen and that have no number above its cursor, each with the
+    /// number that it was delivered under here, if it was: the node may have to give them one
+    /// (`Command::Roam`) before the rows are served.
+    pub unproven: Vec<(At, Option<Number>)>,
+    /// There are such entries, or nothing is known of the cursor's era: the node is to be asked first.
     pub needs_claim: bool,
 }
 
@@ -80,14 +82,15 @@ impl Reader {
         }
         let Some(view) = self.view(room)? else { return Ok(Cursor::Here) };
         let eras: BTreeMap<Era, EraRecord> = view.eras()?.into_iter().collect();
-        if passes_over(&view, &eras, cursor)? {
+        let seen = Seen::new(&eras, cursor, &NOTHING);
+        if passes_over(&view, &eras, &seen)? {
             return Ok(Cursor::Foreign);
         }
         let proven = Proven::of(&eras, cursor);
         if self.is_proven(room, &proven) {
             return Ok(Cursor::Here);
         }
-        if !unproven(&view, &eras, &Seen::new(&eras, cursor))?.is_empty() {
+        if !unproven(&view, &eras, &seen)?.is_empty() {
             return Ok(Cursor::Foreign);
         }
         self.note_proven(room, proven);
@@ -140,30 +143,53 @@ impl Reader {
         let lower = eras.range(..cursor.era()).next().is_some();
         let proven = !lower || self.is_proven(view.id, &Proven::of(&eras, cursor));
         let ahead: u64 = eras.values().map(|it| it.known.saturating_sub(it.done)).sum();
-        Ok(proven
-            && ahead <= AT_ONCE_ROWS_MAX as u64
-            && is_one_to_one(view, &eras)?
-            && !passes_over(view, &eras, cursor)?)
+        if !proven || ahead > AT_ONCE_ROWS_MAX as u64 || !is_one_to_one(view, &eras)? {
+            return Ok(false);
+        }
+        Ok(!passes_over(view, &eras, &Seen::new(&eras, cursor, &NOTHING))?)
     }
 
     /// The oldest `limit` (at most [`PAGE_ROWS_MAX`]) rows that a client with a cursor of another
     /// node may not have seen, and what stands in the way of serving it. Never skips; may repeat.
     /// Any cursor may be given: for one that is served here in calm weather, the rows are those of
-    /// [`Reader::page_since`].
+    /// [`Reader::page_since`]. `served`: what the client was given here before.
     ///
     /// # Errors
     ///
     /// See [`ReadError`].
-    pub fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError> {
+    pub fn roam(
+        &self,
+        room: RoomId,
+        cursor: Number,
+        served: &Served,
+        limit: usize,
+    ) -> Result<Roam, ReadError> {
         let Some(view) = self.view(room)? else { return Ok(Roam::default()) };
         let eras: BTreeMap<Era, EraRecord> = view.eras()?.into_iter().collect();
         let mut roam = Roam::default();
-        serve(&view, &eras, cursor, limit.min(PAGE_ROWS_MAX), &mut roam)?;
-        let seen = Seen::new(&eras, cursor);
+        let seen = Seen::new(&eras, cursor, served);
+        serve(&view, &eras, &seen, limit.min(PAGE_ROWS_MAX), &mut roam)?;
         roam.unproven = unproven(&view, &eras, &seen)?;
-        let highest = eras.keys().next_back().copied().unwrap_or(Era::HOME);
-        roam.needs_claim = !roam.unproven.is_empty() || cursor.era() > highest;
+        roam.needs_claim = !roam.unproven.is_empty() || !eras.contains_key(&cursor.era());
         Ok(roam)
+    }
+
+    /// Whether an entry that is passed over here under `number`, for it was delivered before, is to be given under
+    /// that number all the same to a client that came with the cursor `came` and was given `served`.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub fn owes(
+        &self,
+        room: RoomId,
+        (number, at): (Number, At),
+        came: Number,
+        served: &Served,
+    ) -> Result<bool, ReadError> {
+        let Some(view) = self.view(room)? else { return Ok(false) };
+        let eras = view.eras()?.into_iter().collect();
+        Seen::new(&eras, came, served).is_owed(&view, number, at)
     }
 }
 
@@ -214,13 +240,14 @@ fn is_one_to_one(view: &View, eras: &BTreeMap<Era, EraRecord>) -> Result<bool, R
     Ok(done == view.record()?.delivered)
 }
 
-/// Whether some entry was delivered here at or below the cursor and has a number above it, under which
-/// it is passed over here: another node may have had to deliver it under that one.
+/// Whether some entry was delivered here at or below the cursor, is not proven to be seen, and has a number above
+/// it, under which it is passed over here: another node may have had to deliver it under that one.
 fn passes_over(
     view: &View,
     eras: &BTreeMap<Era, EraRecord>,
-    cursor: Number,
+    seen: &Seen<'_>,
 ) -> Result<bool, ReadError> {
+    let cursor = seen.cursor;
     let above = Number(cursor.0.saturating_add(1));
     let one_to_one = is_one_to_one(view, eras)?;
     for (era, record) in eras.range(cursor.era()..) {
@@ -229,11 +256,12 @@ fn passes_over(
         let from = era.number(first).max(above);
         for numbered in view.numbers(from, era.number(record.known))? {
             let (_, at, fate) = numbered?;
-            if fate != Fate::Delivered
-                && view.numbers_of(at)?.delivered().is_some_and(|it| it <= cursor)
-                && has_body(view, at)?
-            {
-                return Ok(true);
+            if fate != Fate::Delivered {
+                let numbers = view.numbers_of(at)?;
+                let before = numbers.delivered().is_some_and(|it| it <= cursor);
+                if before && !seen.has(&numbers) && has_body(view, at)? {
+                    return Ok(true);
+                }
             }
         }
     }
@@ -244,12 +272,12 @@ fn passes_over(
 fn serve(
     view: &View,
     eras: &BTreeMap<Era, EraRecord>,
-    cursor: Number,
+    seen: &Seen<'_>,
     limit: usize,
     roam: &mut Roam,
 ) -> Result<(), ReadError> {
     // What was delivered up to here has lost its body: what has not is served under a number above.
-    let cursor = cursor.max(view.pruned()?);
+    let cursor = seen.cursor.max(view.pruned()?);
     let tip = view.record()?.tip;
     let done = |number: Number| {
         number <= tip || eras.get(&number.era()).is_some_and(|era| number.n() <= era.done)
@@ -261,7 +289,7 @@ fn serve(
         // cursor would pass it.
         live = live || !done(number);
         let numbers = view.numbers_of(at)?;
-        if numbers.above(cursor) != Some(number) {
+        if numbers.above(cursor) != Some(number) || seen.has(&numbers) {
             continue;
         }
         if live {
@@ -284,15 +312,21 @@ fn has_body(view: &View, at: At) -> Result<bool, ReadError> {
 }
 
 /// What a client with this cursor has seen for certain.
-struct Seen {
+pub(crate) struct Seen<'a> {
     cursor: Number,
     /// How far in the eras below the cursor's own.
     cut: BTreeMap<Era, u64>,
+    /// What it was given by this node.
+    served: &'a Served,
 }
 
-impl Seen {
-    fn new(eras: &BTreeMap<Era, EraRecord>, cursor: Number) -> Seen {
-        Seen { cursor, cut: cut(eras, cursor.era()) }
+impl Seen<'_> {
+    pub(crate) fn new<'a>(
+        eras: &BTreeMap<Era, EraRecord>,
+        cursor: Number,
+        served: &'a Served,
+    ) -> Seen<'a> {
+        Seen { cursor, cut: cut(eras, cursor.era()), served }
     }
 
     /// By this number alone.
@@ -306,10 +340,29 @@ impl Seen {
         reached && fate != Fate::Hole
     }
 
-    /// Whether an entry with these numbers is neither proven seen nor served above the cursor.
+    /// Whether an entry with these numbers is proven to be seen, by the cursor.
+    pub(crate) fn proves_any(&self, numbers: &Numbers) -> bool {
+        numbers.0.iter().any(|(number, fate)| self.proves(*number, *fate))
+    }
+
+    /// The same, or what was delivered below the cursor was given by this node.
+    fn has(&self, numbers: &Numbers) -> bool {
+        let given = |it: Number| it <= self.cursor && self.served.includes(it);
+        numbers.delivered().is_some_and(given) || self.proves_any(numbers)
+    }
+
+    /// Whether an entry with these numbers is neither seen nor served above the cursor.
     fn misses(&self, numbers: &Numbers) -> bool {
-        numbers.above(self.cursor).is_none()
-            && !numbers.0.iter().any(|(number, fate)| self.proves(*number, *fate))
+        numbers.above(self.cursor).is_none() && !self.has(numbers)
+    }
+
+    /// Whether what was delivered here up to the cursor is given under this number above it: the first one, so that
+    /// it is given once.
+    pub(crate) fn is_owed(&self, view: &View, number: Number, at: At) -> Result<bool, ReadError> {
+        let numbers = view.numbers_of(at)?;
+        let before = numbers.delivered().is_some_and(|it| it <= self.cursor);
+        let first = numbers.above(self.cursor) == Some(number);
+        Ok(before && first && !self.has(&numbers) && has_body(view, at)?)
     }
 }
 
@@ -370,8 +423,8 @@ fn whole_cut(
 fn unproven(
     view: &View,
     eras: &BTreeMap<Era, EraRecord>,
-    seen: &Seen,
-) -> Result<Vec<At>, ReadError> {
+    seen: &Seen<'_>,
+) -> Result<Vec<(At, Option<Number>)>, ReadError> {
     let mut found = BTreeSet::new();
     let mut missing = Vec::new();
     let mut left = UNPROVEN_NUMBERS_MAX;
@@ -384,12 +437,13 @@ fn unproven(
         for numbered in numbers.rev().take(left) {
             let (_, at, _) = numbered?;
             left -= 1;
+            let numbers = view.numbers_of(at)?;
             if !found.contains(&at)
-                && seen.misses(&view.numbers_of(at)?)
+                && seen.misses(&numbers)
                 && view.gist(at)?.is_some_and(|it| it.facts.visible && it.gone.is_none())
             {
                 found.insert(at);
-                missing.push(at);
+                missing.push((at, numbers.delivered()));
             }
         }
     }

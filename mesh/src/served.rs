@@ -1,0 +1,151 @@
+//! What a node remembers of one reader of one room: which part of its delivery log it has given to it, and
+//! which cursors it gets from here (`docs/numbering.md`, "Roaming"). Plain data; where it is kept is not the core's.
+
+use minicbor::{Decode, Encode};
+
+use crate::{
+    limits::SERVED_STRETCHES_MAX,
+    number::{Era, Number},
+};
+
+/// A part of a delivery log that a reader was given without a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Stretch {
+    /// The cursor that it began with: everything that was delivered above it, up to `upto`, was given.
+    #[n(0)]
+    pub after: Number,
+    /// Where it ends. A cursor within, both ends included, is one that the reader has from here.
+    #[n(1)]
+    pub upto: Number,
+    /// The reader came to `after` here, too, and not from another node: nothing below it is owed.
+    #[n(2)]
+    pub whole: bool,
+}
+
+impl Stretch {
+    fn has(&self, cursor: Number) -> bool {
+        self.after <= cursor && cursor <= self.upto
+    }
+}
+
+/// See the module. Forgetting any of it is safe: a reader may then get messages again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct Served {
+    /// Ascending and apart, at most [`SERVED_STRETCHES_MAX`].
+    #[n(0)]
+    stretches: Vec<Stretch>,
+}
+
+/// Nothing was given.
+pub static NOTHING: Served = Served { stretches: Vec::new() };
+
+impl Served {
+    /// A page was given, from a cursor up to a number: everything of the delivery log between them, but for what
+    /// the cursor proves to be seen. With a cursor of the home era nothing below it is owed: below such a
+    /// cursor all nodes have given the same. The same holds of a cursor that was had from here.
+    pub fn page(&mut self, after: Number, upto: Number) {
+        let own = after.era() == Era::HOME;
+        let after = if own { Number::ZERO } else { after };
+        self.add(Stretch { after, upto: upto.max(after), whole: own });
+    }
+
+    /// Live messages were given from the moment when `after` was the newest, up to `upto`.
+    pub fn live(&mut self, after: Number, upto: Number) {
+        self.add(Stretch { after, upto: upto.max(after), whole: true });
+    }
+
+    /// The reader was told that this is a number of the room: as its tip, or as that of its own message.
+    pub fn told(&mut self, number: Number) {
+        self.live(number, number);
+    }
+
+    /// With which cursor the reader came here, if it has `cursor` from here; zero if it never came from
+    /// another node. What was delivered here up to that may be owed to it.
+    #[must_use]
+    pub fn came_with(&self, cursor: Number) -> Option<Number> {
+        let stretch = self.stretches.iter().find(|it| it.has(cursor))?;
+        Some(if stretch.whole { Number::ZERO } else { stretch.after })
+    }
+
+    /// Whether what was delivered under this number was given from here.
+    #[must_use]
+    pub fn includes(&self, number: Number) -> bool {
+        self.stretches.iter().any(|it| it.after < number && number <= it.upto)
+    }
+
+    fn add(&mut self, new: Stretch) {
+        let touches = |it: &Stretch| it.after <= new.upto && new.after <= it.upto;
+        let (touched, mut apart): (Vec<Stretch>, Vec<Stretch>) =
+            self.stretches.iter().partition(|it| touches(it));
+        let mut all = new;
+        for it in touched {
+            // The lower one says where the reader came from.
+            if it.after < all.after || (it.after == all.after && !it.whole) {
+                (all.after, all.whole) = (it.after, it.whole);
+            }
+            all.upto = all.upto.max(it.upto);
+        }
+        apart.push(all);
+        apart.sort_by_key(|it| it.after);
+        // What was given last is asked for next, and that is what is highest.
+        apart.drain(..apart.len().saturating_sub(SERVED_STRETCHES_MAX));
+        self.stretches = apart;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn n(n: u64) -> Number {
+        Era::new(1, 7).expect("an era").number(n)
+    }
+
+    fn home(n: u64) -> Number {
+        Number(n)
+    }
+
+    #[test]
+    fn who_reads_on_from_what_it_got_here_stays() {
+        let mut served = Served::default();
+        assert_eq!(served.came_with(home(0)), None);
+        served.page(home(5), n(3));
+        assert_eq!(served.came_with(home(4)), Some(Number::ZERO), "a cursor of the home era");
+        served.page(n(3), n(9));
+        for cursor in [home(9), n(1), n(9)] {
+            assert_eq!(served.came_with(cursor), Some(Number::ZERO));
+        }
+        assert_eq!(served.came_with(n(10)), None);
+        assert!(served.includes(n(9)) && served.includes(home(1)) && !served.includes(n(10)));
+    }
+
+    #[test]
+    fn who_came_from_elsewhere_is_owed_what_it_came_without() {
+        let mut served = Served::default();
+        served.page(n(20), n(25));
+        assert_eq!(served.came_with(n(22)), Some(n(20)));
+        assert!(!served.includes(n(20)) && served.includes(n(21)));
+        served.live(n(25), n(30));
+        served.told(n(28));
+        assert_eq!(served.came_with(n(30)), Some(n(20)), "what it hears then changes nothing");
+        served.told(n(40));
+        assert_eq!(served.came_with(n(40)), Some(Number::ZERO), "but if it goes on from the tip");
+        served.page(n(24), n(45));
+        assert_eq!(served.came_with(n(45)), Some(n(20)), "from where it was");
+        served.page(home(0), n(21));
+        assert_eq!(served.came_with(n(45)), Some(Number::ZERO), "from the beginning");
+    }
+
+    #[test]
+    fn so_many_stretches_are_kept_and_the_highest() {
+        let mut served = Served::default();
+        for it in 1..=3 * SERVED_STRETCHES_MAX as u64 {
+            served.told(n(2 * it));
+            assert!(served.stretches.len() <= SERVED_STRETCHES_MAX);
+        }
+        assert_eq!(served.came_with(n(2)), None);
+        assert_eq!(served.came_with(n(6 * SERVED_STRETCHES_MAX as u64)), Some(Number::ZERO));
+        let bytes = minicbor::to_vec(&served).expect("in memory");
+        assert_eq!(minicbor::decode::<Served>(&bytes).expect("a record"), served);
+    }
+}
