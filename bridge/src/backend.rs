@@ -5,6 +5,7 @@ use mesh::{
     entry::{Facts, Said},
     id::{At, LogId, MessageId, RoomId},
     number::Number,
+    served::{NOTHING, Served},
 };
 
 use crate::reply::Reply;
@@ -23,18 +24,19 @@ pub trait Mesh: Send + Sync + 'static {
 pub trait Reads: Send + Sync + 'static {
     /// The oldest `limit` rows of the delivery log above `after`, ascending.
     fn page_since(&self, room: RoomId, after: Number, limit: usize) -> Result<Vec<Row>, ReadError> {
-        self.page_of_arrival(room, after, Number::ZERO, limit)
+        self.page_of_arrival(room, after, (Number::ZERO, &NOTHING), limit)
     }
 
-    /// The same, for a client that came with the cursor `came` and has got everything since: with what was delivered
-    /// here up to `came`, and is passed over above `after` under another number ([`RoomEvent::PassedOver`]).
+    /// The same, for a client that came with the cursor `came`, has got everything since, and was given `served` here:
+    /// with what was delivered here up to `came`, is not proven seen, and is passed over above `after` under another
+    /// number ([`RoomEvent::PassedOver`]).
     ///
     /// [`RoomEvent::PassedOver`]: mesh::event::RoomEvent::PassedOver
     fn page_of_arrival(
         &self,
         room: RoomId,
         after: Number,
-        came: Number,
+        arrival: (Number, &Served),
         limit: usize,
     ) -> Result<Vec<Row>, ReadError>;
 
@@ -70,7 +72,13 @@ pub trait Reads: Send + Sync + 'static {
 
     /// What a cursor of another node has not proven seen, ascending, each under its first number
     /// above the cursor.
-    fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError>;
+    fn roam(
+        &self,
+        room: RoomId,
+        cursor: Number,
+        served: &Served,
+        limit: usize,
+    ) -> Result<Roam, ReadError>;
 
     /// What was kept under names that begin so ([`Command::Keep`]): names and values, ascending.
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError>;
@@ -124,9 +132,9 @@ pub struct Roam {
     /// delivery will not bring, for it was delivered here before. To be read again, from the same
     /// cursor, before live delivery goes on.
     pub later: bool,
-    /// What has no number above the cursor.
-    pub unproven: Vec<At>,
-    /// `unproven` has to be numbered, or the cursor is above everything here: ask with
+    /// What has no number above the cursor, and under which it was delivered here.
+    pub unproven: Vec<(At, Option<Number>)>,
+    /// `unproven` may have to be numbered, or nothing is known of the cursor's era: ask with
     /// [`Command::Roam`], then read again.
     pub needs_claim: bool,
 }

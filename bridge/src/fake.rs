@@ -13,10 +13,11 @@ use std::{
 use mesh::{
     Effect, Engine, Identity, Input, MeshSecret,
     batch::Summary,
-    command::{Attach, CallId, Caller, Command, Outcome, Refused, Say, Speech},
+    command::{Attach, CallId, Caller, Command, Outcome, Refused, Roamed, Say, Speech},
     event::{AgentEvent, Delivered, RoomEvent},
     id::{AgentId, At, KeyPrint, MessageId, RoomId},
     number::Number,
+    served::Served,
     time::Now,
 };
 
@@ -78,8 +79,10 @@ pub(crate) struct Knobs {
     pub(crate) roamed: Mutex<Vec<(RoomId, Number)>>,
     /// Numbers that were passed over, and of what.
     pub(crate) passed_over: Mutex<Vec<(Number, At)>>,
-    /// What [`Command::Roam`] is answered.
+    /// Whether [`Command::Roam`] makes a cursor one that can be served.
     pub(crate) claims: AtomicBool,
+    /// So often it says before that it cannot tell yet.
+    pub(crate) behind: AtomicUsize,
     /// Somebody speaks while the mesh is asked to claim.
     pub(crate) speaks_while_claiming: AtomicBool,
     /// Messages are announced without their content.
@@ -350,8 +353,13 @@ impl Fake {
         if self.knobs.speaks_while_claiming.load(Ordering::Relaxed) {
             self.tell(room, "z", chat(room, "meanwhile"));
         }
+        if self.knobs.behind.load(Ordering::Relaxed) > 0 {
+            self.knobs.behind.fetch_sub(1, Ordering::Relaxed);
+            return Ok(Outcome::Roamed(Roamed::Behind));
+        }
         self.knobs.roam.lock().unwrap().iter_mut().for_each(|script| script.needs_claim = false);
-        Ok(Outcome::Roamed(self.knobs.claims.load(Ordering::Relaxed)))
+        let claims = self.knobs.claims.load(Ordering::Relaxed);
+        Ok(Outcome::Roamed(if claims { Roamed::Ready } else { Roamed::Never }))
     }
 }
 
@@ -413,7 +421,7 @@ impl Reads for Fake {
         &self,
         room: RoomId,
         after: Number,
-        came: Number,
+        (came, _): (Number, &Served),
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
         let mut rows = self.all(room)?;
@@ -474,7 +482,7 @@ impl Reads for Fake {
         Ok(rows.get(&room).and_then(|rows| rows.last()).map_or(Number::ZERO, |row| row.number))
     }
 
-    fn roam(&self, _: RoomId, _: Number, limit: usize) -> Result<Roam, ReadError> {
+    fn roam(&self, _: RoomId, _: Number, _: &Served, limit: usize) -> Result<Roam, ReadError> {
         let mut script = self.knobs.roam.lock().unwrap();
         let mut roam = script.clone().unwrap_or_default();
         // Passed, when it is read once more.

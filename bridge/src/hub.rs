@@ -18,6 +18,8 @@ use mesh::{
     entry::Said,
     event::AgentEvent,
     id::{AgentId, KeyPrint, RoomId},
+    number::Number,
+    served::Served,
 };
 use protocol::{
     code::Code,
@@ -33,6 +35,7 @@ use crate::{
     ids::FrameIds,
     link::{Ending, Life, Link, LinkId, Me},
     notice::Notice,
+    readers::{Name, Readers},
     refusal::Refusal,
     reply::{Answer, Hook},
     webhooks::Book,
@@ -52,6 +55,7 @@ pub struct Hub {
     reads: Arc<dyn Reads>,
     /// Webhooks wait for messages, too.
     book: Arc<Book>,
+    readers: Readers,
     ids: FrameIds,
     links: AtomicU64,
     state: RwLock<State>,
@@ -119,6 +123,7 @@ impl Hub {
             lobby,
             reads,
             book: Arc::default(),
+            readers: Readers::default(),
             ids: FrameIds::new(),
             links: AtomicU64::new(0),
             state: RwLock::default(),
@@ -222,6 +227,7 @@ impl Hub {
     pub(crate) fn disconnect(&self, link: &Link) {
         link.end(Ending::Done);
         let mut state = self.write();
+        self.note_live(&state, link);
         state.links.remove(&link.id);
         state.unseat_everywhere(link);
         if let Some(me) = link.me()
@@ -230,6 +236,55 @@ impl Hub {
             state.agents.remove(&me.agent);
             self.away().left(me, link.rooms(), link.unwritten());
         }
+    }
+
+    /// What an agent was given in a room here, if it is one that is remembered.
+    pub(crate) fn served(&self, me: &Me, room: RoomId) -> Served {
+        let state = self.read();
+        if let Some(place) = state.agents.get(&me.agent).filter(|_| me.stable) {
+            self.note_live(&state, &place.link);
+        }
+        drop(state);
+        self.served_to(me, room)
+    }
+
+    fn served_to(&self, me: &Me, room: RoomId) -> Served {
+        if me.stable { self.readers.served(&name_of(me, room)) } else { Served::default() }
+    }
+
+    /// An agent was given something in a room, or told of it: see [`Served`].
+    pub(crate) fn gave(
+        &self,
+        me: &Me,
+        (room, upto): (RoomId, Number),
+        note: impl FnOnce(&mut Served),
+    ) {
+        let durable = self.facts(room).is_some_and(|it| !it.ephemeral);
+        if me.stable {
+            self.readers.note(&name_of(me, room), upto, durable, note);
+        }
+    }
+
+    /// Notes what was given to a connection live.
+    fn note_live(&self, state: &State, link: &Link) {
+        let Some(me) = link.me().filter(|it| it.stable) else { return };
+        for (room, after, upto) in link.given() {
+            let durable = state.rooms.get(&room).is_some_and(|it| !it.facts.ephemeral);
+            let note = |served: &mut Served| served.live(after, upto);
+            self.readers.note(&name_of(me, room), upto, durable, note);
+        }
+    }
+
+    /// The same for all, at this moment.
+    pub(crate) fn note_all_live(&self) {
+        let state = self.read();
+        for link in state.links.values() {
+            self.note_live(&state, link);
+        }
+    }
+
+    pub(crate) fn readers(&self) -> &Readers {
+        &self.readers
     }
 
     /// What an agent that is back missed here, besides messages.
@@ -259,8 +314,8 @@ impl Hub {
     /// An answer passes, on the engine's thread, before the connection sees it.
     pub(crate) fn answered(&self, link: &Arc<Link>, hook: Hook, answer: &mut Answer) {
         match (hook, answer) {
-            (Hook::Attach { agent, key }, Ok(Outcome::Attached(attached))) => {
-                link.register(Me { agent, key });
+            (Hook::Attach { agent, key, stable }, Ok(Outcome::Attached(attached))) => {
+                link.register(Me { agent, key, stable });
                 self.attached(link, attached);
             }
             (Hook::Join { room, .. }, Ok(_)) => drop(self.seat(link, room)),
@@ -285,6 +340,9 @@ impl Hub {
         let place = Place { registration: attached.registration, link: link.clone() };
         let before = state.agents.insert(me.agent.clone(), place);
         let before = before.filter(|place| place.link.id != link.id);
+        if let Some(place) = &before {
+            self.note_live(&state, &place.link);
+        }
         let seen: HashMap<_, _> = match (&before, attached.displaced) {
             (Some(place), Some(_)) => place.link.resume_points().into_iter().collect(),
             (Some(_), None) | (None, _) => HashMap::new(),
@@ -295,7 +353,10 @@ impl Hub {
             *cursor = seen.get(room).copied().unwrap_or(*cursor);
             state.seat(link, *room, true);
             // The connection before may have come from elsewhere, or this one does.
-            let came = before.as_ref().map_or(*cursor, |place| place.link.came_with(*room));
+            let came = match &before {
+                Some(place) => place.link.came_with(*room),
+                None => self.served_to(me, *room).came_with(*cursor).unwrap_or(*cursor),
+            };
             link.came(*room, came);
         }
         if let Some(place) = before {
@@ -372,4 +433,8 @@ impl State {
         let may = |link: &&Arc<Link>| link.me().is_some_and(|me| room.facts.readable_by(me.key));
         links.filter(may).map(|link| (link.id, link.clone())).collect()
     }
+}
+
+fn name_of(me: &Me, room: RoomId) -> Name {
+    Name { agent: me.agent.clone(), key: me.key, room }
 }

@@ -4,6 +4,7 @@
 use mesh::{
     id::{At, MessageId, RoomId},
     number::{Era, Number},
+    served::Served,
 };
 
 use crate::{
@@ -33,21 +34,23 @@ pub(crate) struct History {
 }
 
 /// Where a page begins.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum From {
     /// The newest.
     Newest,
     /// The oldest after a number.
     After(Cursor),
-    /// The oldest after a message.
-    AfterMessage(MessageId),
+    /// The oldest after a message, for an agent that was given this here.
+    AfterMessage(MessageId, Served),
 }
 
 /// A client's place in a room.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cursor {
     pub(crate) number: Number,
     pub(crate) origin: Origin,
+    /// What its agent was given here, as far as that is known.
+    pub(crate) served: Served,
     /// How often a page from here was read again, for something was still to be passed.
     pub(crate) waited: u8,
 }
@@ -57,9 +60,9 @@ pub(crate) struct Cursor {
 pub(crate) enum Origin {
     /// Nothing: it may be from any node.
     Any,
-    /// The client got it from a page of this node's delivery log, to which it came with `came`.
+    /// The client got it from this node, to which it came with `came`.
     Here { came: Number },
-    /// From elsewhere, and the mesh was asked already to number what it has not proven seen.
+    /// From elsewhere, and the mesh was asked already to number what it is not proven to have seen.
     Claimed,
 }
 
@@ -70,12 +73,18 @@ pub(crate) fn arrival(cursor: Number) -> Number {
 }
 
 impl Cursor {
-    pub(crate) fn new(number: Number, origin: Origin) -> Cursor {
-        Cursor { number, origin, waited: 0 }
+    pub(crate) fn new(number: Number, origin: Origin, served: Served) -> Cursor {
+        Cursor { number, origin, served, waited: 0 }
+    }
+
+    /// Of a client of which nothing else is known than what it was given here.
+    pub(crate) fn of(number: Number, served: Served) -> Cursor {
+        let here = served.came_with(number).map(|came| Origin::Here { came });
+        Cursor::new(number, here.unwrap_or(Origin::Any), served)
     }
 
     /// What the client came to this node with.
-    pub(crate) fn came_with(self) -> Number {
+    pub(crate) fn came_with(&self) -> Number {
         match self.origin {
             Origin::Any | Origin::Claimed => arrival(self.number),
             Origin::Here { came } => came,
@@ -83,6 +92,7 @@ impl Cursor {
     }
 
     /// The same, one pause later.
+    #[must_use]
     pub(crate) fn waited(self) -> Cursor {
         Cursor { waited: self.waited.saturating_add(1), ..self }
     }
@@ -108,8 +118,9 @@ pub(crate) enum Found {
 #[derive(Clone, Debug)]
 pub(crate) struct Claim {
     pub(crate) room: RoomId,
-    pub(crate) cursor: Number,
-    pub(crate) entries: Vec<At>,
+    pub(crate) cursor: Cursor,
+    /// With the numbers that they were delivered under here.
+    pub(crate) entries: Vec<(At, Option<Number>)>,
 }
 
 /// What an agent that comes back missed.
@@ -133,17 +144,18 @@ impl Job {
             Job::Tip(_) | Job::Message(..) => false,
             Job::History(history) => match &history.from {
                 From::After(cursor) => waited(cursor),
-                From::Newest | From::AfterMessage(_) => false,
+                From::Newest | From::AfterMessage(..) => false,
             },
             Job::Missed(rooms) => rooms.iter().any(|(_, cursor)| waited(cursor)),
         }
     }
 
-    /// With which cursor a client comes by it that may have it from anywhere.
+    /// With which cursor a client came by it from another node, if it may have done so.
     pub(crate) fn comes_with(&self) -> Option<(RoomId, Number)> {
         match self {
             Job::History(History { room, from: From::After(cursor), .. }) => {
-                (cursor.origin == Origin::Any).then_some((*room, cursor.number))
+                let came = cursor.came_with();
+                (came > Number::ZERO).then_some((*room, came))
             }
             Job::History(_) | Job::Tip(_) | Job::Message(..) | Job::Missed(_) => None,
         }
@@ -181,7 +193,7 @@ impl History {
                 let rows = reads.page_at_once(self.room, cursor.number, self.limit)?;
                 Ok(rows.map(Found::Log))
             }
-            From::After(_) | From::Newest | From::AfterMessage(_) => Ok(None),
+            From::After(_) | From::Newest | From::AfterMessage(..) => Ok(None),
         }
     }
 
@@ -191,8 +203,8 @@ impl History {
                 return reads.page_newest(self.room, self.limit, self.before_ms).map(Found::Rows);
             }
             From::After(cursor) => cursor,
-            From::AfterMessage(message) => match reads.by_message(self.room, message)? {
-                Some(row) => Cursor::new(row.number, Origin::Any),
+            From::AfterMessage(message, served) => match reads.by_message(self.room, message)? {
+                Some(row) => Cursor::of(row.number, served),
                 None => return Ok(Found::NoSuchMessage),
             },
         };
@@ -205,7 +217,7 @@ impl History {
 }
 
 /// Whether the delivery log goes on from a cursor.
-fn is_here(reads: &dyn Reads, room: RoomId, cursor: Cursor) -> Result<bool, ReadError> {
+fn is_here(reads: &dyn Reads, room: RoomId, cursor: &Cursor) -> Result<bool, ReadError> {
     Ok(match cursor.origin {
         Origin::Here { .. } => true,
         Origin::Any => {
@@ -222,31 +234,31 @@ fn since(
     cursor: Cursor,
     limit: usize,
 ) -> Result<Found, ReadError> {
-    if is_here(reads, room, cursor)? {
-        let came = match cursor.origin {
-            Origin::Here { came } => came,
-            Origin::Any | Origin::Claimed => Number::ZERO,
+    if is_here(reads, room, &cursor)? {
+        let arrival = match cursor.origin {
+            Origin::Here { came } => (came, &cursor.served),
+            Origin::Any | Origin::Claimed => (Number::ZERO, &cursor.served),
         };
-        return reads.page_of_arrival(room, cursor.number, came, limit).map(Found::Log);
+        return reads.page_of_arrival(room, cursor.number, arrival, limit).map(Found::Log);
     }
-    let roam = reads.roam(room, cursor.number, limit)?;
+    let roam = reads.roam(room, cursor.number, &cursor.served, limit)?;
     if roam.needs_claim && cursor.origin == Origin::Any {
-        return Ok(Found::Claim(Claim { room, cursor: cursor.number, entries: roam.unproven }));
+        return Ok(Found::Claim(Claim { room, cursor, entries: roam.unproven }));
     }
     if roam.later && !roam.more && cursor.waited < limits::LATER_TRIES_MAX {
         return Ok(Found::Later);
     }
-    Ok(Found::Rows(roam.rows))
+    Ok(if roam.needs_claim || roam.later { Found::Rows(roam.rows) } else { Found::Log(roam.rows) })
 }
 
 fn missed(reads: &dyn Reads, rooms: Vec<(RoomId, Cursor)>) -> Result<Missed, ReadError> {
     let mut missed = Missed::default();
     for (room, cursor) in rooms {
-        let rows = if is_here(reads, room, cursor)? {
+        let rows = if is_here(reads, room, &cursor)? {
             let newest = reads.page_newest(room, limits::MISSED_MAX, None)?;
             newest.into_iter().filter(|row| row.number > cursor.number).collect()
         } else {
-            match since(reads, room, cursor, limits::HISTORY_ROWS_MAX)? {
+            match since(reads, room, cursor.clone(), limits::HISTORY_ROWS_MAX)? {
                 Found::Claim(claim) => {
                     missed.claims.push(claim);
                     continue;

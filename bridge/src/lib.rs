@@ -32,6 +32,7 @@ mod link;
 mod meter;
 mod notice;
 mod outbox;
+mod readers;
 mod refusal;
 mod reply;
 mod serve;

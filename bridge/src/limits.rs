@@ -191,3 +191,12 @@ pub const WEBHOOK_HEAD_BYTES_MAX: usize = 16 * 1024;
 pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 16 * 1024;
 /// See [`WEBHOOK_ANSWER_BYTES_MAX`].
 pub const WEBHOOK_ANSWER_WITHIN: Duration = Duration::from_secs(1);
+/// Readers of which is known what they were given here: an agent in a room each, some 200 bytes in memory and on the
+/// disk. Those that were not heard of for the longest time are forgotten: they may get messages again.
+pub const READERS_MAX: usize = 16_384;
+/// How often what changed of it is written.
+pub const READERS_KEPT_EVERY: Duration = Duration::from_secs(1);
+/// And how many at once: in some commits together.
+pub const READERS_KEPT_AT_ONCE: usize = 512;
+/// How often a client whose cursor cannot be judged yet is asked for again before its live messages go on: a second each.
+pub const BEHIND_TRIES_MAX: u8 = 6;

@@ -33,6 +33,8 @@ pub(crate) struct LinkId(pub(crate) u64);
 pub(crate) struct Me {
     pub(crate) agent: AgentId,
     pub(crate) key: KeyPrint,
+    /// It chose its id, and will have it again.
+    pub(crate) stable: bool,
 }
 
 /// How far a connection is from its end.
@@ -252,6 +254,16 @@ impl Link {
 
     pub(crate) fn seen(&self) -> Vec<(RoomId, Number)> {
         self.locked().outbox.seen()
+    }
+
+    /// See [`Outbox::given`].
+    pub(crate) fn given(&self) -> Vec<(RoomId, Number, Number)> {
+        self.locked().outbox.given()
+    }
+
+    /// What was passed over may have to be given to its client. See [`Outbox::owed`].
+    pub(crate) fn owed(&self, room: RoomId, number: Number) {
+        self.post(|outbox| outbox.owed(room, number));
     }
 
     pub(crate) fn resume_points(&self) -> Vec<(RoomId, Number)> {

@@ -54,6 +54,8 @@ struct Seat {
     written: Number,
     /// The newest that was announced while it was not queued.
     latest: Number,
+    /// The newest that may have to be given though it was passed over: the delivery log says so.
+    owed: Number,
     /// Messages above `queued` are to be read from the delivery log.
     lags: bool,
     /// Reasons not to deliver at the moment.
@@ -223,6 +225,31 @@ impl Outbox {
         }
     }
 
+    /// What was passed over under this number may have to be given to this client: the page says so that is read then.
+    pub(crate) fn owed(&mut self, room: RoomId, number: Number) {
+        let Some(seat) = self.seats.get_mut(&room) else { return };
+        if number <= seat.queued {
+            return;
+        }
+        if seat.latest == Number::ZERO {
+            // Nothing else was announced: it wants everything from here on.
+            seat.first = Number(number.0.saturating_sub(1));
+            seat.queued = seat.queued.max(seat.first);
+        }
+        seat.owed = number;
+        if !seat.lags {
+            seat.lags = true;
+            self.lagging += 1;
+        }
+    }
+
+    /// What was given live, for rooms where anything was: from after which number, up to which.
+    pub(crate) fn given(&self) -> Vec<(RoomId, Number, Number)> {
+        let given =
+            self.seats.iter().filter(|(_, it)| it.latest > Number::ZERO && it.written > it.first);
+        given.map(|(room, it)| (*room, it.first, it.written)).collect()
+    }
+
     /// Seats it; `false` if it was seated. `held`: until [`Outbox::release`].
     pub(crate) fn seat(&mut self, room: RoomId, held: bool) -> bool {
         if self.seats.contains_key(&room) {
@@ -299,7 +326,7 @@ impl Outbox {
             }
             None => {
                 let complete = seat.latest <= seat.queued;
-                seat.queued = seat.queued.max(seat.latest);
+                seat.queued = seat.queued.max(seat.latest).max(seat.owed);
                 complete
             }
         };
@@ -378,7 +405,7 @@ impl Outbox {
     /// A room that has nothing left to catch up with is live again.
     fn settle(&mut self, room: RoomId) {
         let Some(seat) = self.seats.get_mut(&room) else { return };
-        if seat.lags && seat.latest <= seat.queued {
+        if seat.lags && seat.latest.max(seat.owed) <= seat.queued {
             seat.lags = false;
             self.lagging -= 1;
         }

@@ -40,7 +40,7 @@ pub(crate) enum Hook {
     /// Nothing.
     None,
     /// The connection is this agent's.
-    Attach { agent: AgentId, key: KeyPrint },
+    Attach { agent: AgentId, key: KeyPrint, stable: bool },
     /// It was seated when it asked (`fresh`: not before): events that the join causes may come
     /// before its answer.
     Join { room: RoomId, fresh: bool },

@@ -26,6 +26,8 @@ use crate::{
     hub::Hub,
     limits,
     meter::Meter,
+    readers,
+    reply::Reply,
     transport::{LineSink, Lines, Share},
     webhooks::Webhooks,
 };
@@ -93,6 +95,42 @@ impl Bridge {
     /// not end by itself.
     pub async fn tell_crowds(&self) {
         self.shared.hub.tell_crowds().await;
+    }
+
+    /// Goes on with what is known of readers from earlier starts. To be called before anybody is let in.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn open_readers(&self) -> Result<(), ReadError> {
+        let hub = &self.shared.hub;
+        hub.readers().load(hub.reads().kept(readers::PREFIX)?);
+        Ok(())
+    }
+
+    /// Has what readers were given written, again and again. To run as long as anybody is served; it does not end by
+    /// itself.
+    pub async fn keep_readers(&self) {
+        loop {
+            sleep(limits::READERS_KEPT_EVERY).await;
+            self.keep_readers_now().await;
+        }
+    }
+
+    /// The same, once. To be called at the end, too, while the mesh still takes commands.
+    pub async fn keep_readers_now(&self) {
+        let hub = &self.shared.hub;
+        hub.note_all_live();
+        let unkept = hub.readers().take_unkept(limits::READERS_KEPT_AT_ONCE);
+        let asked = unkept.into_iter().map(|(name, command)| {
+            let (reply, kept) = Reply::once();
+            self.shared.mesh.call(command, reply);
+            (name, kept)
+        });
+        for (name, kept) in asked.collect::<Vec<_>>() {
+            if !matches!(kept.await, Ok(Ok(_))) {
+                hub.readers().not_kept(name);
+            }
+        }
     }
 
     /// Stops delivering, and has everything written that says how far it got. To be called while the

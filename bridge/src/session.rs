@@ -24,9 +24,9 @@ use crate::{
     backend::ReadError,
     config::Config,
     hub::Hub,
-    job::{Found, History, Job},
+    job::{Cursor, Found, History, Job},
     limits,
-    link::Ending,
+    link::{self, Ending},
     meter::Meter,
     refusal::Refusal,
     reply::{Given, Hook, Ticket},
@@ -126,6 +126,15 @@ struct Me {
     caller: Caller,
     name: String,
     standing: Standing,
+    stable: bool,
+}
+
+impl Me {
+    /// As routing knows it.
+    fn reader(&self) -> link::Me {
+        let Caller { agent, key, .. } = &self.caller;
+        link::Me { agent: agent.clone(), key: *key, stable: self.stable }
+    }
 }
 
 /// A call or a read without an answer.
@@ -141,7 +150,7 @@ struct Waiting {
 enum Pending {
     Attach {
         name: String,
-        caller: (mesh::id::AgentId, KeyPrint),
+        me: link::Me,
     },
     /// A registration that is refused for this, if its key is valid.
     Key(Refusal),
@@ -149,7 +158,8 @@ enum Pending {
     Missed,
     MissedClaim {
         room: RoomId,
-        cursor: Number,
+        cursor: Cursor,
+        tries: u8,
     },
     CreateRoom,
     /// `join_room`, `leave_room`, `set_typing`.
@@ -161,6 +171,12 @@ enum Pending {
     Tip(RoomId),
     History(History),
     HistoryClaim(History),
+    /// A cursor that could not be judged: the room's live messages wait until it can.
+    Behind {
+        room: RoomId,
+        cursor: Number,
+        tries: u8,
+    },
     ListRooms,
     ListAgents,
     RoomInfo,
@@ -409,6 +425,7 @@ impl Pending {
             | Pending::Tip(_)
             | Pending::History(_)
             | Pending::HistoryClaim(_)
+            | Pending::Behind { .. }
             | Pending::ListRooms
             | Pending::ListAgents
             | Pending::RoomInfo

@@ -453,7 +453,7 @@ fn foreign(fake: &Fake, room: mesh::id::RoomId, needs_claim: bool) {
         row.numbers = vec![row.number, Number(row.number.0 + 5_000)];
         row.number = Number(row.number.0 + 5_000);
     }
-    let unproven = rows.iter().map(|row| row.at).collect();
+    let unproven = rows.iter().map(|row| (row.at, None)).collect();
     *fake.knobs.roam.lock().unwrap() =
         Some(Roam { rows, more: false, later: true, unproven, needs_claim });
 }

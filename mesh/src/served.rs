@@ -59,6 +59,21 @@ impl Served {
         self.live(number, number);
     }
 
+    /// As it is kept.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        minicbor::to_vec(self).unwrap_or_default()
+    }
+
+    /// From what [`Served::encode`] gave.
+    ///
+    /// # Errors
+    ///
+    /// If it is not that.
+    pub fn decode(bytes: &[u8]) -> Result<Served, minicbor::decode::Error> {
+        minicbor::decode(bytes)
+    }
+
     /// With which cursor the reader came here, if it has `cursor` from here; zero if it never came from
     /// another node. What was delivered here up to that may be owed to it.
     #[must_use]
@@ -145,7 +160,6 @@ mod tests {
         }
         assert_eq!(served.came_with(n(2)), None);
         assert_eq!(served.came_with(n(6 * SERVED_STRETCHES_MAX as u64)), Some(Number::ZERO));
-        let bytes = minicbor::to_vec(&served).expect("in memory");
-        assert_eq!(minicbor::decode::<Served>(&bytes).expect("a record"), served);
+        assert_eq!(Served::decode(&served.encode()).expect("a record"), served);
     }
 }

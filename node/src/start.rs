@@ -255,6 +255,7 @@ impl Running {
     pub async fn stop(mut self) -> Result<()> {
         self.bridge.set_ready(false);
         self.bridge.close_webhooks().await;
+        self.bridge.keep_readers_now().await;
         self.queue.ask(Command::Stop, Asker::Nobody);
         let end = timeout(HAND_OVER_WITHIN, self.end.recv()).await;
         if end.is_err() {
@@ -315,6 +316,8 @@ impl Doors {
         operators.spawn(control.serve(operators_at));
         let crowds = bridge.clone();
         operators.spawn(async move { crowds.tell_crowds().await });
+        let readers = bridge.clone();
+        operators.spawn(async move { readers.keep_readers().await });
         let mut listeners = JoinSet::new();
         if let Some((listener, _)) = tcp {
             let (bridge, stopping) = (bridge.clone(), stopping.clone());
@@ -466,6 +469,7 @@ async fn first_turn(queue: &Queue, bridge: &Bridge) -> Result<()> {
     queue.ask(Command::Status, Asker::Operator(asker));
     // However it answers, its first turn has been performed.
     answer.await.map(drop).context("the engine did not start")?;
+    bridge.open_readers().context("--data-dir")?;
     bridge.open_webhooks().await.context("--data-dir")
 }
 

@@ -148,6 +148,17 @@ pub struct HistoryResult {
     pub room_id: String,
     /// Oldest first.
     pub messages: Vec<Message>,
+    /// What only mesh nodes say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<HistoryNote>,
+}
+
+/// What a mesh node adds to a page of history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryNote {
+    /// The page is empty because the node cannot judge the cursor yet: it has just started, or has not heard of
+    /// something that the cursor names. There may be messages: ask again.
+    pub behind: bool,
 }
 
 /// To `room_tip`.

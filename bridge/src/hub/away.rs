@@ -162,7 +162,7 @@ mod tests {
     const ROOM: RoomId = RoomId([1; 16]);
 
     fn me(agent: &str) -> Me {
-        Me { agent: agent.into(), key: KeyPrint([1; 16]) }
+        Me { agent: agent.into(), key: KeyPrint([1; 16]), stable: false }
     }
 
     fn notice(bytes: usize) -> Notice {

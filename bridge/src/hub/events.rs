@@ -137,8 +137,9 @@ impl Hub {
         }
     }
 
-    /// Whoever came after a message was delivered here, with a cursor that says that it was seen, gets it once more under
-    /// its other number: the node that the cursor is from may have had to give it that one.
+    /// A client that came after a message was delivered here, with a cursor that says that it was seen, may have to get
+    /// it under its other number: the node that the cursor is from may have had to give it that one. The page that is
+    /// read for it says whether it is proven seen.
     fn passed_over(&self, room: RoomId, number: Number, at: At) {
         let state = self.read();
         let Some(known) = state.rooms.get(&room) else { return };
@@ -152,7 +153,7 @@ impl Hub {
         let Some(row) = row else { return };
         let is_first = |came: Number| row.numbers.iter().find(|it| **it > came) == Some(&number);
         for (link, _) in came.filter(|(_, came)| row.number <= *came && is_first(*came)) {
-            link.message(room, number, None, None);
+            link.owed(room, number);
         }
     }
 

@@ -2,14 +2,17 @@
 
 use mesh::{
     agenda::{TaskView, VoteView},
-    command::{Command, Outcome, RoomInfo, RoomView, SaidOk, Speech},
+    command::{Command, Outcome, Roamed, RoomInfo, RoomView, SaidOk, Speech},
+    id::RoomId,
+    number::{Era, Number},
+    served::Served,
 };
 use protocol::{
     code::Code,
     object::{Message, Room, Task, Vote},
     reply::{
-        AgentList, BallotCast, Decided, Declined, Election, HistoryResult, InRoom, PresenceSet,
-        Reply as Frame, RoomInfoResult, RoomList, RoomTipResult, TaskList, Votes,
+        AgentList, BallotCast, Decided, Declined, Election, HistoryNote, HistoryResult, InRoom,
+        PresenceSet, Reply as Frame, RoomInfoResult, RoomList, RoomTipResult, TaskList, Votes,
     },
 };
 
@@ -17,7 +20,8 @@ use super::{Paged, Pending, Saying, Session, State, Step, Steps, commands::no_su
 use crate::{
     backend::Row,
     convert::{self, Told},
-    job::{Claim, Cursor, Found, From, History, Job, Origin},
+    job::{Claim, Found, From, History, Job, Origin},
+    limits,
     refusal::Refusal,
     reply::{Answer, Hook},
 };
@@ -33,12 +37,13 @@ impl Session {
         reply_to: Option<String>,
     ) -> Result<Steps, Refusal> {
         let pending = match pending {
-            Pending::Attach { name, caller } => {
-                return self.attached(name, caller, answer, reply_to);
-            }
+            Pending::Attach { name, me } => return self.attached(name, me, answer, reply_to),
             Pending::Key(refusal) => return Err(self.key_checked(refusal, answer)),
-            Pending::MissedClaim { room, cursor } => {
-                return Ok(self.missed_claim(room, cursor, answer));
+            Pending::MissedClaim { room, cursor, tries } => {
+                return Ok(self.missed_claim(room, (cursor, tries), answer));
+            }
+            Pending::Behind { room, cursor, tries } => {
+                return Ok(self.behind(room, (cursor, tries), answer));
             }
             Pending::HistoryClaim(history) => {
                 return Ok(self.history_claimed(history, answer, reply_to));
@@ -88,6 +93,7 @@ impl Session {
                 Frame::Decided(Decided { message_id, room_id: name(saying.room) })
             }
             (Pending::Say(saying), Outcome::Said(said)) => {
+                self.gave((saying.room, said.number), |served| served.told(said.number));
                 Frame::Message(Box::new(self.said(*saying, said)))
             }
             (Pending::Presence(status), Outcome::Done) => {
@@ -149,6 +155,7 @@ impl Session {
         let reply = match (pending, found) {
             (Pending::Missed, Found::Missed(missed)) => return Ok(self.missed(missed)),
             (Pending::Tip(room), Found::Tip(tip)) => {
+                self.gave((room, tip), |served| served.told(tip));
                 Frame::RoomTip(RoomTipResult { room_id: self.room_name(room), seq: tip.0 })
             }
             (Pending::Repeated(room), Found::Message(row)) => {
@@ -159,12 +166,25 @@ impl Session {
                 Frame::Message(Box::new(message))
             }
             (Pending::History(_), Found::NoSuchMessage) => return Err(no_such_message()),
-            (Pending::History(history), Found::Rows(rows)) => self.page(&history, &rows),
+            (Pending::History(history), Found::Rows(rows)) => {
+                if let (From::Newest, None) = (&history.from, history.before_ms)
+                    && let (Some(first), Some(last)) = (rows.first(), rows.last())
+                {
+                    let (after, upto) = (Number(first.number.0 - 1), last.number);
+                    self.gave((history.room, upto), |served| served.live(after, upto));
+                }
+                self.page(&history, &rows)
+            }
             (Pending::History(history), Found::Log(rows)) => {
-                // An empty page is the end of those before it: where they ended still counts.
-                if let (Some(row), From::After(cursor)) = (rows.last(), history.from) {
-                    let (number, came) = (row.number, cursor.came_with());
-                    self.paged = Some(Paged { room: history.room, number, came });
+                if let From::After(cursor) = &history.from {
+                    let (after, room) = (cursor.number, history.room);
+                    let upto = rows.last().map_or(after, |row| row.number);
+                    self.gave((room, upto), |served| served.page(after, upto));
+                    // An empty page is the end of those before it: where they ended still counts.
+                    if !rows.is_empty() {
+                        let came = cursor.came_with();
+                        self.paged = Some(Paged { room, number: upto, came });
+                    }
                 }
                 self.page(&history, &rows)
             }
@@ -187,8 +207,8 @@ impl Session {
 
     /// Something is to be passed first, which live delivery will not bring: it is waited for.
     fn history_later(&mut self, mut history: History, reply_to: Option<String>) -> Steps {
-        if let From::After(cursor) = history.from {
-            history.from = From::After(cursor.waited());
+        if let From::After(cursor) = &history.from {
+            history.from = From::After(cursor.clone().waited());
         }
         self.held(history, |session, history| {
             session.read(Job::History(history.clone()), Pending::History(history), reply_to)
@@ -198,9 +218,9 @@ impl Session {
     /// The mesh is asked to number what a roaming cursor has not proven seen.
     fn history_claim(&mut self, history: History, claim: Claim, reply_to: Option<String>) -> Steps {
         let Claim { room, cursor, entries } = claim;
-        let from = From::After(Cursor::new(cursor, Origin::Claimed));
-        self.held(History { from, ..history }, |session, history| {
-            let command = Command::Roam { room, cursor, entries };
+        let number = cursor.number;
+        self.held(History { from: From::After(cursor), ..history }, |session, history| {
+            let command = Command::Roam { room, cursor: number, entries };
             session.call(command, Hook::None, Pending::HistoryClaim(history), reply_to)
         })
     }
@@ -220,26 +240,65 @@ impl Session {
     /// counts as the tip. The room is held; it is released when the page has been given.
     fn history_claimed(
         &mut self,
-        history: History,
+        mut history: History,
         answer: Answer,
         reply_to: Option<String>,
     ) -> Steps {
         let reply = match answer {
-            Ok(Outcome::Roamed(true)) => {
+            Ok(Outcome::Roamed(roamed @ (Roamed::Ready | Roamed::Heard))) => {
+                if let (From::After(cursor), Roamed::Ready) = (&mut history.from, roamed) {
+                    cursor.origin = Origin::Claimed;
+                }
                 let job = Job::History(history.clone());
                 return vec![self.read(job, Pending::History(history), reply_to)];
             }
+            Ok(Outcome::Roamed(Roamed::Behind)) => return self.page_later(&history, reply_to),
             Ok(_) => self.page(&history, &[]),
             Err(failure) => Refusal::of(failure, Code::InternalError).into_reply(),
         };
         let mut steps = self.reply(&reply, reply_to.as_deref());
-        steps.push(Step::Release(history.room, mesh::number::Number::ZERO));
+        steps.push(Step::Release(history.room, Number::ZERO));
         steps
+    }
+
+    /// The cursor cannot be judged yet: an empty page that says so. Live messages of the room wait until it can be.
+    fn page_later(&mut self, history: &History, reply_to: Option<String>) -> Steps {
+        let From::After(cursor) = &history.from else { return Vec::new() };
+        let (room, cursor) = (history.room, cursor.number);
+        let mesh = Some(HistoryNote { behind: true });
+        let page = HistoryResult { room_id: self.room_name(room), messages: Vec::new(), mesh };
+        let mut steps = self.reply(&Frame::History(page), reply_to.as_deref());
+        steps.push(self.ask_again(room, cursor, 0));
+        steps
+    }
+
+    fn ask_again(&mut self, room: RoomId, cursor: Number, tries: u8) -> Step {
+        let command = Command::Roam { room, cursor, entries: Vec::new() };
+        self.call(command, Hook::None, Pending::Behind { room, cursor, tries }, None)
+    }
+
+    /// Whether a cursor can be judged now. The client asks for its page itself; live messages go on.
+    fn behind(&mut self, room: RoomId, (cursor, tries): (Number, u8), answer: Answer) -> Steps {
+        let behind = matches!(answer, Ok(Outcome::Roamed(Roamed::Behind)));
+        if behind && tries < limits::BEHIND_TRIES_MAX {
+            return vec![self.ask_again(room, cursor, tries + 1)];
+        }
+        vec![Step::Release(room, Number::ZERO)]
+    }
+
+    /// The agent was given something in a room, or told of it.
+    fn gave(&self, what: (RoomId, Number), note: impl FnOnce(&mut Served)) {
+        if let State::Registered(me) = &self.state
+            && what.1.era() > Era::HOME
+        {
+            self.hub.gave(&me.reader(), what, note);
+        }
     }
 
     fn page(&self, history: &History, rows: &[Row]) -> Frame {
         let messages = rows.iter().filter_map(|row| self.message(history.room, row)).collect();
-        Frame::History(HistoryResult { room_id: self.room_name(history.room), messages })
+        let room_id = self.room_name(history.room);
+        Frame::History(HistoryResult { room_id, messages, mesh: None })
     }
 
     fn message(&self, room: mesh::id::RoomId, row: &Row) -> Option<Message> {
@@ -315,6 +374,7 @@ impl Pending {
             | Pending::Tip(_)
             | Pending::History(_)
             | Pending::HistoryClaim(_)
+            | Pending::Behind { .. }
             | Pending::ListRooms
             | Pending::ListAgents
             | Pending::RoomInfo

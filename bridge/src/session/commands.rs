@@ -3,7 +3,8 @@
 use mesh::{
     command::{Command, NewRoom, Presence},
     id::{MessageId, RoomId},
-    number::Number,
+    number::{Era, Number},
+    served::Served,
 };
 use protocol::{
     reply::{HistoryResult, Reply as Frame},
@@ -152,15 +153,16 @@ impl Session {
         };
         let nothing = || {
             let room_id = self.room_name(room);
-            Next::Reply(Frame::History(HistoryResult { room_id, messages: Vec::new() }))
+            Next::Reply(Frame::History(HistoryResult { room_id, messages: Vec::new(), mesh: None }))
         };
         let from = match (it.since_seq, &it.since) {
             // Above every number there is: nothing can be after it.
             (Some(NUMBERS_END..), _) => return Ok(nothing()),
-            (Some(seq), _) => From::After(Cursor::new(Number(seq), self.origin(room, Number(seq)))),
+            (Some(seq), _) => From::After(self.cursor(me, room, Number(seq))),
             (None, Some(id)) => {
                 let id = MessageId::from_uuid(id);
-                From::AfterMessage(id.ok_or_else(no_such_message)?)
+                let id = id.ok_or_else(no_such_message)?;
+                From::AfterMessage(id, self.hub.served(&me.reader(), room))
             }
             (None, None) => From::Newest,
         };
@@ -173,9 +175,15 @@ impl Session {
         Ok(Next::Read(Job::History(history.clone()), Pending::History(history)))
     }
 
-    fn origin(&self, room: RoomId, number: Number) -> Origin {
+    fn cursor(&self, me: &Me, room: RoomId, number: Number) -> Cursor {
+        // Of a room that is in its first numbers nothing is noted.
+        let noted = number.era() > Era::HOME;
+        let served = if noted { self.hub.served(&me.reader(), room) } else { Served::default() };
         let paged = self.paged.filter(|it| (it.room, it.number) == (room, number));
-        paged.map_or(Origin::Any, |it| Origin::Here { came: it.came })
+        match paged {
+            Some(it) => Cursor::new(number, Origin::Here { came: it.came }, served),
+            None => Cursor::of(number, served),
+        }
     }
 
     fn room_tip(&self, me: &Me, it: &RoomTip) -> Handled {

@@ -1,8 +1,8 @@
 //! Registration (spec §2): checks, attachment, and what an agent that comes back missed.
 
 use mesh::{
-    command::{Attach, Attached, Caller, Command, Outcome},
-    id::{AgentId, KeyPrint, RoomId},
+    command::{Attach, Attached, Caller, Command, Outcome, Roamed},
+    id::{AgentId, RoomId},
     number::Number,
 };
 use protocol::{
@@ -72,8 +72,8 @@ impl Session {
             name: it.name.clone(),
             capabilities: it.capabilities,
         };
-        let hook = Hook::Attach { agent: agent.clone(), key };
-        let pending = Pending::Attach { name: it.name, caller: (agent, key) };
+        let hook = Hook::Attach { agent: agent.clone(), key, stable };
+        let pending = Pending::Attach { name: it.name, me: link::Me { agent, key, stable } };
         self.state = State::Attaching;
         Ok(vec![self.call(Command::Attach(attach), hook, pending, reply_to)])
     }
@@ -90,7 +90,7 @@ impl Session {
     pub(super) fn attached(
         &mut self,
         name: String,
-        (agent, key): (AgentId, KeyPrint),
+        reader: link::Me,
         answer: Answer,
         reply_to: Option<String>,
     ) -> Result<Steps, Refusal> {
@@ -100,7 +100,8 @@ impl Session {
         let Outcome::Attached(Attached { registration, restored, standing, .. }) = outcome else {
             return Err(Refusal::new(Code::InternalError, "the node answered something else"));
         };
-        let me = Me { caller: Caller { agent, key, registration }, name, standing };
+        let link::Me { agent, key, stable } = reader.clone();
+        let me = Me { caller: Caller { agent, key, registration }, name, standing, stable };
         let Some(restored) = restored else {
             let reply = Frame::Registered(self.welcome(&me, None));
             self.state = State::Registered(me);
@@ -111,7 +112,7 @@ impl Session {
         let rooms = restored.iter().map(|(room, _)| *room).collect();
         let cursors = restored
             .into_iter()
-            .map(|(room, number)| (room, Cursor::new(number, Origin::Any)))
+            .map(|(room, number)| (room, Cursor::of(number, self.hub.served(&reader, room))))
             .collect();
         self.state = State::Resuming(Box::new(Resuming {
             me,
@@ -135,20 +136,40 @@ impl Session {
             return self.missed_again();
         }
         let claim = |Claim { room, cursor, entries }: Claim| {
-            let command = Command::Roam { room, cursor, entries };
-            self.call(command, Hook::None, Pending::MissedClaim { room, cursor }, None)
+            let command = Command::Roam { room, cursor: cursor.number, entries };
+            let pending = Pending::MissedClaim { room, cursor, tries: 0 };
+            self.call(command, Hook::None, pending, None)
         };
         claims.into_iter().map(claim).collect()
     }
 
     /// The mesh has numbered what was missing in a room, or has not.
-    pub(super) fn missed_claim(&mut self, room: RoomId, cursor: Number, answer: Answer) -> Steps {
+    pub(super) fn missed_claim(
+        &mut self,
+        room: RoomId,
+        (cursor, tries): (Cursor, u8),
+        answer: Answer,
+    ) -> Steps {
         let State::Resuming(resuming) = &mut self.state else { return Vec::new() };
-        resuming.claims -= 1;
-        // Without a number the cursor counts as the tip: nothing was missed that could be told.
-        if matches!(answer, Ok(Outcome::Roamed(true))) {
-            resuming.again.push((room, Cursor::new(cursor, Origin::Claimed)));
+        let roamed = match answer {
+            Ok(Outcome::Roamed(roamed)) => roamed,
+            Ok(_) | Err(_) => Roamed::Never,
+        };
+        match roamed {
+            Roamed::Behind if tries < limits::BEHIND_TRIES_MAX => {
+                let entries = Vec::new();
+                let command = Command::Roam { room, cursor: cursor.number, entries };
+                let pending = Pending::MissedClaim { room, cursor, tries: tries + 1 };
+                return vec![self.call(command, Hook::None, pending, None)];
+            }
+            Roamed::Ready | Roamed::Behind => {
+                resuming.again.push((room, Cursor { origin: Origin::Claimed, ..cursor }));
+            }
+            Roamed::Heard => resuming.again.push((room, cursor)),
+            // The cursor counts as the tip: nothing was missed that could be told.
+            Roamed::Never => {}
         }
+        resuming.claims -= 1;
         if resuming.claims > 0 {
             return Vec::new();
         }
@@ -210,7 +231,7 @@ impl Session {
 
     /// Nothing for the agent's own messages, and for what can no longer be shown.
     fn replay(&self, me: &Me, room: RoomId, row: &Row, replays: &mut Vec<Step>) {
-        let me = link::Me { agent: me.caller.agent.clone(), key: me.caller.key };
+        let me = me.reader();
         if let Some((number, bytes, mention)) = self.hub.encode_row(Some(&me), room, row) {
             replays.push(Step::Replay { message: Some((room, number)), bytes });
             replays.extend(mention.map(|bytes| Step::Replay { message: None, bytes }));

@@ -6,8 +6,8 @@ use mesh::{
     id::{At, MessageId, RoomId},
     message::{Head, Span},
     number::{Era, Number},
-    served::NOTHING,
     run::Carried,
+    served::NOTHING,
 };
 use sha2::{Digest as _, Sha256};
 use store::{CommitError, Cursor, Reader, Store, limits::PRUNE_ROWS, testing::CrashingBackend};
@@ -218,8 +218,13 @@ fn a_number_that_was_passed_over_leads_to_what_is_left() {
     store.commit(&[before(5_000)]).unwrap();
     let reader = store.reader();
     assert_eq!(left(&reader), [9]);
-    let served: Vec<_> =
-        reader.roam(ROOM, Number(1), &NOTHING, 9).unwrap().rows.iter().map(|it| (it.number, it.at)).collect();
+    let served: Vec<_> = reader
+        .roam(ROOM, Number(1), &NOTHING, 9)
+        .unwrap()
+        .rows
+        .iter()
+        .map(|it| (it.number, it.at))
+        .collect();
     assert_eq!(served, [(Number(9), at(0, 4))]);
 }
 
