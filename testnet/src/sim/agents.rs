@@ -287,7 +287,7 @@ impl World {
         call: CallId,
         result: Result<Outcome, Refused>,
     ) -> Result<(), Broken> {
-        if self.roam_replied(call)
+        if self.roam_replied(call, &result)
             || self.vote_replied(node, call, &result)?
             || self.election_replied(node, call, &result)?
             || self.task_replied(node, call, &result)?

@@ -20,12 +20,14 @@ pub struct Weather {
     pub late: u64,
     /// How late the late ones are at most.
     pub late_ms_max: u64,
+    /// How long every message takes at least, and up to a quarter more: so that it overtakes and is overtaken.
+    pub delay_ms: u64,
 }
 
 impl Weather {
     /// Everything arrives, in order but for a millisecond or two.
     pub const CALM: Weather =
-        Weather { lost: 0, lost_direct: 0, doubled: 0, late: 0, late_ms_max: 0 };
+        Weather { lost: 0, lost_direct: 0, doubled: 0, late: 0, late_ms_max: 0, delay_ms: 0 };
 }
 
 /// Which node's messages reach which.
@@ -115,7 +117,9 @@ impl Network {
                 } else {
                     0
                 };
-                Duration::from_micros(dice.within(200, 1_500) + late)
+                let jitter = dice.within(0, weather.delay_ms * 250);
+                let way = weather.delay_ms * 1_000 + jitter;
+                Duration::from_micros(dice.within(200, 1_500) + way + late)
             })
             .collect()
     }

@@ -219,6 +219,8 @@ pub(super) fn some_weather(dice: &mut Dice, calm: bool) -> Weather {
         doubled: dice.within(0, 10),
         late: dice.within(0, 20),
         late_ms_max: dice.within(1, if calm { 100 } else { 800 }),
+        // From one room to the other side of the world.
+        delay_ms: *dice.pick(&[0, 0, 5, 50, 150]),
     }
 }
 

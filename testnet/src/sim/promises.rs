@@ -109,11 +109,6 @@ impl Promises {
         Ok(())
     }
 
-    /// Under which number a node delivered an entry.
-    pub(super) fn number_of(&self, node: NodeId, room: RoomId, entry: Entry) -> Option<Number> {
-        self.deliveries.get(&(node, room))?.numbers.get(&entry).copied()
-    }
-
     /// A node leaves a number as a hole.
     pub(super) fn hole(&mut self, node: NodeId, room: RoomId, number: Number) {
         self.deliveries.entry((node, room)).or_default().holes.insert(number);

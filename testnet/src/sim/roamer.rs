@@ -1,13 +1,18 @@
-//! A client that only holds a cursor and wanders between nodes, as the bridge would serve it: it may
-//! see a message twice, it must not miss one.
+//! Clients that only hold a cursor, as the bridge would serve them. Some wander between nodes: they must not miss a
+//! message, and may see one twice. Some stay at their node, and come back as soon as it has started again: they get each
+//! message once, whatever others do.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use mesh::{
     Input,
-    command::{CallId, Command},
-    id::RoomId,
+    command::{CallId, Command, Outcome, Refused, Roamed},
+    id::{At, RoomId},
     number::{Era, Number},
+    served::Served,
 };
 use store::Cursor;
 
@@ -18,76 +23,198 @@ use super::{
 
 /// Rows it takes at once.
 const PAGE: usize = 20;
+/// After so long what a client was given has been written, as the bridge does it.
+const KEPT_AFTER: Duration = Duration::from_secs(1);
+
+/// What kinds of clients there are in a world.
+pub(super) const KINDS: [Kind; 5] = [
+    Kind { stays: false, live: false, stable: true },
+    Kind { stays: false, live: true, stable: false },
+    Kind { stays: false, live: true, stable: true },
+    Kind { stays: true, live: false, stable: true },
+    Kind { stays: true, live: true, stable: true },
+];
+
+/// What a client is like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    /// It never leaves its node.
+    stays: bool,
+    /// It listens to live events between pages; otherwise it only pages.
+    live: bool,
+    /// Its agent has an id of its own, so that nodes know what they gave it.
+    stable: bool,
+}
+
+/// What one node knows of one client.
+#[derive(Debug, Default)]
+struct Known {
+    served: Served,
+    /// As it is on the disk.
+    kept: Served,
+    /// When it last changed.
+    noted: Duration,
+    /// What was given since it was written: it may be given again after a crash.
+    unkept: BTreeSet<Entry>,
+}
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Roamer {
     pub(super) node: usize,
+    kind: Kind,
     room: RoomId,
     cursor: Number,
     seen: BTreeSet<Entry>,
-    /// Listens to live events between pages; otherwise it only pages.
-    live: bool,
+    /// What nodes know of it.
+    known: BTreeMap<usize, Known>,
+    /// What a node gave it just before a crash, and had not noted.
+    unnoted: BTreeSet<Entry>,
     /// What it came with to where it is.
     came: Number,
     /// Its last page was the end of what there was: live events may follow.
     caught_up: bool,
+    /// Its node has numbered what it could for the cursor.
+    claimed: bool,
     /// An era above its cursor was asked for.
     pub(super) waits_for: Option<CallId>,
+    pub(super) taken: u64,
     pub(super) repeats: u64,
     pub(super) moves: u64,
 }
 
 impl Roamer {
-    pub(super) fn new(node: usize, room: RoomId, live: bool) -> Roamer {
+    pub(super) fn new(node: usize, room: RoomId, kind: Kind) -> Roamer {
         Roamer {
             node,
+            kind,
             room,
             cursor: Number::ZERO,
             seen: BTreeSet::new(),
-            live,
+            known: BTreeMap::new(),
+            unnoted: BTreeSet::new(),
             came: Number::ZERO,
             caught_up: false,
+            claimed: false,
             waits_for: None,
+            taken: 0,
             repeats: 0,
             moves: 0,
         }
     }
 
-    pub(super) fn node_down(&mut self, node: usize) {
+    pub(super) fn stays(&self) -> bool {
+        self.kind.stays
+    }
+
+    /// The power failed, or the process ended in good order: then everything is written first.
+    pub(super) fn node_down(&mut self, node: usize, now: Duration) {
+        if let Some(known) = self.known.get_mut(&node) {
+            if now < known.noted + KEPT_AFTER {
+                self.unnoted.append(&mut known.unkept);
+                known.served = known.kept.clone();
+            }
+            known.kept = known.served.clone();
+            known.unkept.clear();
+        }
         if self.node == node {
             self.leave();
+        }
+    }
+
+    /// The node writes what it knows.
+    pub(super) fn keep(&mut self, node: usize) {
+        if let Some(known) = self.known.get_mut(&node) {
+            known.kept = known.served.clone();
+            known.unkept.clear();
         }
     }
 
     pub(super) fn leave(&mut self) {
         self.came = self.cursor;
         self.caught_up = false;
+        self.claimed = false;
         self.waits_for = None;
     }
 
-    fn take(&mut self, number: Number, entry: Entry) {
-        self.cursor = number;
-        if !self.seen.insert(entry) {
-            self.repeats += 1;
-        }
+    fn served(&self) -> Served {
+        self.known.get(&self.node).map(|it| it.served.clone()).unwrap_or_default()
     }
+
+    fn note(&mut self, now: Duration, given: &[Entry], note: impl FnOnce(&mut Served)) {
+        if !self.kind.stable {
+            return;
+        }
+        let known = self.known.entry(self.node).or_default();
+        if now >= known.noted + KEPT_AFTER {
+            known.kept = known.served.clone();
+            known.unkept.clear();
+        }
+        known.unkept.extend(given);
+        note(&mut known.served);
+        known.noted = now;
+    }
+
+    /// `Err`: it stays, and gets it again.
+    fn take(&mut self, number: Number, entry: Entry) -> Result<(), Broken> {
+        self.cursor = number;
+        self.taken += 1;
+        if self.seen.insert(entry) {
+            return Ok(());
+        }
+        self.repeats += 1;
+        if self.kind.stays && !self.unnoted.contains(&entry) {
+            let what = format!("{entry:?}, again as {number:?}, at node{}", self.node);
+            return broken("stays", what);
+        }
+        Ok(())
+    }
+}
+
+/// What a client came with, if anybody may have been given less below it.
+fn arrival(cursor: Number) -> Number {
+    if cursor.era() > Era::HOME { cursor } else { Number::ZERO }
 }
 
 impl World {
     /// Some roamer reads on, or goes to another node.
     pub(super) fn roam_some(&mut self) -> Result<(), Broken> {
-        let i = self.dice.index(self.roamers.len());
-        if self.dice.chance(25) {
+        for _ in 0..2 {
+            let i = self.dice.index(self.roamers.len());
+            let goes = self.dice.chance(25);
             let node = self.dice.index(self.nodes.len());
-            let roamer = &mut self.roamers[i];
-            if roamer.node != node {
-                roamer.node = node;
-                roamer.moves += 1;
-                roamer.leave();
+            if goes {
+                self.roam_to(i, node);
+            }
+            self.roam_read(i)?;
+        }
+        Ok(())
+    }
+
+    fn roam_to(&mut self, i: usize, node: usize) {
+        let roamer = &mut self.roamers[i];
+        if roamer.node != node && !roamer.stays() {
+            roamer.node = node;
+            roamer.moves += 1;
+            roamer.leave();
+        }
+    }
+
+    /// A node has started: who stays there comes back at once, and somebody else may come as soon.
+    pub(super) fn roam_back(&mut self, node: usize) -> Result<(), Broken> {
+        if self.plan.scripted.is_some() {
+            return Ok(());
+        }
+        let comes = self.dice.index(2 * self.roamers.len());
+        if comes < self.roamers.len() {
+            self.roam_to(comes, node);
+        }
+        for i in 0..self.roamers.len() {
+            if self.roamers[i].node == node {
+                self.roam_read(i)?;
             }
         }
-        self.roam_read(i)
+        Ok(())
     }
 
     /// One page, as `get_history` would serve it. A disk that was to fail may do so here first.
@@ -100,22 +227,32 @@ impl World {
     }
 
     fn roam_page(&mut self, i: usize) -> Result<(), Broken> {
-        let Roamer { node, room, cursor, waits_for, .. } = self.roamers[i];
+        let Roamer { node, room, cursor, waits_for, claimed, .. } = self.roamers[i];
         let Some(running) = &self.nodes[node].running else { return Ok(()) };
         if waits_for.is_some() {
             return Ok(());
         }
         let reader = running.reader.clone();
+        let served = self.roamers[i].served();
         let at_once = reader.page_at_once(room, cursor, PAGE).map_err(|it| read_failed(&it))?;
         let serves = reader.serves_roamer(room, cursor).map_err(|it| read_failed(&it))?;
         if at_once.is_some() && serves != Cursor::Here {
             return broken("roaming", format!("{cursor:?} is served at once, and is not of here"));
         }
-        let rows = match serves {
-            Cursor::Here => reader.page_since(room, cursor, PAGE).map_err(|it| read_failed(&it))?,
-            Cursor::Foreign => {
-                let roam = reader.roam(room, cursor, PAGE).map_err(|it| read_failed(&it))?;
-                if roam.needs_claim {
+        let (rows, settled) = match (served.came_with(cursor), serves) {
+            (Some(came), _) => {
+                self.roamers[i].came = came;
+                let page = reader.page_of_arrival(room, cursor, (came, &served), PAGE);
+                (page.map_err(|it| read_failed(&it))?, true)
+            }
+            (None, Cursor::Here) => {
+                let page = reader.page_since(room, cursor, PAGE);
+                (page.map_err(|it| read_failed(&it))?, true)
+            }
+            (None, Cursor::Foreign) => {
+                let roam = reader.roam(room, cursor, &served, PAGE);
+                let roam = roam.map_err(|it| read_failed(&it))?;
+                if roam.needs_claim && !claimed {
                     let call = self.call();
                     // Live events are held until it has read again.
                     self.roamers[i].waits_for = Some(call);
@@ -125,12 +262,13 @@ impl World {
                     self.give(node, Input::Command { call, command });
                     return Ok(());
                 }
+                self.roamers[i].claimed = false;
                 // What is still to come under a number of its own must not be overtaken by live
                 // events: it is read again later.
                 if roam.later.is_some() && roam.rows.is_empty() {
                     return Ok(());
                 }
-                roam.rows
+                (roam.rows, !roam.needs_claim && roam.later.is_none())
             }
         };
         let full = rows.len() >= PAGE;
@@ -140,14 +278,22 @@ impl World {
                 rows.iter().map(|it| (it.number, it.at)).collect::<Vec<_>>()
             )
         });
+        let mut given = Vec::new();
         for row in rows {
             if row.number <= self.roamers[i].cursor {
                 return broken("roaming", format!("{:?} at or behind {cursor:?}", row.number));
             }
-            self.roamers[i].take(row.number, (row.log, row.at.seq));
+            given.push((row.log, row.at.seq));
+            self.roamers[i].take(row.number, (row.log, row.at.seq))?;
             self.script_roamed((node, i), &row);
         }
-        self.roamers[i].caught_up = !full && serves == Cursor::Here;
+        let now = self.now;
+        let roamer = &mut self.roamers[i];
+        let upto = roamer.cursor;
+        if settled && upto.era() > Era::HOME {
+            roamer.note(now, &given, |served| served.page(cursor, upto));
+        }
+        roamer.caught_up = !full && settled;
         Ok(())
     }
 
@@ -157,13 +303,20 @@ impl World {
         i: usize,
         node: usize,
         (room, number, entry): (RoomId, Number, Entry),
-    ) {
+    ) -> Result<(), Broken> {
+        let now = self.now;
         let roamer = &mut self.roamers[i];
-        let listens = roamer.live && roamer.caught_up && roamer.waits_for.is_none();
-        if listens && (roamer.node, roamer.room) == (node, room) && number > roamer.cursor {
-            roamer.take(number, entry);
-            self.say(|| format!("roamer {i} at node{node} hears {number:?} {entry:?}"));
+        let listens = roamer.kind.live && roamer.caught_up && roamer.waits_for.is_none();
+        let before = roamer.cursor;
+        if !listens || (roamer.node, roamer.room) != (node, room) || number <= before {
+            return Ok(());
         }
+        roamer.take(number, entry)?;
+        if number.era() > Era::HOME {
+            roamer.note(now, &[entry], |served| served.live(before, number));
+        }
+        self.say(|| format!("roamer {i} at node{node} hears {number:?} {entry:?}"));
+        Ok(())
     }
 
     /// The node it is at passes over another number of what was delivered there before.
@@ -171,24 +324,30 @@ impl World {
         &mut self,
         i: usize,
         node: usize,
-        (room, number, entry): (RoomId, Number, Entry),
-    ) {
-        let delivered = self.promises.number_of(self.nodes[node].id, room, entry);
-        let came = self.roamers[i].came;
-        if came.era() > Era::HOME && delivered.is_some_and(|it| it <= came) {
-            self.roam_live(i, node, (room, number, entry));
+        (room, number, entry, at): (RoomId, Number, Entry, At),
+    ) -> Result<(), Broken> {
+        let roamer = &self.roamers[i];
+        let came = arrival(roamer.came);
+        if (roamer.node, roamer.room) != (node, room) || came == Number::ZERO {
+            return Ok(());
         }
+        let Some(running) = &self.nodes[node].running else { return Ok(()) };
+        let owes = running.reader.owes(room, (number, at), came, &roamer.served());
+        // A disk that fails here is found out by the next who reads.
+        if owes.unwrap_or(false) { self.roam_live(i, node, (room, number, entry)) } else { Ok(()) }
     }
 
-    /// Whether the answer was to a roamer: `Roamed(false)` leaves it where it is, to try again.
-    pub(super) fn roam_replied(&mut self, call: CallId) -> bool {
+    /// Whether the answer was to a roamer.
+    pub(super) fn roam_replied(&mut self, call: CallId, result: &Result<Outcome, Refused>) -> bool {
         if !self.roam_calls.remove(&call) {
             return false;
         }
+        let ready = matches!(result, Ok(Outcome::Roamed(Roamed::Ready | Roamed::Never)));
         // One that has gone elsewhere does not wait for its answer.
         for roamer in &mut self.roamers {
             if roamer.waits_for == Some(call) {
                 roamer.waits_for = None;
+                roamer.claimed = ready;
             }
         }
         true

@@ -34,7 +34,7 @@ use super::{
     node::Node,
     plan::Plan,
     promises::{Broken, Entry, Promises, broken},
-    roamer::Roamer,
+    roamer::{self, Roamer},
     script::Script,
     signing::{AnyJudge, Signing},
     tasks::Tasks,
@@ -165,7 +165,9 @@ impl World {
         let agents = Agents::new(if plan.scripted.is_some() { 0 } else { plan.nodes });
         let holders = Holders::new(plan.nodes, &mut dice);
         let lobby = RoomId::lobby(secret.mesh_id());
-        let roamers = (0..2).map(|i| Roamer::new(i % plan.nodes, lobby, i == 1)).collect();
+        let kinds = if plan.scripted.is_some() { &roamer::KINDS[..1] } else { &roamer::KINDS };
+        let roamers = kinds.iter().enumerate();
+        let roamers = roamers.map(|(i, kind)| Roamer::new(i % plan.nodes, lobby, *kind)).collect();
         let mut world = World {
             wakes: vec![None; plan.nodes],
             plan,
@@ -507,12 +509,13 @@ impl World {
                     if let RoomEvent::Message(it) = &event {
                         let entry = (it.log, it.at.seq);
                         for i in 0..self.roamers.len() {
-                            self.roam_live(i, node, (room, it.number, entry));
+                            self.roam_live(i, node, (room, it.number, entry))?;
                         }
                     }
                     if let RoomEvent::PassedOver { number, log, at } = event {
                         for i in 0..self.roamers.len() {
-                            self.roam_passed_over(i, node, (room, number, (log, at.seq)));
+                            let passed = (room, number, (log, at.seq), at);
+                            self.roam_passed_over(i, node, passed)?;
                         }
                     }
                     if matches!(event, RoomEvent::Destroyed { .. }) && !self.is_exempt(node) {

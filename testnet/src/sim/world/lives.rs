@@ -9,6 +9,9 @@ use crate::sim::promises::Broken;
 
 /// How long a lost connection takes to be noticed, at most.
 const NOTICE_MS_MAX: u64 = 1_500;
+/// How many ways a connection takes to be made: TCP, the pre-shared key, Noise, multiplexing, streams, and the frames
+/// that say who is there.
+const SETUP_WAYS: u64 = 12;
 /// What is under way to whoever is shut out still gets there: it is told that it is out.
 const SHUT_OUT_AFTER: Duration = Duration::from_millis(500);
 
@@ -81,13 +84,15 @@ impl World {
         for other in 0..self.nodes.len() {
             if other != node {
                 let (a, b) = pair(node, other);
-                let wait = self.dice.within(1, 300);
+                // A connection is some round trips.
+                let far = SETUP_WAYS * self.network.weather.delay_ms;
+                let wait = self.dice.within(1, 300) + far;
                 self.after(Duration::from_millis(wait), Event::Notice { a, b });
             }
         }
         self.ask_who_leads(node);
         self.attach_agents(node);
-        Ok(())
+        self.roam_back(node)
     }
 
     /// A node is not there any more: its connections break at once.
@@ -102,7 +107,8 @@ impl World {
         self.holders.node_down(node);
         self.script.node_down(node);
         self.promises.node_down(self.nodes[node].id);
-        self.roamers.iter_mut().for_each(|it| it.node_down(node));
+        let now = self.now;
+        self.roamers.iter_mut().for_each(|it| it.node_down(node, now));
         for other in 0..self.nodes.len() {
             let (a, b) = pair(node, other);
             if other != node && self.connected.remove(&(a, b)) {
@@ -115,6 +121,7 @@ impl World {
     pub(super) fn stopped(&mut self, node: usize) {
         self.say(|| format!("node{node}: stopped in good order"));
         self.nodes[node].exit();
+        self.roamers.iter_mut().for_each(|it| it.keep(node));
         self.went_down(node);
         if self.restarting.remove(&node) {
             let wait = if self.quiet { 0 } else { self.dice.within(50, 3_000) };
