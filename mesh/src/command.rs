@@ -65,8 +65,8 @@ pub enum Command {
     CreateVote { caller: Caller, vote: NewVote },
     /// The ballot is sealed. → [`Outcome::Cast`]
     CastVote { caller: Caller, vote: MessageId, option: u64 },
-    /// → [`Outcome::Vote`]
-    GetVote { key: KeyPrint, vote: MessageId },
+    /// `agent`: who asks, in whose rooms one that is not known here is looked for. → [`Outcome::Vote`]
+    GetVote { key: KeyPrint, agent: Option<AgentId>, vote: MessageId },
     /// The newest first. → [`Outcome::Votes`]
     ListVotes { key: KeyPrint, room: RoomId, limit: usize },
     /// → [`Outcome::Candidates`]
@@ -96,6 +96,9 @@ pub enum Command {
     /// (numbering.md, Roaming): open an era above it and number `entries` there.
     /// → [`Outcome::Roamed`], when there is nothing left to wait for.
     Roam { room: RoomId, cursor: Number, entries: Vec<crate::id::At> },
+    /// The client names a room, or a message in it, that is not known here: connected nodes are asked.
+    /// → [`Outcome::Done`], when it is here or none of them has it.
+    Seek { caller: Caller, room: RoomId, message: Option<MessageId> },
     /// What an operator asks. → [`Outcome::Status`]
     Status,
     /// How much there is to fetch. Asked all the time, so it looks at rooms in which something waits

@@ -102,7 +102,8 @@ pub(super) fn cast_vote(me: &Me, it: &CastVote) -> Handled {
 
 pub(super) fn get_vote(me: &Me, it: &GetVoteStatus) -> Handled {
     let vote = vote_id(&it.vote_id)?;
-    Ok(Next::ask(Command::GetVote { key: me.caller.key, vote }, Pending::Vote { bytes: 0 }))
+    let (key, agent) = (me.caller.key, Some(me.caller.agent.clone()));
+    Ok(Next::ask(Command::GetVote { key, agent, vote }, Pending::Vote { bytes: 0 }))
 }
 
 pub(super) fn update_task(me: &Me, it: UpdateTask) -> Handled {

@@ -54,6 +54,7 @@ impl Engine {
         self.refresh_spread();
         self.cx.up.remove(&peer);
         self.cx.followers.peer_down(peer);
+        self.barriers.peers.forget(peer);
         self.compared.remove(&peer);
         for room in self.rooms.values_mut() {
             room.sync.peer_down(peer);
@@ -125,6 +126,12 @@ impl Engine {
             Message::Parted(it) => self.on_notice(from, it.it),
             Message::Secret(it) => self.on_secret(from, it.it),
             Message::About(it) => self.on_about(from, it.it),
+            Message::AskFrontier { nonce, boot, version, rooms } => {
+                self.on_ask_frontier(from, (nonce, (boot, version)), rooms);
+            }
+            Message::Frontier { nonce, boot, version, rooms } => {
+                self.on_frontier(from, (nonce, (boot, version)), rooms);
+            }
             Message::Fork(certificate, run) => {
                 self.on_fork(Proof { certificate, run: *run });
             }

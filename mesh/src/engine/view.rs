@@ -54,6 +54,7 @@ impl Engine {
             | Command::RevokeKey { .. }
             | Command::Keep { .. }
             | Command::Roam { .. }
+            | Command::Seek { .. }
             | Command::Part { .. }
             | Command::RotateSecret { .. }
             | Command::LeaveMesh { .. }
