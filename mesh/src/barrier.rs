@@ -123,8 +123,9 @@ impl Recent {
 
     /// Those that lead from `known` to `version`. `None`: not all of them are here.
     pub(crate) fn between(&self, known: u64, version: u64) -> Option<Vec<Message>> {
-        let reaches = self.news.front().is_some_and(|(first, ..)| *first <= known.saturating_add(1))
-            && self.news.back().is_some_and(|(last, ..)| *last == version);
+        let reaches =
+            self.news.front().is_some_and(|(first, ..)| *first <= known.saturating_add(1))
+                && self.news.back().is_some_and(|(last, ..)| *last == version);
         let later = self.news.iter().filter(|(it, ..)| *it > known);
         reaches.then(|| later.map(|(.., news)| news.clone()).collect())
     }

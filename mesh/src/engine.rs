@@ -329,6 +329,7 @@ impl Engine {
         self.go_on_electing();
         self.tell_crowds();
         self.compare_private_rooms();
+        self.go_on_reading();
         self.repeat_about();
         self.give_to_those_left_out();
         self.cx.active.extend(self.busy.iter().copied());

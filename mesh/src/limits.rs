@@ -317,6 +317,8 @@ pub const WANT_TIMEOUT: Duration = Duration::from_secs(1);
 pub const FOLLOWERS_COMPARE_EVERY: Duration = Duration::from_secs(2);
 /// How long a registration waits for the private rooms of a key that is new to this node.
 pub const PRESENTED_WITHIN: Duration = Duration::from_secs(1);
+/// For how long the rooms of such a key are shown only when their history is here: what is listed later is new.
+pub const KEY_NEW_FOR: Duration = Duration::from_secs(10);
 /// Registrations that wait for these at once; more go on without.
 pub const PRESENTING_MAX: usize = 1_024;
 /// How long a barrier (`docs/decisions/barrier.md`) waits at least for peers and for what they named: a

@@ -10,7 +10,8 @@ use crate::{
     identity::{Epoch, Identity, Judge, LinkSecret, Strict},
     limits::{
         ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS,
-        DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, SPANS_MAX, VERSION_BYTES_MAX,
+        DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, SPANS_MAX,
+        VERSION_BYTES_MAX,
     },
     number::{Era, Number},
     roster::RosterNews,

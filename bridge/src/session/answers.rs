@@ -43,6 +43,16 @@ impl Session {
             Pending::HistoryClaim(history) => {
                 return Ok(self.history_claimed(history, answer, reply_to));
             }
+            // Whatever came of it: the request is answered as things are known now.
+            Pending::Again(request) => {
+                let State::Registered(me) = &self.state else { return Ok(Vec::new()) };
+                let me = me.clone();
+                return self.command(&me, *request, reply_to);
+            }
+            Pending::HistoryAgain(history) => {
+                let job = Job::History(history.clone());
+                return Ok(vec![self.read(job, Pending::History(history), reply_to)]);
+            }
             Pending::Missed
             | Pending::CreateRoom
             | Pending::InRoom(_)
@@ -158,7 +168,9 @@ impl Session {
                 })?;
                 Frame::Message(Box::new(message))
             }
-            (Pending::History(_), Found::NoSuchMessage) => return Err(no_such_message()),
+            (Pending::History(history), Found::NoSuchMessage) => {
+                return self.seek_message(history, reply_to).map_err(|_| no_such_message());
+            }
             (Pending::History(history), Found::Rows(rows)) => self.page(&history, &rows),
             (Pending::History(history), Found::Log(rows)) => {
                 // An empty page is the end of those before it: where they ended still counts.
@@ -315,6 +327,8 @@ impl Pending {
             | Pending::Tip(_)
             | Pending::History(_)
             | Pending::HistoryClaim(_)
+            | Pending::HistoryAgain(_)
+            | Pending::Again(_)
             | Pending::ListRooms
             | Pending::ListAgents
             | Pending::RoomInfo

@@ -215,7 +215,9 @@ impl Engine {
     /// A room that is not known.
     fn room_itself(&self, key: KeyPrint, room: RoomId) -> Option<Need> {
         let known = self.told.contains_key(&room);
-        (!known).then(|| Need { unknown: Some(room), ..self.seeking(key, []) })
+        // One that is listed and not shown yet may be asked for: those who have it are known.
+        let unread = self.is_unread(room).then_some(room);
+        (!known).then(|| Need { unknown: Some(room), ..self.seeking(key, unread) })
     }
 
     /// A room that is not known, or in which something is not.
@@ -286,9 +288,11 @@ impl Engine {
         let logs = rooms.iter().filter_map(|id| self.rooms.get(id)).flat_map(|room| {
             let known = room.logs.iter().map(|(_, log)| log.id);
             // What a peer writes first in a room begins a log that is not known yet.
-            let peers = self.cx.up.iter().filter(|_| !room.record.ephemeral);
-            let first = peers.map(|peer| LogId { author: *peer, incarnation: 0 });
-            known.chain(first.filter(|log| room.logs.ix(*log).is_none())).map(move |log| (room, log))
+            let nodes = self.cx.up.iter().chain([&self.cx.me]).filter(|_| !room.record.ephemeral);
+            let first = nodes.map(|node| LogId { author: *node, incarnation: 0 });
+            known
+                .chain(first.filter(|log| room.logs.ix(*log).is_none()))
+                .map(move |log| (room, log))
         });
         for (room, log) in logs.take(ID_LOGS_MAX) {
             let Some(seq) = id.seq_in(room.id, log) else { continue };
@@ -343,6 +347,9 @@ impl Engine {
 
     fn begin_barrier(&mut self) -> bool {
         let now = self.cx.now.mono;
+        if self.stopping.is_some() {
+            return self.carry_out_all();
+        }
         let soon = self.barriers.began.is_some_and(|at| now < at + BARRIER_EVERY);
         if self.barriers.running.is_some() || self.barriers.next.is_empty() || soon {
             return false;
@@ -365,10 +372,8 @@ impl Engine {
         }
         if asked.is_empty() {
             // Whoever could be asked is gone.
-            for it in waiting {
-                self.carry_out(it.call, it.command);
-            }
-            return true;
+            self.barriers.next.append(&mut waiting);
+            return self.carry_out_all();
         }
         self.barriers.nonce += 1;
         self.barriers.began = Some(now);
@@ -382,6 +387,16 @@ impl Engine {
         }
         self.barriers.running = Some(Running { nonce, until, asked, waiting });
         false
+    }
+
+    /// What waits for the next barrier goes on without. Whether anything did.
+    fn carry_out_all(&mut self) -> bool {
+        let waiting = std::mem::take(&mut self.barriers.next);
+        let some = !waiting.is_empty();
+        for it in waiting {
+            self.carry_out(it.call, it.command);
+        }
+        some
     }
 
     fn ask_frontier(&mut self, peer: NodeId, nonce: u64, named: &BTreeSet<RoomId>) {
@@ -406,7 +421,11 @@ impl Engine {
             running.asked.iter().filter(open).map(|(peer, _)| *peer).collect();
         let over = |it: &Parked| {
             let done = it.need.of.map_or(open.is_empty(), |peer| {
-                if running.asked.contains_key(&peer) { !open.contains(&peer) } else { open.is_empty() }
+                if running.asked.contains_key(&peer) {
+                    !open.contains(&peer)
+                } else {
+                    open.is_empty()
+                }
             });
             done || self.stopping.is_some() || it.until.is_some_and(|until| now >= until)
         };
@@ -414,9 +433,8 @@ impl Engine {
         let go_on: Vec<Parked> = go_on;
         running.waiting = wait;
         if now >= running.until {
-            let silent = running.asked.iter().filter(|(peer, it)| {
-                it.said.is_none() && open.contains(peer)
-            });
+            let silent =
+                running.asked.iter().filter(|(peer, it)| it.said.is_none() && open.contains(peer));
             for (peer, _) in silent {
                 self.barriers.peers.leave_out(now, *peer);
             }

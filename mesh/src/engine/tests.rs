@@ -9,6 +9,7 @@ mod acts;
 mod agents;
 mod asking;
 mod ballots;
+mod barrier;
 mod bounds;
 mod disk;
 mod elections;

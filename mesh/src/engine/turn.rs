@@ -129,7 +129,11 @@ impl Engine {
             for id in rooms.clone() {
                 let room = self.directory.room(id);
                 if room.is_some_and(|it| (it.source.0, it.author) == (directory, author)) {
+                    let known = self.rooms.contains_key(&id);
                     self.ensure_room(id, home, reach);
+                    if !known && author != self.cx.me {
+                        self.note_unread(id);
+                    }
                 }
             }
         }

@@ -535,6 +535,9 @@ fn who_presents_a_key_first_waits_until_those_who_are_connected_gave_what_they_h
     let run = run.verify(node.secret.mesh_id()).expect("it is sealed");
     node.told(8, Message::Spans { room, runs: vec![run], bodies: Vec::new(), last: true });
     node.give(Input::Timeout);
+    assert!(node.reply(call).is_none(), "nobody has said what there is in the room that it lists");
+    let made = crate::directory::room_id(node.secret.mesh_id(), room, log, 1);
+    node.told(8, Message::Have { room: made, heads: Vec::new(), answer: false });
     assert!(node.reply(call).is_some_and(|it| it.is_ok()));
     let rooms = node.ask(Command::ListRooms { key: key(), parent: None });
     let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("anybody may") };
@@ -769,4 +772,65 @@ fn a_peer_is_shown_the_forks_that_count_where_it_compares() {
     for room in [first, second] {
         assert_eq!(shown(room), sorted(vec![lobby, first]), "and in all rooms of the key");
     }
+}
+
+/// Two followers are one too few for a test of who follows later: this one has a room with a message, and the
+/// other node is shown the key for the first time.
+#[test]
+fn the_rooms_of_a_key_are_shown_when_their_history_is_here_and_not_before() {
+    let (mut first, me) = follower();
+    let room = first.create_private(&me, false);
+    first.number(&me, room);
+    let said = first.runs_sent();
+    let of = |id: RoomId| -> Vec<Verified> {
+        let runs = said.iter().filter(|run| run.room == id);
+        runs.map(|run| run.clone().verify(first.secret.mesh_id()).expect("it is sealed")).collect()
+    };
+    let sealed = first.engine.cx.followers.directory(key()).expect("it follows");
+    let mut second = Node::new(8);
+    let author = identity(1).node_id();
+    for run in of(RoomId::directory(first.secret.mesh_id())) {
+        second.hear(run.run());
+    }
+    second.give(Input::PeerUp(author));
+    let (_, attach) = presented(false, false);
+    let call = second.begin(Command::Attach(attach));
+    let token = Token::of(first.secret.mesh_id(), &RoomKey::of(API_KEY), author);
+    second.told(1, Message::Follows(vec![Followed { token, digest: 1 }]));
+    let heads = |id: RoomId| first.engine.rooms[&id].logs.heads();
+    second.told(1, Message::Have { room: sealed, heads: heads(sealed), answer: false });
+    let spans = |room: RoomId, runs| {
+        let (bodies, last) = (Vec::new(), true);
+        Message::Spans { room, runs, bodies, last }
+    };
+    second.effects.clear();
+    second.told(1, spans(sealed, of(sealed)));
+    let asked = |it: &Effect| matches!(it, Effect::Send { message: Message::Have { room: it, answer: true, .. }, .. } if *it == room);
+    assert!(second.effects.iter().any(asked), "what has been said there?");
+    assert!(second.reply(call).is_none(), "it is listed, and would be empty");
+    assert!(!second.engine.told.contains_key(&room));
+    second.told(1, Message::Have { room, heads: heads(room), answer: false });
+    assert!(second.reply(call).is_none() && !second.engine.told.contains_key(&room));
+    second.told(1, spans(room, of(room)));
+    assert!(matches!(second.reply(call), Some(Ok(Outcome::Attached(_)))));
+    assert_eq!(second.engine.told[&room].tip, first.engine.rooms[&room].tip());
+
+    // One that does not give it in time keeps nobody waiting; and still nobody sees an empty room.
+    let mut third = Node::new(9);
+    for run in of(RoomId::directory(first.secret.mesh_id())) {
+        third.hear(run.run());
+    }
+    third.give(Input::PeerUp(author));
+    let (_, attach) = presented(false, false);
+    let call = third.begin(Command::Attach(attach));
+    third.told(1, Message::Follows(vec![Followed { token, digest: 1 }]));
+    third.told(1, Message::Have { room: sealed, heads: heads(sealed), answer: false });
+    third.told(1, spans(sealed, of(sealed)));
+    third.told(1, Message::Have { room, heads: heads(room), answer: false });
+    third.wait(crate::limits::PRESENTED_WITHIN);
+    assert!(matches!(third.reply(call), Some(Ok(Outcome::Attached(_)))));
+    third.wait(2 * crate::limits::KEY_NEW_FOR);
+    assert!(!third.engine.told.contains_key(&room));
+    third.told(1, spans(room, of(room)));
+    assert!(third.engine.told.contains_key(&room));
 }
