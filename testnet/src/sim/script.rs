@@ -167,7 +167,8 @@ impl World {
             if self.nodes[node].running.is_none() {
                 continue;
             }
-            let vote = self.script.vote.map(|vote| Command::GetVote { key: KEY, agent: None, vote });
+            let vote =
+                self.script.vote.map(|vote| Command::GetVote { key: KEY, agent: None, vote });
             let room = self.lobby();
             let tasks = (!self.script.history.tasks.is_empty()).then_some(Command::ListTasks {
                 key: KEY,
