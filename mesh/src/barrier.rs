@@ -9,8 +9,9 @@ use std::{
 use crate::{
     id::{NodeId, RoomId},
     limits::{
-        BARRIER_ANSWERS_PER_TICK, BARRIER_LEFT_OUT_FOR, BARRIER_ROUND_TRIPS, BARRIER_WITHIN,
-        BARRIER_WITHIN_MAX, BEACON_EVERY, ROSTER_NEWS_KEPT, ROSTER_NEWS_KEPT_BYTES, TICK,
+        BARRIER_ANSWERS_PER_TICK, BARRIER_LEFT_OUT_FOR, BARRIER_MEASURED_EVERY,
+        BARRIER_ROUND_TRIPS, BARRIER_WITHIN, BARRIER_WITHIN_MAX, BEACON_EVERY, ROSTER_NEWS_KEPT,
+        ROSTER_NEWS_KEPT_BYTES, TICK,
     },
     message::{Heads, Message},
 };
@@ -20,6 +21,8 @@ use crate::{
 struct Peer {
     /// The question that it has not answered, and when it was asked.
     asked: Option<(u64, Duration)>,
+    /// When it was asked last.
+    asked_at: Option<Duration>,
     /// From a question to its answer, smoothed.
     round_trip: Option<Duration>,
     /// It was silent for a whole barrier.
@@ -45,7 +48,14 @@ impl Peers {
     }
 
     pub(crate) fn ask(&mut self, now: Duration, peer: NodeId, nonce: u64) {
-        self.0.entry(peer).or_default().asked = Some((nonce, now));
+        let it = self.0.entry(peer).or_default();
+        (it.asked, it.asked_at) = (Some((nonce, now)), Some(now));
+    }
+
+    /// Whether how long it takes to ask it was not measured lately.
+    pub(crate) fn is_to_be_measured(&self, now: Duration, peer: NodeId) -> bool {
+        let asked = self.0.get(&peer).and_then(|it| it.asked_at);
+        asked.is_none_or(|at| now >= at + BARRIER_MEASURED_EVERY)
     }
 
     /// It answers the last question that it was asked, however late. `false`: it was not asked.
@@ -53,7 +63,9 @@ impl Peers {
         let Some(it) = self.0.get_mut(&peer) else { return false };
         let Some((_, at)) = it.asked.take_if(|(asked, _)| *asked == nonce) else { return false };
         let took = now.saturating_sub(at);
-        it.round_trip = Some(it.round_trip.map_or(took, |before| (before * 3 + took) / 4));
+        // Up at once, and slowly down: who is asked too short a time has missed something.
+        it.round_trip =
+            Some(it.round_trip.map_or(took, |before| took.max((before * 3 + took) / 4)));
         it.left_out_until = Duration::ZERO;
         true
     }
@@ -153,7 +165,8 @@ mod tests {
         assert_eq!(measured(&[1]), MS * 250);
         assert_eq!(measured(&[100]), MS * 400);
         assert_eq!(measured(&[300]), MS * 1_000);
-        assert_eq!(measured(&[100, 200]), MS * 500, "one slow answer is not all");
+        assert_eq!(measured(&[1, 200]), MS * 800, "it has become slow");
+        assert_eq!(measured(&[200, 100]), MS * 700, "and may be again");
     }
 
     #[test]

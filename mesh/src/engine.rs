@@ -330,6 +330,7 @@ impl Engine {
         self.tell_crowds();
         self.compare_private_rooms();
         self.go_on_reading();
+        self.measure_peers();
         self.repeat_about();
         self.give_to_those_left_out();
         self.cx.active.extend(self.busy.iter().copied());

@@ -333,8 +333,11 @@ pub const BARRIER_WITHIN_MAX: Duration = Duration::from_secs(1);
 pub const BARRIER_EVERY: Duration = Duration::from_millis(2);
 /// A peer that was silent for a whole barrier is not asked for so long, unless it is heard to answer.
 pub const BARRIER_LEFT_OUT_FOR: Duration = Duration::from_secs(10);
+/// A peer that was asked nothing for so long is asked an empty question: how long that takes is to be known when a
+/// client waits.
+pub const BARRIER_MEASURED_EVERY: Duration = Duration::from_secs(3);
 /// Barriers that one command waits for: one shows that there is a room, the next brings what is in it; and one
-/// more, if the first showed who else has it. They share one time limit.
+/// more, if the first showed who else has it. All together take no longer than [`BARRIER_WITHIN_MAX`].
 pub const BARRIER_ROUNDS_MAX: u8 = 3;
 /// Commands that wait for a barrier at once. What begins a vote or an election is refused when they are so many.
 pub const BARRIER_WAITING_MAX: usize = 1_024;

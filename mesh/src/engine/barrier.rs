@@ -15,7 +15,8 @@ use crate::{
     id::{AgentId, KeyPrint, LogId, MessageId, NodeId, RoomId},
     limits::{
         BARRIER_EVERY, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BARRIER_ROUNDS_MAX,
-        BARRIER_SEEKING_MAX, BARRIER_STRANGERS_MAX, BARRIER_WAITING_MAX, ID_LOGS_MAX, ID_ROOMS_MAX,
+        BARRIER_SEEKING_MAX, BARRIER_STRANGERS_MAX, BARRIER_WAITING_MAX, BARRIER_WITHIN_MAX,
+        ID_LOGS_MAX, ID_ROOMS_MAX,
     },
     message::{Heads, Message, RoomDigest},
     room::Room,
@@ -56,6 +57,8 @@ struct Parked {
     unknown: Option<RoomId>,
     /// Barriers that it has waited for.
     rounds: u8,
+    /// When its first one began.
+    since: Option<Duration>,
     /// It waits no longer; none while it waits for its first one to begin.
     until: Option<Duration>,
 }
@@ -140,7 +143,8 @@ impl Engine {
             return None;
         }
         let unknown = need.unknown;
-        self.barriers.next.push(Parked { call, command, need, unknown, rounds: 0, until: None });
+        let (rounds, since, until) = (0, None, None);
+        self.barriers.next.push(Parked { call, command, need, unknown, rounds, since, until });
         None
     }
 
@@ -380,13 +384,36 @@ impl Engine {
         let (nonce, until) = (self.barriers.nonce, now + self.barriers.peers.bound(asked.keys()));
         for it in &mut waiting {
             it.rounds += 1;
-            it.until.get_or_insert(until);
+            let all = *it.since.get_or_insert(now) + BARRIER_WITHIN_MAX;
+            it.until = Some(until.min(all));
         }
         for (peer, it) in &asked {
             self.ask_frontier(*peer, nonce, &it.named);
         }
         self.barriers.running = Some(Running { nonce, until, asked, waiting });
         false
+    }
+
+    /// Asks nothing, to see how long that takes.
+    pub(super) fn measure(&mut self, peer: NodeId) {
+        self.barriers.nonce += 1;
+        let nonce = self.barriers.nonce;
+        self.barriers.peers.ask(self.cx.now.mono, peer, nonce);
+        // Nothing of its roster is newer than this.
+        let (boot, version, rooms) = (u64::MAX, u64::MAX, Vec::new());
+        self.cx.send(peer, Message::AskFrontier { nonce, boot, version, rooms });
+    }
+
+    /// At every tick.
+    pub(super) fn measure_peers(&mut self) {
+        if self.barriers.running.is_some() {
+            return;
+        }
+        let now = self.cx.now.mono;
+        let peers = self.cx.up.iter().copied();
+        let due: Vec<NodeId> =
+            peers.filter(|it| self.barriers.peers.is_to_be_measured(now, *it)).collect();
+        due.into_iter().for_each(|peer| self.measure(peer));
     }
 
     /// What waits for the next barrier goes on without. Whether anything did.
@@ -467,7 +494,8 @@ impl Engine {
 
     /// A command has waited. It goes on, or waits for the next barrier, if that asks for something new.
     fn go_on_after(&mut self, it: Parked, asked: &BTreeMap<NodeId, Asked>) {
-        let in_time = it.until.is_none_or(|until| self.cx.now.mono < until);
+        let end = it.since.map(|since| since + BARRIER_WITHIN_MAX);
+        let in_time = end.is_none_or(|end| self.cx.now.mono < end);
         let again = in_time && it.rounds < BARRIER_ROUNDS_MAX && self.stopping.is_none();
         let known = it.unknown.filter(|room| self.told.contains_key(room) && self.is_shared(*room));
         let contents = || known.map(|room| self.seeking(KeyPrint::OPEN, [room]));
@@ -552,7 +580,8 @@ impl Engine {
         mut rooms: Vec<Heads>,
     ) {
         if !self.barriers.peers.answer(self.cx.now.mono, from, nonce) {
-            self.cx.faults.stray += 1;
+            // An earlier question may have been answered late.
+            self.cx.faults.stray += u64::from(nonce > self.barriers.nonce);
             return;
         }
         // Too late: whoever waited has gone on.

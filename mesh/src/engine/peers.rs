@@ -44,6 +44,7 @@ impl Engine {
             self.cx.send(peer, proof);
         }
         self.tell_about(peer);
+        self.measure(peer);
         // After the roster, which shows that this node follows them.
         let shared = self.cx.followers.shared_with(peer);
         self.greet(peer, &shared);

@@ -14,6 +14,7 @@ use super::{
     clocks::{self, Clock, ClockError},
     disks::{self, Disk, Disks, copy_files},
     file::{Binary, Scenario, Step, duration},
+    handing::{self, Answer, Ask, Given, ROUND},
     history::{Act, History, Row, Seen},
     reader::{PAGE, Reader},
     speaker::{Notes, Speaker, look, row},
@@ -115,6 +116,7 @@ pub async fn play(scenario: &Scenario, setting: Setting) -> Result<History> {
         chats: 0,
         retired: BTreeSet::new(),
         roamer: None,
+        handed: 0,
     };
     let played = stage.play(scenario).await;
     stage.speakers.clear();
@@ -152,6 +154,8 @@ struct Stage {
     retired: BTreeSet<usize>,
     /// Where the client with a cursor was last, and its cursor.
     roamer: Option<(usize, u64)>,
+    /// Rounds in which agents handed things over.
+    handed: u64,
 }
 
 impl Stage {
@@ -225,6 +229,7 @@ impl Stage {
                 self.kill(nodes).await?;
                 self.retired.extend(nodes.iter().map(|node| node - 1));
             }
+            Step::HandOver { at, times } => return self.hand_over(at, *times).await,
             Step::Pause { nodes, seconds } => {
                 return self.pause(nodes, duration(*seconds)).await;
             }
@@ -261,6 +266,30 @@ impl Stage {
         sleep(length).await;
         for node in nodes {
             self.node(node - 1)?.daemon.pause(false)?;
+        }
+        Ok(())
+    }
+
+    /// Agents at three nodes tell each other at once what they were answered.
+    async fn hand_over(&mut self, at: &[usize], times: u64) -> Result<()> {
+        let mut agents = Vec::new();
+        for node in at {
+            let tcp = self.node(node - 1)?.daemon.tcp().to_owned();
+            agents.push(Agent::attach(&tcp, None, &format!("hander{node}")).await?);
+        }
+        for round in 0..times {
+            let mut given = Given::default();
+            self.handed += 1;
+            for (who, ask) in ROUND {
+                let agent = handing::agent(round, who);
+                let answer = hand(&mut agents[agent], ask, (self.handed, &given)).await?;
+                let wrong = given.note(ask, answer);
+                let (at, what) = (at[agent], format!("{ask:?}"));
+                look(&self.notes).seen.push(Seen::Handed { at, what, wrong });
+                // What comes of it is not looked at.
+                drop(agents[agent].drain().await?);
+            }
+            self.all_live()?;
         }
         Ok(())
     }
@@ -701,6 +730,7 @@ impl Stage {
             | Seen::Shows { .. }
             | Seen::Leads { .. }
             | Seen::Quoted { .. }
+            | Seen::Handed { .. }
             | Seen::Resolved { .. } => None,
         });
         told.skip(from).all(|row| all.iter().all(|it| it.rows.iter().rev().any(|it| it == row)))
@@ -762,4 +792,59 @@ fn late(what: &str, within: Duration) -> StageError {
 fn system(what: &str) -> impl FnOnce(std::io::Error) -> StageError {
     let what = what.to_owned();
     move |source| StageError::System { what, source }
+}
+
+/// What an agent is answered in a round of handing over.
+async fn hand(
+    agent: &mut Agent,
+    ask: Ask,
+    (round, given): (u64, &Given),
+) -> Result<std::result::Result<Answer, String>> {
+    let room = &given.room;
+    let (kind, payload) = match ask {
+        Ask::Create => {
+            let name = format!("handed {round}");
+            ("create_room", json!({ "name": name, "public": true, "ephemeral": round % 5 == 4 }))
+        }
+        Ask::Join => ("join_room", json!({ "room_id": room })),
+        Ask::Open => (
+            "create_vote",
+            json!({ "room_id": room, "title": "which one?", "options": ["this", "that"], "duration_secs": 3_600 }),
+        ),
+        Ask::Cast => ("cast_vote", json!({ "vote_id": given.vote, "option_index": 0 })),
+        Ask::View => ("get_vote_status", json!({ "vote_id": given.vote })),
+        Ask::Assign => ("assign_task", json!({ "room_id": room, "title": "somebody has to" })),
+        Ask::Take => {
+            let update =
+                json!({ "task_id": given.task, "status": "in_progress", "assignee": agent.id });
+            ("update_task", update)
+        }
+        Ask::Say => ("send_message", json!({ "room_id": room, "content": "read this" })),
+        Ask::Since => ("get_history", json!({ "room_id": room, "since": given.message })),
+        Ask::Elect => ("elect_leader", json!({ "room_id": room })),
+        Ask::Decline => ("decline_election", json!({ "room_id": room })),
+        Ask::Leave => ("leave_room", json!({ "room_id": room })),
+    };
+    let answer = match agent.call(kind, payload).await {
+        Ok(answer) => answer,
+        Err(error) => match error.code() {
+            Some(code) => return Ok(Err(code.to_owned())),
+            None => return Err(error.into()),
+        },
+    };
+    let count = |field: &str| answer[field].as_u64();
+    Ok(Ok(match ask {
+        Ask::Create => Answer { id: text(&answer, "room_id"), among: None },
+        Ask::Open => Answer { id: text(&answer, "vote_id"), among: count("eligible_voters") },
+        Ask::Cast => Answer { id: String::new(), among: count("eligible_voters") },
+        Ask::Assign => Answer { id: text(&answer, "task_id"), among: None },
+        Ask::Say => Answer { id: text(&answer, "message_id"), among: None },
+        Ask::Elect => {
+            let among = answer["candidates"].as_array().map(|all| all.len() as u64);
+            Answer { id: String::new(), among }
+        }
+        Ask::Join | Ask::View | Ask::Take | Ask::Since | Ask::Decline | Ask::Leave => {
+            Answer::default()
+        }
+    }))
 }

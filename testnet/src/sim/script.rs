@@ -80,6 +80,11 @@ impl Script {
             .all(|seat| seat.to_do.is_empty() && seat.open == 0)
     }
 
+    /// Who sits there, if anybody does.
+    pub(super) fn caller(&self, seat: usize) -> Option<Caller> {
+        self.seats[seat].caller.clone()
+    }
+
     /// Its agents lose their connections; nobody knows what became of what was on the way.
     pub(super) fn node_down(&mut self, node: usize) {
         for seat in self.seats.iter_mut().filter(|it| it.node == node) {

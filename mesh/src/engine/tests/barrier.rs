@@ -441,7 +441,7 @@ fn an_answer_that_nobody_asked_for_or_of_other_rooms_changes_nothing() {
     let lobby = node.lobby();
     let log = LogId { author: peer, incarnation: 0 };
     let heads = || vec![Heads { room: lobby, heads: vec![Head { log, seq: 7 }] }];
-    node.answers(peer, 1, heads());
+    node.answers(peer, 99, heads());
     assert_eq!(node.engine.cx.faults.stray, 1);
     let call = node.joins_made_up(&me, 1);
     let nonce = node.questions()[0];
