@@ -12,7 +12,7 @@ use super::Engine;
 use crate::{
     barrier::{Asked, Peers, Recent},
     command::{Attach, CallId, Caller, Command, Refused, Speech},
-    id::{AgentId, KeyPrint, LogId, MessageId, NodeId, RoomId},
+    id::{AgentId, At, KeyPrint, LogId, MessageId, NodeId, RoomId},
     limits::{
         BARRIER_EVERY, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BARRIER_ROUNDS_MAX,
         BARRIER_SEEKING_MAX, BARRIER_STRANGERS_MAX, BARRIER_WAITING_MAX, BARRIER_WITHIN_MAX,
@@ -43,6 +43,8 @@ struct Need {
     rooms: BTreeSet<RoomId>,
     /// This peer alone is asked, if it can be.
     of: Option<NodeId>,
+    /// Nobody is asked: it came a moment ago, and has not been looked into.
+    came: bool,
     /// The room that is looked for.
     unknown: Option<RoomId>,
 }
@@ -87,8 +89,10 @@ pub(super) struct Barriers {
 
 /// Where the entry of an id is.
 enum Whereabouts {
-    /// There is no such entry, or it is here.
-    Settled,
+    /// There is no such entry.
+    Nowhere,
+    /// In this room, and here.
+    Here(RoomId, At),
     /// In this room, by this node, and not here yet.
     Ahead(RoomId, NodeId),
     /// In a log that is not known, if anywhere.
@@ -130,7 +134,9 @@ impl Barriers {
 impl Engine {
     /// A command that must wait waits. `None`: it does, or was refused.
     pub(super) fn hold_back(&mut self, call: CallId, command: Command) -> Option<Command> {
-        let Some(need) = self.need(&command).filter(|need| !self.to_ask(need).is_empty()) else {
+        let Some(need) =
+            self.need(&command).filter(|need| need.came || !self.to_ask(need).is_empty())
+        else {
             return Some(command);
         };
         if !self.barriers.has_place_for(need.why) {
@@ -213,7 +219,14 @@ impl Engine {
         let sealed = self.cx.followers.directory(key);
         let directories = [RoomId::directory(self.cx.mesh)].into_iter().chain(sealed);
         let rooms = directories.chain(rooms).take(BARRIER_ROOMS_MAX).collect();
-        Need { why: Why::Seeks, rooms, of: None, unknown: None }
+        Need { why: Why::Seeks, rooms, of: None, came: false, unknown: None }
+    }
+
+    /// What came to a room has not been looked into before the end of this turn.
+    fn came_just_now(&self, room: RoomId) -> Option<Need> {
+        let (why, rooms, of, unknown) = (Why::Seeks, BTreeSet::new(), None, None);
+        let active = self.cx.active.contains(&room);
+        active.then_some(Need { why, rooms, of, came: true, unknown })
     }
 
     /// A room that is not known.
@@ -270,17 +283,30 @@ impl Engine {
         let rooms = rooms.into_iter().rev().map(|(_, room)| room);
         let rooms: Vec<RoomId> =
             rooms.filter(|it| self.is_shared(*it)).take(ID_ROOMS_MAX).collect();
-        self.where_it_is(key, id, rooms)
-    }
-
-    fn message_in(&self, key: KeyPrint, room: RoomId, id: MessageId) -> Option<Need> {
-        let may = self.is_shared(room) && self.may_read(key, room).is_ok();
-        may.then(|| self.where_it_is(key, id, vec![room])).flatten()
-    }
-
-    fn where_it_is(&self, key: KeyPrint, id: MessageId, rooms: Vec<RoomId>) -> Option<Need> {
         match self.whereabouts(id, &rooms) {
-            Whereabouts::Settled => None,
+            Whereabouts::Here(room, _) => self.came_just_now(room),
+            other => self.elsewhere(key, rooms, other),
+        }
+    }
+
+    /// A message: here, and it has its number.
+    fn message_in(&self, key: KeyPrint, room: RoomId, id: MessageId) -> Option<Need> {
+        if !self.is_shared(room) || self.may_read(key, room).is_err() {
+            return None;
+        }
+        match self.whereabouts(id, &[room]) {
+            Whereabouts::Here(room, at) => {
+                let known = self.rooms.get(&room)?;
+                let waits = known.numbering.undelivered.contains_key(&at);
+                self.came_just_now(room).or_else(|| waits.then(|| self.seeking(key, [room])))
+            }
+            other => self.elsewhere(key, vec![room], other),
+        }
+    }
+
+    fn elsewhere(&self, key: KeyPrint, rooms: Vec<RoomId>, it: Whereabouts) -> Option<Need> {
+        match it {
+            Whereabouts::Nowhere | Whereabouts::Here(..) => None,
             Whereabouts::Ahead(room, author) => {
                 Some(Need { of: Some(author), ..self.seeking(key, [room]) })
             }
@@ -300,11 +326,10 @@ impl Engine {
         });
         for (room, log) in logs.take(ID_LOGS_MAX) {
             let Some(seq) = id.seq_in(room.id, log) else { continue };
-            let settled = seq <= room.logs.head_of(log) || log.author == self.cx.me;
-            return if settled {
-                Whereabouts::Settled
-            } else {
-                Whereabouts::Ahead(room.id, log.author)
+            return match room.logs.ix(log).filter(|_| seq <= room.logs.head_of(log)) {
+                Some(log) => Whereabouts::Here(room.id, At { log, seq }),
+                None if log.author == self.cx.me => Whereabouts::Nowhere,
+                None => Whereabouts::Ahead(room.id, log.author),
             };
         }
         Whereabouts::Unknown
@@ -321,6 +346,9 @@ impl Engine {
 
     /// Connected peers that a barrier for this asks.
     fn to_ask(&self, need: &Need) -> BTreeSet<NodeId> {
+        if need.came {
+            return BTreeSet::new();
+        }
         let now = self.cx.now.mono;
         let answers = |peer: &NodeId| self.barriers.peers.answers(now, *peer);
         let alone = need.of.filter(|it| self.cx.up.contains(it) && answers(it));
@@ -346,7 +374,20 @@ impl Engine {
     /// Whether something has come of it that others may wait for.
     pub(super) fn go_on_with_barrier(&mut self) -> bool {
         let ended = self.end_barrier();
-        self.begin_barrier() || ended
+        let looked = self.go_on_with_what_came();
+        self.begin_barrier() || ended || looked
+    }
+
+    /// What had come and was not looked into has been.
+    fn go_on_with_what_came(&mut self) -> bool {
+        let next = std::mem::take(&mut self.barriers.next);
+        let (came, wait): (Vec<_>, Vec<_>) = next.into_iter().partition(|it| it.need.came);
+        self.barriers.next = wait;
+        let some = !came.is_empty();
+        for it in came {
+            self.go_on_after(it, &BTreeMap::new());
+        }
+        some
     }
 
     fn begin_barrier(&mut self) -> bool {

@@ -272,6 +272,62 @@ fn a_key_that_was_minted_elsewhere_is_valid_and_an_id_that_is_free_again_is_free
     assert!(matches!(moved, Ok(Outcome::Attached(_))), "{moved:?}");
 }
 
+/// Seed 2 of the scenario `hand-over`: what had come with the same turn was taken for known, and had not been folded.
+#[test]
+fn what_came_a_moment_before_is_looked_into_first() {
+    let mut world = World::connected(2);
+    let vote = world.vote_made_unheard(0);
+    let made = world.said.iter().rev().find_map(|it| match it {
+        Message::Runs(runs) => Some(runs.clone()),
+        _ => None,
+    });
+    let from = world.node_id(0);
+    let message = Message::Runs(made.expect("it was said"));
+    let message = message.verify(world.nodes[0].secret.mesh_id()).expect("it is sealed");
+    let caller = world.callers[1].clone();
+    let node = &mut world.nodes[1];
+    node.engine.handle(node.now, Input::Message { from, message });
+    let cast = Command::CastVote { caller, vote, option: 0 };
+    let call = node.without_delay(cast);
+    let answer = node.reply(call).expect("in the same turn: nobody is asked");
+    assert!(matches!(answer, Ok(Outcome::Cast { .. })), "{answer:?}");
+}
+
+/// An entry that is here and has no number yet is no message that anybody can read on from.
+#[test]
+fn a_message_is_found_when_its_number_is_here_too() {
+    let mut world = World::connected(2);
+    let (caller, lobby) = (world.callers[1].clone(), world.lobby());
+    // Its author does not number it: the other node does, and that is lost.
+    let call = {
+        let say = Say {
+            room: lobby,
+            speech: Speech::Chat,
+            content: "hello".to_owned(),
+            reply_to: None,
+            mentions: Vec::new(),
+            metadata: None,
+            dedup: None,
+        };
+        world.begin(1, Command::Say { caller: caller.clone(), say })
+    };
+    let runs = world.nodes[1].effects.iter().find_map(|it| match it {
+        Effect::Broadcast { message: Message::Runs(runs), .. } => Some(runs.clone()),
+        _ => None,
+    });
+    world.lose_gossip(1);
+    let from = world.node_id(1);
+    let message = Message::Runs(runs.expect("it was said"));
+    let message = message.verify(world.nodes[1].secret.mesh_id()).expect("it is sealed");
+    world.nodes[0].give(Input::Message { from, message });
+    world.lose_gossip(0);
+    assert!(world.reply(1, call).is_none(), "it has no number here");
+    let id = MessageId::new(lobby, LogId { author: from, incarnation: 0 }, 1);
+    let seek = Command::Seek { caller, room: lobby, message: Some(id) };
+    assert!(matches!(world.at_once(1, seek), Ok(Outcome::Done)));
+    assert!(matches!(world.reply(1, call), Some(Ok(Outcome::Said(_)))), "the number has come");
+}
+
 #[test]
 fn with_nobody_to_ask_nothing_waits() {
     let mut world = World::new(1);
