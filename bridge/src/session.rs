@@ -316,9 +316,9 @@ impl Session {
             }
             (State::Registered(me), request) => {
                 let me = me.clone();
-                match self.seek(&me, request, reply_to.clone()) {
-                    Ok(steps) => Ok(steps),
-                    Err(request) => self.command(&me, request, reply_to),
+                match self.unknown_room(&request) {
+                    Some(room) => Ok(self.seek(&me, room, (request, reply_to))),
+                    None => self.command(&me, request, reply_to),
                 }
             }
             (State::Fresh | State::Attaching | State::Resuming(_), _) => Err(not_registered()),

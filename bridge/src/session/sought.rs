@@ -15,22 +15,21 @@ use crate::{
 };
 
 impl Session {
-    /// Asks for the room that a request names, if it is not known here. `Err`: the request, if it is, or there is no
-    /// such room anywhere.
+    /// The room that a request names, if it is one that is not known here.
+    pub(super) fn unknown_room(&self, request: &Request) -> Option<RoomId> {
+        let room = convert::room_id(self.hub.lobby(), names(request)?)?;
+        self.hub.facts(room).is_none().then_some(room)
+    }
+
+    /// Asks for the room that a request names.
     pub(super) fn seek(
         &mut self,
         me: &Me,
-        request: Request,
-        reply_to: Option<String>,
-    ) -> Result<Steps, Request> {
-        let room = names(&request).and_then(|name| convert::room_id(self.hub.lobby(), name));
-        match room.filter(|room| self.hub.facts(*room).is_none()) {
-            Some(room) => {
-                let pending = Pending::Again(Box::new(request));
-                Ok(vec![self.ask_for(me, (room, None), pending, reply_to)])
-            }
-            None => Err(request),
-        }
+        room: RoomId,
+        (request, reply_to): (Request, Option<String>),
+    ) -> Steps {
+        let pending = Pending::Again(Box::new(request));
+        vec![self.ask_for(me, (room, None), pending, reply_to)]
     }
 
     /// Asks for the message after which a page is to begin, once.

@@ -285,7 +285,9 @@ impl Engine {
             rooms.filter(|it| self.is_shared(*it)).take(ID_ROOMS_MAX).collect();
         match self.whereabouts(id, &rooms) {
             Whereabouts::Here(room, _) => self.came_just_now(room),
-            other => self.elsewhere(key, rooms, other),
+            it @ (Whereabouts::Nowhere | Whereabouts::Ahead(..) | Whereabouts::Unknown) => {
+                self.elsewhere(key, rooms, it)
+            }
         }
     }
 
@@ -300,7 +302,9 @@ impl Engine {
                 let waits = known.numbering.undelivered.contains_key(&at);
                 self.came_just_now(room).or_else(|| waits.then(|| self.seeking(key, [room])))
             }
-            other => self.elsewhere(key, vec![room], other),
+            it @ (Whereabouts::Nowhere | Whereabouts::Ahead(..) | Whereabouts::Unknown) => {
+                self.elsewhere(key, vec![room], it)
+            }
         }
     }
 

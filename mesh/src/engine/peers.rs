@@ -111,11 +111,7 @@ impl Engine {
                     it.on_ask(&mut engine.cx, &engine.live, (era, tip, &spans));
                 }
             }),
-            Message::Probe { node } => {
-                let heard = self.live.last(node).map(|it| self.cx.now.mono.saturating_sub(it.at));
-                let age_ms = heard.and_then(|age| u64::try_from(age.as_millis()).ok());
-                self.cx.send(from, Message::Sighting { node, age_ms });
-            }
+            Message::Probe { node } => self.on_probe(from, node),
             Message::Sighting { node, age_ms } => {
                 let age = age_ms.map(std::time::Duration::from_millis);
                 self.live.sighted(self.cx.now.mono, from, (node, age));
@@ -137,6 +133,12 @@ impl Engine {
                 self.on_fork(Proof { certificate, run: *run });
             }
         }
+    }
+
+    fn on_probe(&mut self, from: NodeId, node: NodeId) {
+        let heard = self.live.last(node).map(|it| self.cx.now.mono.saturating_sub(it.at));
+        let age_ms = heard.and_then(|age| u64::try_from(age.as_millis()).ok());
+        self.cx.send(from, Message::Sighting { node, age_ms });
     }
 
     /// What a peer passes on. Nothing here is believed of that peer, and nothing is answered to it alone:
