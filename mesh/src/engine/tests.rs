@@ -35,6 +35,7 @@ mod starting;
 mod sync;
 mod tasks;
 mod turn;
+mod unread;
 mod views;
 mod votes;
 mod world;

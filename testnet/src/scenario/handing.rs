@@ -1,5 +1,9 @@
 //! What agents at different nodes hand each other outside the mesh, as soon as it is answered: in either world.
 
+use serde_json::json;
+
+use crate::wire::{Agent, WireError, text};
+
 /// So many agents hand things to each other, each at a node of its own.
 pub(crate) const AGENTS: usize = 3;
 
@@ -97,4 +101,59 @@ impl Given {
 /// The agent of a round: they take turns at being first.
 pub(crate) fn agent(round: u64, who: usize) -> usize {
     usize::try_from((round + who as u64) % AGENTS as u64).unwrap_or(0)
+}
+
+/// What an agent is answered in a round, by a real daemon.
+pub(super) async fn hand(
+    agent: &mut Agent,
+    ask: Ask,
+    (round, given): (u64, &Given),
+) -> Result<Result<Answer, String>, WireError> {
+    let room = &given.room;
+    let (kind, payload) = match ask {
+        Ask::Create => {
+            let name = format!("handed {round}");
+            ("create_room", json!({ "name": name, "public": true, "ephemeral": round % 5 == 4 }))
+        }
+        Ask::Join => ("join_room", json!({ "room_id": room })),
+        Ask::Open => (
+            "create_vote",
+            json!({ "room_id": room, "title": "which one?", "options": ["this", "that"], "duration_secs": 3_600 }),
+        ),
+        Ask::Cast => ("cast_vote", json!({ "vote_id": given.vote, "option_index": 0 })),
+        Ask::View => ("get_vote_status", json!({ "vote_id": given.vote })),
+        Ask::Assign => ("assign_task", json!({ "room_id": room, "title": "somebody has to" })),
+        Ask::Take => {
+            let update =
+                json!({ "task_id": given.task, "status": "in_progress", "assignee": agent.id });
+            ("update_task", update)
+        }
+        Ask::Say => ("send_message", json!({ "room_id": room, "content": "read this" })),
+        Ask::Since => ("get_history", json!({ "room_id": room, "since": given.message })),
+        Ask::Elect => ("elect_leader", json!({ "room_id": room })),
+        Ask::Decline => ("decline_election", json!({ "room_id": room })),
+        Ask::Leave => ("leave_room", json!({ "room_id": room })),
+    };
+    let answer = match agent.call(kind, payload).await {
+        Ok(answer) => answer,
+        Err(error) => match error.code() {
+            Some(code) => return Ok(Err(code.to_owned())),
+            None => return Err(error),
+        },
+    };
+    let count = |field: &str| answer[field].as_u64();
+    Ok(Ok(match ask {
+        Ask::Create => Answer { id: text(&answer, "room_id"), among: None },
+        Ask::Open => Answer { id: text(&answer, "vote_id"), among: count("eligible_voters") },
+        Ask::Cast => Answer { id: String::new(), among: count("eligible_voters") },
+        Ask::Assign => Answer { id: text(&answer, "task_id"), among: None },
+        Ask::Say => Answer { id: text(&answer, "message_id"), among: None },
+        Ask::Elect => {
+            let among = answer["candidates"].as_array().map(|all| all.len() as u64);
+            Answer { id: String::new(), among }
+        }
+        Ask::Join | Ask::View | Ask::Take | Ask::Since | Ask::Decline | Ask::Leave => {
+            Answer::default()
+        }
+    }))
 }

@@ -47,7 +47,7 @@ impl Node {
         view.room
     }
 
-    fn number(&mut self, caller: &Caller, room: RoomId) -> Number {
+    pub(super) fn number(&mut self, caller: &Caller, room: RoomId) -> Number {
         let said = self.say(caller, room);
         let Ok(Outcome::Said(said)) = said else { panic!("{said:?}") };
         said.number
@@ -445,7 +445,7 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
 }
 
 /// A node that knows the key and has not been shown it, and who presents it.
-fn presented(own: bool, local: bool) -> (Node, Attach) {
+pub(super) fn presented(own: bool, local: bool) -> (Node, Attach) {
     let mut node = Node::new(1);
     let mint = NewKey { key: key(), tier: Tier::Pro, label: None, local };
     node.ask(Command::MintKey(mint)).expect("it is new");
@@ -772,65 +772,4 @@ fn a_peer_is_shown_the_forks_that_count_where_it_compares() {
     for room in [first, second] {
         assert_eq!(shown(room), sorted(vec![lobby, first]), "and in all rooms of the key");
     }
-}
-
-/// Two followers are one too few for a test of who follows later: this one has a room with a message, and the
-/// other node is shown the key for the first time.
-#[test]
-fn the_rooms_of_a_key_are_shown_when_their_history_is_here_and_not_before() {
-    let (mut first, me) = follower();
-    let room = first.create_private(&me, false);
-    first.number(&me, room);
-    let said = first.runs_sent();
-    let of = |id: RoomId| -> Vec<Verified> {
-        let runs = said.iter().filter(|run| run.room == id);
-        runs.map(|run| run.clone().verify(first.secret.mesh_id()).expect("it is sealed")).collect()
-    };
-    let sealed = first.engine.cx.followers.directory(key()).expect("it follows");
-    let mut second = Node::new(8);
-    let author = identity(1).node_id();
-    for run in of(RoomId::directory(first.secret.mesh_id())) {
-        second.hear(run.run());
-    }
-    second.give(Input::PeerUp(author));
-    let (_, attach) = presented(false, false);
-    let call = second.begin(Command::Attach(attach));
-    let token = Token::of(first.secret.mesh_id(), &RoomKey::of(API_KEY), author);
-    second.told(1, Message::Follows(vec![Followed { token, digest: 1 }]));
-    let heads = |id: RoomId| first.engine.rooms[&id].logs.heads();
-    second.told(1, Message::Have { room: sealed, heads: heads(sealed), answer: false });
-    let spans = |room: RoomId, runs| {
-        let (bodies, last) = (Vec::new(), true);
-        Message::Spans { room, runs, bodies, last }
-    };
-    second.effects.clear();
-    second.told(1, spans(sealed, of(sealed)));
-    let asked = |it: &Effect| matches!(it, Effect::Send { message: Message::Have { room: it, answer: true, .. }, .. } if *it == room);
-    assert!(second.effects.iter().any(asked), "what has been said there?");
-    assert!(second.reply(call).is_none(), "it is listed, and would be empty");
-    assert!(!second.engine.told.contains_key(&room));
-    second.told(1, Message::Have { room, heads: heads(room), answer: false });
-    assert!(second.reply(call).is_none() && !second.engine.told.contains_key(&room));
-    second.told(1, spans(room, of(room)));
-    assert!(matches!(second.reply(call), Some(Ok(Outcome::Attached(_)))));
-    assert_eq!(second.engine.told[&room].tip, first.engine.rooms[&room].tip());
-
-    // One that does not give it in time keeps nobody waiting; and still nobody sees an empty room.
-    let mut third = Node::new(9);
-    for run in of(RoomId::directory(first.secret.mesh_id())) {
-        third.hear(run.run());
-    }
-    third.give(Input::PeerUp(author));
-    let (_, attach) = presented(false, false);
-    let call = third.begin(Command::Attach(attach));
-    third.told(1, Message::Follows(vec![Followed { token, digest: 1 }]));
-    third.told(1, Message::Have { room: sealed, heads: heads(sealed), answer: false });
-    third.told(1, spans(sealed, of(sealed)));
-    third.told(1, Message::Have { room, heads: heads(room), answer: false });
-    third.wait(crate::limits::PRESENTED_WITHIN);
-    assert!(matches!(third.reply(call), Some(Ok(Outcome::Attached(_)))));
-    third.wait(2 * crate::limits::KEY_NEW_FOR);
-    assert!(!third.engine.told.contains_key(&room));
-    third.told(1, spans(room, of(room)));
-    assert!(third.engine.told.contains_key(&room));
 }
