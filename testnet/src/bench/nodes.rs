@@ -104,7 +104,7 @@ pub(super) async fn acts(run: &Run) -> Result<Vec<Figure>> {
     let waits = [0.0, 0.0, trip, trip];
     let figures = names.into_iter().zip(took).zip(waits).map(|((names, took), waits)| {
         let took = Distribution::new(took);
-        let most = Target::AtMost(waits + 5.0);
+        let most = Target::AtMost(waits + 10.0);
         Figure::new(names, (took.percentile(50.0), Unit::Ms), most).of(&took)
     });
     Ok(figures.collect())
