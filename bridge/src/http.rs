@@ -235,6 +235,7 @@ async fn history(State(web): State<Web>, Path(room): Path<String>) -> Result<Jso
         limit: limits::HTTP_HISTORY_ROWS,
         before_ms: None,
         held: false,
+        sought: true,
     };
     let found = connection::find(&web.shared, Job::History(history)).await;
     let Found::Rows(rows) = found.map_err(Refusal::from)? else { return Err(not_now().into()) };

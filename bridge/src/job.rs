@@ -31,6 +31,8 @@ pub(crate) struct History {
     pub(crate) before_ms: Option<u64>,
     /// Live messages of the room are held back until the page has been given.
     pub(crate) held: bool,
+    /// Other nodes were asked for what it begins after.
+    pub(crate) sought: bool,
 }
 
 /// Where a page begins.

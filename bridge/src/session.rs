@@ -37,6 +37,7 @@ mod agenda;
 mod answers;
 mod commands;
 mod register;
+mod sought;
 mod speech;
 
 use register::Resuming;
@@ -98,6 +99,9 @@ pub(crate) struct Session {
     paged: Option<Paged>,
     /// Contents of calls without an answer, in bytes.
     waiting_bytes: usize,
+    /// Calls without an answer that wait for other nodes before they do anything: nothing that the client asks for
+    /// after these is done before them.
+    first: usize,
     tickets: u64,
 }
 
@@ -177,12 +181,17 @@ enum Pending {
         cursor: Number,
         tries: u8,
     },
+    /// A request that names a room that is not known here: it is looked at again when others were asked.
+    Again(Box<Request>),
+    /// A page after a message that is not known here: the same.
+    HistoryAgain(History),
     ListRooms,
     ListAgents,
     RoomInfo,
     /// `create_vote`, `get_vote_status`. What the command holds.
     Vote {
         bytes: usize,
+        begins: bool,
     },
     Cast(MessageId),
     Votes(RoomId),
@@ -218,6 +227,7 @@ impl Session {
             waiting: BTreeMap::new(),
             paged: None,
             waiting_bytes: 0,
+            first: 0,
             tickets: 0,
         }
     }
@@ -232,7 +242,8 @@ impl Session {
         match &self.state {
             State::Attaching | State::Resuming(_) => false,
             State::Fresh | State::Registered(_) => {
-                self.waiting.len() < limits::CALLS_IN_FLIGHT_MAX
+                self.first == 0
+                    && self.waiting.len() < limits::CALLS_IN_FLIGHT_MAX
                     && self.waiting_bytes < limits::CALL_BYTES_MAX
             }
         }
@@ -321,7 +332,10 @@ impl Session {
             }
             (State::Registered(me), request) => {
                 let me = me.clone();
-                self.command(&me, request, reply_to)
+                match self.unknown_room(&request) {
+                    Some(room) => Ok(self.seek(&me, room, (request, reply_to))),
+                    None => self.command(&me, request, reply_to),
+                }
             }
             (State::Fresh | State::Attaching | State::Resuming(_), _) => Err(not_registered()),
         }
@@ -353,6 +367,7 @@ impl Session {
         let bytes = pending.bytes() + reply_to.as_ref().map_or(0, String::len);
         self.tickets += 1;
         self.waiting_bytes += bytes;
+        self.first += usize::from(pending.goes_first());
         let ticket = Ticket(self.tickets);
         self.waiting.insert(ticket, Waiting { reply_to, bytes, pending });
         ticket
@@ -361,6 +376,7 @@ impl Session {
     fn take(&mut self, ticket: Ticket) -> Option<Waiting> {
         let waiting = self.waiting.remove(&ticket)?;
         self.waiting_bytes -= waiting.bytes;
+        self.first -= usize::from(waiting.pending.goes_first());
         Some(waiting)
     }
 
@@ -406,6 +422,37 @@ impl Pending {
         None
     }
 
+    /// Whether what comes after it on the connection has to wait for it.
+    fn goes_first(&self) -> bool {
+        match self {
+            Pending::Again(_) | Pending::Election(_) => true,
+            Pending::Vote { begins, .. } => *begins,
+            Pending::Attach { .. }
+            | Pending::Key(_)
+            | Pending::Missed
+            | Pending::MissedClaim { .. }
+            | Pending::CreateRoom
+            | Pending::InRoom(_)
+            | Pending::Say(_)
+            | Pending::Repeated(_)
+            | Pending::Presence(_)
+            | Pending::Tip(_)
+            | Pending::History(_)
+            | Pending::HistoryClaim(_)
+            | Pending::HistoryAgain(_)
+            | Pending::Behind { .. }
+            | Pending::ListRooms
+            | Pending::ListAgents
+            | Pending::RoomInfo
+            | Pending::Cast(_)
+            | Pending::Votes(_)
+            | Pending::Declined(_)
+            | Pending::Task { .. }
+            | Pending::Tasks(_)
+            | Pending::Webhooks => false,
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Pending::Say(saying) => {
@@ -413,7 +460,8 @@ impl Pending {
                 // The command holds them a second time.
                 2 * (saying.content.len() + metadata)
             }
-            Pending::Vote { bytes } | Pending::Task { bytes } => *bytes,
+            Pending::Vote { bytes, .. } | Pending::Task { bytes } => *bytes,
+            Pending::Again(request) => sought::bytes(request),
             Pending::Attach { .. }
             | Pending::Key(_)
             | Pending::Missed
@@ -426,6 +474,7 @@ impl Pending {
             | Pending::History(_)
             | Pending::HistoryClaim(_)
             | Pending::Behind { .. }
+            | Pending::HistoryAgain(_)
             | Pending::ListRooms
             | Pending::ListAgents
             | Pending::RoomInfo
@@ -448,6 +497,9 @@ mod away_tests;
 #[cfg(test)]
 #[path = "keys_tests.rs"]
 mod keys_tests;
+#[cfg(test)]
+#[path = "sought_tests.rs"]
+mod sought_tests;
 #[cfg(test)]
 #[path = "stranger_tests.rs"]
 mod stranger_tests;

@@ -65,8 +65,8 @@ pub enum Command {
     CreateVote { caller: Caller, vote: NewVote },
     /// The ballot is sealed. → [`Outcome::Cast`]
     CastVote { caller: Caller, vote: MessageId, option: u64 },
-    /// → [`Outcome::Vote`]
-    GetVote { key: KeyPrint, vote: MessageId },
+    /// `agent`: who asks, in whose rooms one that is not known here is looked for. → [`Outcome::Vote`]
+    GetVote { key: KeyPrint, agent: Option<AgentId>, vote: MessageId },
     /// The newest first. → [`Outcome::Votes`]
     ListVotes { key: KeyPrint, room: RoomId, limit: usize },
     /// → [`Outcome::Candidates`]
@@ -97,6 +97,9 @@ pub enum Command {
     /// with the number that it was delivered under here, if it was. They get one, in a new era if need be, where nobody
     /// else can be expected to give it. → [`Outcome::Roamed`], after a second at most.
     Roam { room: RoomId, cursor: Number, entries: Vec<(crate::id::At, Option<Number>)> },
+    /// The client names a room, or a message in it, that is not known here: connected nodes are asked.
+    /// → [`Outcome::Done`], when it is here or none of them has it.
+    Seek { caller: Caller, room: RoomId, message: Option<MessageId> },
     /// What an operator asks. → [`Outcome::Status`]
     Status,
     /// How much there is to fetch. Asked all the time, so it looks at rooms in which something waits

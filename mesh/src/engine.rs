@@ -7,6 +7,7 @@
 mod acts;
 mod agents;
 mod archived;
+mod barrier;
 mod elections;
 mod handover;
 mod import;
@@ -183,6 +184,7 @@ pub struct Engine {
     held: Vec<(CallId, Caller, Say)>,
     roster_kept: agents::RosterKept,
     private: private::Private,
+    barriers: barrier::Barriers,
     /// Rooms that peers spoke of before they were known here.
     unknown: BTreeMap<RoomId, NodeId>,
     started: Duration,
@@ -215,7 +217,7 @@ impl Engine {
     /// When [`Input::Timeout`] is due.
     #[must_use]
     pub fn deadline(&self) -> Duration {
-        self.next_tick
+        self.barriers.due().map_or(self.next_tick, |due| due.min(self.next_tick))
     }
 
     fn note_time(&mut self, now: Now) {
@@ -235,6 +237,18 @@ impl Engine {
         // Events go out in the order of what they tell: who is listed in a reply was announced before it,
         // or an agent that joins next would hear of a member that it has seen already.
         self.settle_rosters();
+        if let Some(command) = self.hold_back(call, command) {
+            self.carry_out(call, command);
+        }
+    }
+
+    /// What a command wants is done, or refused, as things are known now.
+    fn carry_out(&mut self, call: CallId, command: Command) {
+        if self.stopping.is_some()
+            && !matches!(command, Command::Status | Command::Behind | Command::Stop)
+        {
+            return self.reply(call, Err(Refused::Stopping));
+        }
         let result = match command {
             Command::Attach(attach) => return self.attach(call, attach),
             Command::Detach { caller, seen } => self.detach(&caller, &seen),
@@ -249,7 +263,7 @@ impl Engine {
             Command::RoomInfo { key, room } => self.room_info(key, room),
             Command::CreateVote { caller, vote } => self.create_vote(&caller, vote),
             Command::CastVote { caller, vote, option } => self.cast_vote(&caller, (vote, option)),
-            Command::GetVote { key, vote } => self.get_vote(key, vote),
+            Command::GetVote { key, agent: _, vote } => self.get_vote(key, vote),
             Command::ListVotes { key, room, limit } => self.list_votes(key, room, limit),
             Command::ElectLeader { caller, room } => self.elect_leader(&caller, room),
             Command::Decline { caller, room } => self.decline(&caller, room),
@@ -267,6 +281,8 @@ impl Engine {
             Command::Roam { room, cursor, entries } => {
                 return self.roam(call, room, cursor, entries);
             }
+            // What was to be waited for was.
+            Command::Seek { .. } => Ok(Outcome::Done),
             Command::Status => Ok(Outcome::Status(self.status())),
             Command::Behind => Ok(Outcome::Behind(self.behind())),
             Command::Members => Ok(self.members()),
@@ -304,6 +320,8 @@ impl Engine {
         self.go_on_electing();
         self.tell_crowds();
         self.compare_private_rooms();
+        self.go_on_reading();
+        self.measure_peers();
         self.repeat_about();
         self.give_to_those_left_out();
         self.cx.active.extend(self.busy.iter().copied());

@@ -13,6 +13,7 @@
 
 pub mod acts;
 pub mod agenda;
+mod barrier;
 pub mod batch;
 pub mod boundary;
 pub mod command;

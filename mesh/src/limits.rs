@@ -320,8 +320,48 @@ pub const WANT_TIMEOUT: Duration = Duration::from_secs(1);
 pub const FOLLOWERS_COMPARE_EVERY: Duration = Duration::from_secs(2);
 /// How long a registration waits for the private rooms of a key that is new to this node.
 pub const PRESENTED_WITHIN: Duration = Duration::from_secs(1);
+/// For how long the rooms of such a key are shown only when their history is here: what is listed later is new.
+pub const KEY_NEW_FOR: Duration = Duration::from_secs(10);
 /// Registrations that wait for these at once; more go on without.
 pub const PRESENTING_MAX: usize = 1_024;
+/// How long a barrier (`docs/decisions/barrier.md`) waits at least for peers and for what they named: a
+/// connection that lost a packet has sent it again by then.
+pub const BARRIER_WITHIN: Duration = Duration::from_millis(250);
+/// And so many round trips, if that is more: to ask, to fetch, to fetch what that refers to, and one to spare.
+pub const BARRIER_ROUND_TRIPS: u32 = 4;
+/// But no longer: a client waits.
+pub const BARRIER_WITHIN_MAX: Duration = Duration::from_secs(1);
+/// At most one barrier begins in this time, however fast peers answer: questions are a quarter of those that
+/// a peer may ask at all.
+pub const BARRIER_EVERY: Duration = Duration::from_millis(2);
+/// A peer that was silent for a whole barrier is not asked for so long, unless it is heard to answer.
+pub const BARRIER_LEFT_OUT_FOR: Duration = Duration::from_secs(10);
+/// A peer that was asked nothing for so long is asked an empty question: how long that takes is to be known when a
+/// client waits.
+pub const BARRIER_MEASURED_EVERY: Duration = Duration::from_secs(3);
+/// Barriers that one command waits for: one shows that there is a room, the next brings what is in it; and one
+/// more, if the first showed who else has it. All together take no longer than [`BARRIER_WITHIN_MAX`].
+pub const BARRIER_ROUNDS_MAX: u8 = 3;
+/// Commands that wait for a barrier at once. What begins a vote or an election is refused when they are so many.
+pub const BARRIER_WAITING_MAX: usize = 1_024;
+/// As many of these may be looking for something that is not known here; more are refused at once.
+pub const BARRIER_SEEKING_MAX: usize = 768;
+/// And as many may come from clients that are no agents yet.
+pub const BARRIER_STRANGERS_MAX: usize = 128;
+/// Rooms that one question names: all private rooms of a key, as a rule.
+pub const BARRIER_ROOMS_MAX: usize = 1_024;
+/// Heads in one answer: some 750 KiB. The room that would be beyond is left out, and those after it.
+pub const BARRIER_HEADS_MAX: usize = 16_384;
+/// Answers that one peer gets within one [`TICK`]: twice what an honest one asks.
+pub const BARRIER_ANSWERS_PER_TICK: u32 = 100;
+/// Rooms of an agent, the last that it joined, in which an id is looked for that is not known here.
+pub const ID_ROOMS_MAX: usize = 64;
+/// Logs whose places an id is compared with: each comparison is a hash.
+pub const ID_LOGS_MAX: usize = 1_024;
+/// Roster news that a node keeps to say them again to a peer that lacks the last few: of more, it gets the whole.
+pub const ROSTER_NEWS_KEPT: usize = 64;
+/// Bytes of these.
+pub const ROSTER_NEWS_KEPT_BYTES: usize = 64 * 1024;
 /// A node not heard for this long takes its agents with it.
 pub const ROSTER_LEASE: Duration = Duration::from_secs(3);
 /// How long a vanished agent's record is kept, so that it can reconnect anywhere (spec §2).
@@ -424,6 +464,8 @@ mod tests {
             ("keys whose rooms a node follows", KEYS_FOLLOWED_MAX, 1_024),
             ("what a program calls itself", VERSION_BYTES_MAX, 40),
             ("buckets", BUCKETS, 64),
+            ("rooms of one AskFrontier", BARRIER_ROOMS_MAX, 1_024),
+            ("heads of one Frontier", BARRIER_HEADS_MAX, 16_384),
         ]);
         assert_eq!((CLOCK_STEP_MAX, CLOCK_START_MAX), (1_048_576, 1_099_511_627_776));
         assert_eq!(LOG_SEQ_MAX, 2_305_843_009_213_693_951, "below 2^61");

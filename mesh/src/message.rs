@@ -9,8 +9,9 @@ use crate::{
     id::{LogId, MeshId, NodeId, RoomId},
     identity::{Epoch, Identity, Judge, LinkSecret, Strict},
     limits::{
-        ASK_ENTRIES_MAX, BODY_BYTES_MAX, BUCKETS, DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX,
-        FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, SPANS_MAX, VERSION_BYTES_MAX,
+        ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS,
+        DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, SPANS_MAX,
+        VERSION_BYTES_MAX,
     },
     number::{Era, Number},
     roster::RosterNews,
@@ -56,6 +57,17 @@ pub struct Head {
     /// The log seq of its newest entry held.
     #[n(1)]
     pub seq: u64,
+}
+
+/// What a node has of a room.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Heads {
+    /// The room.
+    #[n(0)]
+    pub room: RoomId,
+    /// One head for each log.
+    #[n(1)]
+    pub heads: Vec<Head>,
 }
 
 /// A room's digest: equal at two nodes when their frontiers are.
@@ -308,6 +320,39 @@ pub enum Message<R = Run> {
     /// `Digests` of those that differ.
     #[n(17)]
     Follows(#[n(0)] Vec<Followed>),
+    /// To a peer: what do you have? Of these rooms, and of your agents, as far as the sender lacks it.
+    /// Answered at once by roster news that the sender lacks, and then by `Frontier`.
+    #[n(21)]
+    AskFrontier {
+        /// Comes back with the answer.
+        #[n(0)]
+        nonce: u64,
+        /// Known boot of the receiver.
+        #[n(1)]
+        boot: u64,
+        /// Known version of its roster.
+        #[n(2)]
+        version: u64,
+        /// Rooms that both have, with the sender's digests.
+        #[n(3)]
+        rooms: Vec<RoomDigest>,
+    },
+    /// The answer.
+    #[n(22)]
+    Frontier {
+        /// From the question.
+        #[n(0)]
+        nonce: u64,
+        /// Of the sender's roster.
+        #[n(1)]
+        boot: u64,
+        /// Of the sender's roster.
+        #[n(2)]
+        version: u64,
+        /// Of the rooms named those that differ.
+        #[n(3)]
+        rooms: Vec<Heads>,
+    },
 }
 
 /// Why a message was refused.
@@ -360,6 +405,14 @@ impl Message<Run> {
                 (posts.len(), DIGEST_ROOMS_MAX)
             }
             Message::Secret(it) => (it.it.secret.without().len(), EXPELLED_NAMED_MAX),
+            Message::AskFrontier { rooms, .. } => (rooms.len(), BARRIER_ROOMS_MAX),
+            Message::Frontier { rooms, .. } => {
+                let heads: usize = rooms.iter().map(|it| it.heads.len()).sum();
+                if heads > BARRIER_HEADS_MAX {
+                    return Err(BadMessage::Length(heads));
+                }
+                (rooms.len(), BARRIER_ROOMS_MAX)
+            }
             Message::About(it) => (it.it.version.len(), VERSION_BYTES_MAX),
             Message::Beacon(_)
             | Message::Roster(_)
@@ -460,6 +513,12 @@ impl Message<Run> {
             Message::Offer(posts) => Message::Offer(posts),
             Message::Accept(posts) => Message::Accept(posts),
             Message::Taken(posts) => Message::Taken(posts),
+            Message::AskFrontier { nonce, boot, version, rooms } => {
+                Message::AskFrontier { nonce, boot, version, rooms }
+            }
+            Message::Frontier { nonce, boot, version, rooms } => {
+                Message::Frontier { nonce, boot, version, rooms }
+            }
         })
     }
 
@@ -497,6 +556,8 @@ impl<R> Message<R> {
             | Message::Parted(_)
             | Message::Secret(_)
             | Message::About(_)
+            | Message::AskFrontier { .. }
+            | Message::Frontier { .. }
             | Message::Follows(_) => false,
         }
     }

@@ -53,6 +53,11 @@ impl Sync {
         !self.views.is_empty()
     }
 
+    /// This peer has.
+    pub(crate) fn has_heard_from(&self, peer: NodeId) -> bool {
+        self.views.contains_key(&peer)
+    }
+
     /// A run came whose predecessors are missing: ask its sender for what they have.
     pub(crate) fn note_gap(
         &mut self,

@@ -301,6 +301,7 @@ fn command_bytes(command: &Command) -> usize {
         }
         Command::CastVote { .. }
         | Command::GetVote { .. }
+        | Command::Seek { .. }
         | Command::ListVotes { .. }
         | Command::ElectLeader { .. }
         | Command::Decline { .. }

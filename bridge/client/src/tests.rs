@@ -58,7 +58,7 @@ async fn answer_page(conn: &mut Conn, incoming: &Incoming, stored: &[u64], most:
     let after = it.since_seq.expect("a cursor");
     let messages: Vec<Message> =
         stored.iter().filter(|seq| **seq > after).take(most).map(|seq| message(*seq)).collect();
-    let page = HistoryResult { room_id: "r".into(), messages };
+    let page = HistoryResult { room_id: "r".into(), messages, mesh: None };
     conn.answer(incoming, Reply::History(page)).await;
 }
 
@@ -357,7 +357,7 @@ async fn a_message_under_another_number_elsewhere_is_given_once() {
             let after = it.since_seq.expect("a cursor");
             let messages = other.iter().filter(|it| it.0 > after).map(|it| renumbered(it.0, it.1));
             let messages = messages.collect();
-            let result = HistoryResult { room_id: "r".into(), messages };
+            let result = HistoryResult { room_id: "r".into(), messages, mesh: None };
             conn.answer(&page, Reply::History(result)).await;
         }
         conn.push(Pushed::MessageReceived(Box::new(renumbered(103, "m100")))).await;
@@ -496,7 +496,7 @@ async fn with_a_secret_the_node_sees_blobs_and_the_program_does_not() {
         let page = conn.recv().await;
         let damaged = format!("{thought}AAAA");
         let messages = vec![sealed(1, blob.clone()), sealed(2, damaged), sealed(3, "plain".into())];
-        conn.answer(&page, Reply::History(HistoryResult { room_id: "r".into(), messages })).await;
+        conn.answer(&page, Reply::History(HistoryResult { room_id: "r".into(), messages, mesh: None })).await;
         let live = || Box::new(sealed(4, blob.clone()));
         conn.push(Pushed::MessageReceived(live())).await;
         conn.push(Pushed::Thinking(live())).await;

@@ -54,7 +54,7 @@ impl Session {
             duration_secs: it.duration_secs,
         };
         let command = Command::CreateVote { caller: me.caller.clone(), vote };
-        Ok(Next::ask(command, Pending::Vote { bytes }))
+        Ok(Next::ask(command, Pending::Vote { bytes, begins: true }))
     }
 
     pub(super) fn list_votes(&self, me: &Me, it: &ListVotes) -> Handled {
@@ -102,7 +102,9 @@ pub(super) fn cast_vote(me: &Me, it: &CastVote) -> Handled {
 
 pub(super) fn get_vote(me: &Me, it: &GetVoteStatus) -> Handled {
     let vote = vote_id(&it.vote_id)?;
-    Ok(Next::ask(Command::GetVote { key: me.caller.key, vote }, Pending::Vote { bytes: 0 }))
+    let (key, agent) = (me.caller.key, Some(me.caller.agent.clone()));
+    let pending = Pending::Vote { bytes: 0, begins: false };
+    Ok(Next::ask(Command::GetVote { key, agent, vote }, pending))
 }
 
 pub(super) fn update_task(me: &Me, it: UpdateTask) -> Handled {

@@ -48,6 +48,16 @@ impl Session {
             Pending::HistoryClaim(history) => {
                 return Ok(self.history_claimed(history, answer, reply_to));
             }
+            // Whatever came of it: the request is answered as things are known now.
+            Pending::Again(request) => {
+                let State::Registered(me) = &self.state else { return Ok(Vec::new()) };
+                let me = me.clone();
+                return self.command(&me, *request, reply_to);
+            }
+            Pending::HistoryAgain(history) => {
+                let job = Job::History(history.clone());
+                return Ok(vec![self.read(job, Pending::History(history), reply_to)]);
+            }
             Pending::Missed
             | Pending::CreateRoom
             | Pending::InRoom(_)
@@ -165,7 +175,9 @@ impl Session {
                 })?;
                 Frame::Message(Box::new(message))
             }
-            (Pending::History(_), Found::NoSuchMessage) => return Err(no_such_message()),
+            (Pending::History(history), Found::NoSuchMessage) => {
+                return self.seek_message(history, reply_to).map_err(|_| no_such_message());
+            }
             (Pending::History(history), Found::Rows(rows)) => {
                 if let (From::Newest, None) = (&history.from, history.before_ms)
                     && let (Some(first), Some(last)) = (rows.first(), rows.last())
@@ -375,6 +387,8 @@ impl Pending {
             | Pending::History(_)
             | Pending::HistoryClaim(_)
             | Pending::Behind { .. }
+            | Pending::HistoryAgain(_)
+            | Pending::Again(_)
             | Pending::ListRooms
             | Pending::ListAgents
             | Pending::RoomInfo

@@ -171,7 +171,7 @@ impl Session {
         if limit == 0 {
             return Ok(nothing());
         }
-        let history = History { room, from, limit, before_ms, held: false };
+        let history = History { room, from, limit, before_ms, held: false, sought: false };
         Ok(Next::Read(Job::History(history.clone()), Pending::History(history)))
     }
 

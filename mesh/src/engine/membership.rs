@@ -73,6 +73,7 @@ impl Engine {
         self.live.forget(node);
         self.cx.up.remove(&node);
         self.compared.remove(&node);
+        self.barriers.peers.forget(node);
         self.about.remove(&node);
         self.rosters_behind.remove(&node);
         self.rosters.set_alive(now, node, false);

@@ -80,6 +80,7 @@ impl Engine {
             roster_kept: super::agents::RosterKept::none(now.mono),
             unknown: Default::default(),
             private: Default::default(),
+            barriers: Default::default(),
             incarnations: 0,
             typing_nonce: 0,
             stopping: None,

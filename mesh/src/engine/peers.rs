@@ -44,6 +44,7 @@ impl Engine {
             self.cx.send(peer, proof);
         }
         self.tell_about(peer);
+        self.measure(peer);
         // After the roster, which shows that this node follows them.
         let shared = self.cx.followers.shared_with(peer);
         self.greet(peer, &shared);
@@ -54,6 +55,7 @@ impl Engine {
         self.refresh_spread();
         self.cx.up.remove(&peer);
         self.cx.followers.peer_down(peer);
+        self.barriers.peers.forget(peer);
         self.compared.remove(&peer);
         for room in self.rooms.values_mut() {
             room.sync.peer_down(peer);
@@ -109,11 +111,7 @@ impl Engine {
                     it.on_ask(&mut engine.cx, &engine.live, (era, tip, &spans));
                 }
             }),
-            Message::Probe { node } => {
-                let heard = self.live.last(node).map(|it| self.cx.now.mono.saturating_sub(it.at));
-                let age_ms = heard.and_then(|age| u64::try_from(age.as_millis()).ok());
-                self.cx.send(from, Message::Sighting { node, age_ms });
-            }
+            Message::Probe { node } => self.on_probe(from, node),
             Message::Sighting { node, age_ms } => {
                 let age = age_ms.map(std::time::Duration::from_millis);
                 self.live.sighted(self.cx.now.mono, from, (node, age));
@@ -125,10 +123,22 @@ impl Engine {
             Message::Parted(it) => self.on_notice(from, it.it),
             Message::Secret(it) => self.on_secret(from, it.it),
             Message::About(it) => self.on_about(from, it.it),
+            Message::AskFrontier { nonce, boot, version, rooms } => {
+                self.on_ask_frontier(from, (nonce, (boot, version)), rooms);
+            }
+            Message::Frontier { nonce, boot, version, rooms } => {
+                self.on_frontier(from, (nonce, (boot, version)), rooms);
+            }
             Message::Fork(certificate, run) => {
                 self.on_fork(Proof { certificate, run: *run });
             }
         }
+    }
+
+    fn on_probe(&mut self, from: NodeId, node: NodeId) {
+        let heard = self.live.last(node).map(|it| self.cx.now.mono.saturating_sub(it.at));
+        let age_ms = heard.and_then(|age| u64::try_from(age.as_millis()).ok());
+        self.cx.send(from, Message::Sighting { node, age_ms });
     }
 
     /// What a peer passes on. Nothing here is believed of that peer, and nothing is answered to it alone:

@@ -11,7 +11,9 @@ use crate::{
     command::{Attach, CallId, Refused},
     entry::{Body, RoomCreated},
     id::{KeyPrint, LogId, NodeId, RoomId, RoomKey},
-    limits::{DIGEST_ROOMS_MAX, FOLLOWERS_COMPARE_EVERY, PRESENTED_WITHIN, PRESENTING_MAX},
+    limits::{
+        DIGEST_ROOMS_MAX, FOLLOWERS_COMPARE_EVERY, KEY_NEW_FOR, PRESENTED_WITHIN, PRESENTING_MAX,
+    },
     log::first_8,
     message::{Followed, Message, RoomDigest},
     roster::RoomFacts,
@@ -59,6 +61,10 @@ pub(super) struct Private {
     settling: BTreeMap<KeyPrint, Settling>,
     /// At most [`PRESENTING_MAX`].
     presenting: Vec<Presenting>,
+    /// Keys that were presented here for the first time a short while ago, and when.
+    new: BTreeMap<KeyPrint, Duration>,
+    /// Rooms of such keys that are listed, and of which it is not here what is known to be said there.
+    unread: BTreeMap<RoomId, KeyPrint>,
     compared: Duration,
 }
 
@@ -125,6 +131,7 @@ impl Engine {
         }
         let since = self.cx.now.mono;
         self.private.settling.insert(key, Settling { since, awaited });
+        self.private.new.insert(key, since);
     }
 
     fn show(&mut self, key: KeyPrint, token: Token) {
@@ -196,9 +203,68 @@ impl Engine {
 
     // First presentations.
 
+    /// A room was listed that another node made. If its key is new here it has a history that is not: clients see
+    /// it when that has come.
+    pub(super) fn note_unread(&mut self, id: RoomId) {
+        let Some(key) = self.sealed_for(id).filter(|key| self.private.new.contains_key(key)) else {
+            return;
+        };
+        // Where nobody can be asked it came by gossip: it is new.
+        if let Some(room) = self.rooms.get_mut(&id)
+            && !room.peers(&self.cx).is_empty()
+        {
+            room.ask_all(&mut self.cx);
+            self.private.unread.insert(id, key);
+        }
+    }
+
+    /// Whether clients do not see a room yet, for its history would seem to be empty.
+    pub(super) fn is_unread(&self, room: RoomId) -> bool {
+        self.private.unread.contains_key(&room)
+    }
+
+    /// Shows rooms whose history has come.
+    fn show_what_is_read(&mut self) {
+        let unread = self.private.unread.keys().copied();
+        let read: Vec<RoomId> = unread.filter(|room| self.is_read(*room)).collect();
+        for room in read {
+            self.private.unread.remove(&room);
+            self.tell_of_room(room, true);
+        }
+    }
+
+    /// Every connected peer that has the room has said what it has of it, and that is here. One that says nothing is not
+    /// waited for longer than a key is new.
+    fn is_read(&self, id: RoomId) -> bool {
+        let Some(room) = self.rooms.get(&id) else { return true };
+        let patient =
+            self.private.unread.get(&id).is_some_and(|it| self.private.new.contains_key(it));
+        let peers = room.peers(&self.cx);
+        let said = if patient {
+            !peers.is_empty() && peers.iter().all(|it| room.sync.has_heard_from(*it))
+        } else {
+            room.sync.has_heard()
+        };
+        said && !room.sync.is_behind() && room.pending.is_empty()
+    }
+
+    /// At every tick: asks again for what has not come.
+    pub(super) fn go_on_reading(&mut self) {
+        let now = self.cx.now.mono;
+        self.private.new.retain(|_, since| now < *since + KEY_NEW_FOR);
+        for id in self.private.unread.keys() {
+            if let Some(room) = self.rooms.get_mut(id) {
+                room.ask_all(&mut self.cx);
+            }
+        }
+    }
+
     /// Registrations go on whose keys' rooms are here, or have not come in time.
     pub(super) fn go_on_presenting(&mut self) {
         let now = self.cx.now.mono;
+        if !self.private.unread.is_empty() {
+            self.show_what_is_read();
+        }
         let done = |(key, it): &(&KeyPrint, &Settling)| {
             let late = now >= it.since + PRESENTED_WITHIN;
             late || self.stopping.is_some() || self.has_settled(**key, it)
@@ -231,12 +297,14 @@ impl Engine {
         }
     }
 
-    /// Every connected peer has said what it has of the key's directory, and that is here.
+    /// Every connected peer has said what it has of the key's directory, and that is here, with the history of all
+    /// rooms that it lists.
     fn has_settled(&self, key: KeyPrint, it: &Settling) -> bool {
         let room = self.cx.followers.directory(key).and_then(|id| self.rooms.get(&id));
         let Some(room) = room else { return true };
         let answered = it.awaited.is_disjoint(&self.cx.up);
-        answered && !room.sync.is_behind() && room.pending.is_empty()
+        let unread = self.private.unread.values().any(|it| *it == key);
+        answered && !room.sync.is_behind() && room.pending.is_empty() && !unread
     }
 
     // Which rooms.

@@ -43,7 +43,8 @@ impl Engine {
             self.confirm_handovers();
             self.go_on_presenting();
             let active = std::mem::take(&mut self.cx.active);
-            if active.is_empty() {
+            // What waits for a barrier goes on when all that came with it has come to rest.
+            if active.is_empty() && !self.go_on_with_barrier() {
                 break;
             }
             for id in active {
@@ -128,7 +129,11 @@ impl Engine {
             for id in rooms.clone() {
                 let room = self.directory.room(id);
                 if room.is_some_and(|it| (it.source.0, it.author) == (directory, author)) {
+                    let known = self.rooms.contains_key(&id);
                     self.ensure_room(id, home, reach);
+                    if !known && author != self.cx.me {
+                        self.note_unread(id);
+                    }
                 }
             }
         }
@@ -504,7 +509,11 @@ impl Engine {
     pub(super) fn tell_roster(&mut self, news: RosterNews) {
         let signed = Signed::new(self.cx.mesh, &self.identity, news);
         let message = Message::Roster(Box::new(signed));
-        if message.encode().len() <= GOSSIP_BYTES_MAX {
+        let bytes = message.encode().len();
+        if let Message::Roster(it) = &message {
+            self.barriers.keep_news(&it.it.what, bytes, &message);
+        }
+        if bytes <= GOSSIP_BYTES_MAX {
             self.cx.broadcast(None, message);
         } else {
             for peer in self.live.up.clone() {

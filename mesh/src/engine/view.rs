@@ -54,6 +54,7 @@ impl Engine {
             | Command::RevokeKey { .. }
             | Command::Keep { .. }
             | Command::Roam { .. }
+            | Command::Seek { .. }
             | Command::Part { .. }
             | Command::RotateSecret { .. }
             | Command::LeaveMesh { .. }
@@ -64,7 +65,7 @@ impl Engine {
     /// A room as it is known now; `None` if clients are not to know of it.
     pub(super) fn view(&self, id: RoomId) -> Option<RoomView> {
         let room = self.rooms.get(&id)?;
-        if room.is_directory || self.is_withdrawn(id) {
+        if room.is_directory || self.is_withdrawn(id) || self.is_unread(id) {
             return None;
         }
         let lobby = id == RoomId::lobby(self.cx.mesh);

@@ -62,6 +62,7 @@ pub(super) fn is_one(message: &Message<Verified>) -> bool {
         | Message::Probe { .. }
         // Whoever has an older secret is given the newest, signed.
         | Message::About(_)
+        | Message::AskFrontier { .. }
         | Message::Offer(_) => true,
         Message::Runs(_)
         | Message::Spans { .. }
@@ -73,6 +74,7 @@ pub(super) fn is_one(message: &Message<Verified>) -> bool {
         | Message::Taken(_)
         | Message::Fork(..)
         | Message::Follows(_)
+        | Message::Frontier { .. }
         | Message::Parted(_)
         | Message::Secret(_) => false,
     }

@@ -49,6 +49,8 @@ pub enum Row {
     History,
     /// From one node to another
     Hop,
+    /// What agents do besides talking, on two nodes with 10 ms between them
+    Acts,
     /// Writers on three nodes, one room
     Writers,
     /// After a split
@@ -72,6 +74,7 @@ impl Row {
         match self {
             Row::Ok | Row::Rooms | Row::Room | Row::FanOut | Row::Crowd | Row::History => true,
             Row::Hop
+            | Row::Acts
             | Row::Writers
             | Row::Heal
             | Row::CatchUp
@@ -174,6 +177,7 @@ impl Run {
             Row::Crowd => single::fan_out_to_many(self, &self.one().await?.0).await,
             Row::History => single::history(self, &self.one().await?.0).await,
             Row::Hop => nodes::hop(self).await,
+            Row::Acts => nodes::acts(self).await,
             Row::Writers => nodes::writers(self).await,
             Row::Heal => nodes::heal(self).await,
             Row::CatchUp => nodes::catch_up(self).await,

@@ -25,6 +25,12 @@ use crate::{
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// How long nodes may take to agree.
 const AGREED_WITHIN: Duration = Duration::from_secs(120);
+/// From one of two nodes to the other, where agents do more than talk.
+const BETWEEN: Duration = Duration::from_millis(10);
+/// After so long they have measured it.
+const MEASURED_WITHIN: Duration = Duration::from_secs(4);
+/// Rooms in which something is done, once each.
+const ROOMS: u64 = 200;
 /// Messages that each side of a split says.
 const APART: u64 = 10_000;
 /// What a newcomer has to fetch.
@@ -58,6 +64,50 @@ pub(super) async fn hop(run: &Run) -> Result<Vec<Figure>> {
         figure(("hop_ok_p50", "… `ok` where the sequencer is not: p50"), (&oks, 50.0), 8.0)
             .above("2 fsyncs and a hop, p50", floor),
     ])
+}
+
+/// What waits for other nodes, and what does not: at the node that gives the numbers, so that none of it waits for
+/// these.
+pub(super) async fn acts(run: &Run) -> Result<Vec<Figure>> {
+    let (mut mesh, pipe) = piped(run).await?;
+    pipe.set(|state| (state.there.delay, state.back.delay) = (BETWEEN, BETWEEN));
+    // Until both have seen how long it takes now.
+    sleep(MEASURED_WITHIN).await;
+    let mut agent = server(&mesh, 0).attach("agent").await?;
+    let mut took: [Vec<u64>; 4] = Default::default();
+    for nth in 0..run.scaled(ROOMS) {
+        let name = format!("{}-{nth}", run.name("acts"));
+        let made = agent.call("create_room", &json!({ "name": name, "public": true })).await?;
+        let room = json!({ "room_id": made["room_id"] });
+        let options = json!(["this", "that"]);
+        let vote = json!({ "room_id": made["room_id"], "title": "which?", "options": options });
+        let acts = [
+            ("join_room", &room),
+            ("get_history", &room),
+            ("create_vote", &vote),
+            ("elect_leader", &room),
+        ];
+        for (took, (kind, payload)) in took.iter_mut().zip(acts) {
+            let began = run.clock.now_us();
+            agent.call(kind, payload).await?;
+            took.push(run.clock.now_us() - began);
+        }
+    }
+    mesh.stop().await?;
+    let trip = 2.0 * BETWEEN.as_secs_f64() * 1_000.0;
+    let names = [
+        ("join_p50", "2 nodes, 10 ms each way: `join_room` of a room that is known, p50"),
+        ("page_p50", "… `get_history` of it"),
+        ("vote_p50", "… `create_vote`, a round trip included"),
+        ("election_p50", "… `elect_leader`, a round trip included"),
+    ];
+    let waits = [0.0, 0.0, trip, trip];
+    let figures = names.into_iter().zip(took).zip(waits).map(|((names, took), waits)| {
+        let took = Distribution::new(took);
+        let most = Target::AtMost(waits + 10.0);
+        Figure::new(names, (took.percentile(50.0), Unit::Ms), most).of(&took)
+    });
+    Ok(figures.collect())
 }
 
 /// Writers on all nodes in one room.

@@ -82,7 +82,7 @@ fn about(message: &Message<Verified>, lobby: RoomId) -> About {
 }
 
 /// Kinds of messages, as they are counted.
-pub(super) const KINDS: [&str; 21] = [
+pub(super) const KINDS: [&str; 23] = [
     "runs",
     "spans",
     "want bodies",
@@ -104,6 +104,8 @@ pub(super) const KINDS: [&str; 21] = [
     "secret",
     "about",
     "follows",
+    "ask frontier",
+    "frontier",
 ];
 
 /// Where in [`KINDS`].
@@ -130,5 +132,7 @@ fn kind<R>(message: &Message<R>) -> usize {
         Message::Secret(_) => 18,
         Message::About(_) => 19,
         Message::Follows(_) => 20,
+        Message::AskFrontier { .. } => 21,
+        Message::Frontier { .. } => 22,
     }
 }

@@ -19,6 +19,7 @@ const ALL: &[(&str, &str)] = &[
     ("clocks", include_str!("../../scenarios/clocks.toml")),
     ("lantern", include_str!("../../scenarios/lantern.toml")),
     ("coordination", include_str!("../../scenarios/coordination.toml")),
+    ("hand-over", include_str!("../../scenarios/hand-over.toml")),
     ("twelve", include_str!("../../scenarios/twelve.toml")),
     ("fifty", include_str!("../../scenarios/fifty.toml")),
     ("other-version", include_str!("../../scenarios/other-version.toml")),

@@ -65,6 +65,7 @@ impl Facts<'_> {
             | Seen::Shows { .. }
             | Seen::Leads { .. }
             | Seen::Quoted { .. }
+            | Seen::Handed { .. }
             | Seen::Calm
             | Seen::Read { .. }
             | Seen::Roamed { .. }
@@ -104,6 +105,7 @@ impl Facts<'_> {
                 | Seen::Shows { .. }
                 | Seen::Leads { .. }
                 | Seen::Quoted { .. }
+                | Seen::Handed { .. }
                 | Seen::Resolved { .. }
                 | Seen::Cast { .. }
                 | Seen::Viewed { .. }
@@ -131,6 +133,7 @@ impl Facts<'_> {
             Promise::Leader => self.leader(),
             Promise::Claims => self.claims(),
             Promise::Threads => self.threads(),
+            Promise::Handed => self.handed(),
         }
     }
 
@@ -441,6 +444,18 @@ impl Facts<'_> {
         something(found.len(), "that was quoted was looked up")
     }
 
+    fn handed(&self) -> Verdict {
+        let mut count = 0;
+        for seen in &self.history.seen {
+            let Seen::Handed { at, what, wrong } = seen else { continue };
+            count += 1;
+            if let Some(wrong) = wrong {
+                return Err(format!("{count}: {what} at node {at}: {wrong}"));
+            }
+        }
+        something(count, "was handed over")
+    }
+
     fn is_calm(&self) -> Verdict {
         something(self.reads.len(), "was read")?;
         for (at, rows) in &self.reads {
@@ -486,6 +501,7 @@ mod tests {
             Seen::Claimed { at: 1, task: "t".to_owned(), by: "listener1".to_owned() },
             // Until the split is over each side shows its own.
             leads(2, None),
+            handed(None),
             Seen::Calm,
             Seen::Told { at: 1, row: rows[2].clone() },
             Seen::Roamed { at: 1, rows: rows[..2].to_vec() },
@@ -510,13 +526,17 @@ mod tests {
         Seen::Leads { at, leader: leader.map(str::to_owned) }
     }
 
+    fn handed(wrong: Option<&str>) -> Seen {
+        Seen::Handed { at: 2, what: "Join".to_owned(), wrong: wrong.map(str::to_owned) }
+    }
+
     fn broken(seen: Vec<Seen>, promise: Promise) -> bool {
         let mut history = History::default();
         history.seen = seen;
         !judge(&history, &BTreeSet::from([promise])).is_empty()
     }
 
-    const ALL: [Promise; 14] = [
+    const ALL: [Promise; 15] = [
         Promise::Rising,
         Promise::Once,
         Promise::Names,
@@ -531,6 +551,7 @@ mod tests {
         Promise::Leader,
         Promise::Claims,
         Promise::Threads,
+        Promise::Handed,
     ];
 
     #[test]
@@ -599,6 +620,8 @@ mod tests {
         let two = Seen::Claimed { at: 2, task: "t".to_owned(), by: "listener2".to_owned() };
         check(Promise::Claims, &|seen| seen.push(two.clone()));
         check(Promise::Claims, &|seen| seen.retain(|it| !matches!(it, Seen::Shows { .. })));
+        check(Promise::Handed, &|seen| seen.push(handed(Some("NoRoom"))));
+        check(Promise::Handed, &|seen| seen.retain(|it| !matches!(it, Seen::Handed { .. })));
         check(Promise::Threads, &|seen| {
             seen.push(Seen::Resolved { at: 2, number: 2, message: Some("a".to_owned()) });
         });

@@ -14,6 +14,7 @@ use super::{
     clocks::{self, Clock, ClockError},
     disks::{self, Disk, Disks, copy_files},
     file::{Binary, Scenario, Step, duration},
+    handing::{self, Given, ROUND, hand},
     history::{Act, History, Row, Seen},
     reader::{PAGE, Reader},
     speaker::{Notes, Speaker, look, row},
@@ -115,6 +116,7 @@ pub async fn play(scenario: &Scenario, setting: Setting) -> Result<History> {
         chats: 0,
         retired: BTreeSet::new(),
         roamer: None,
+        handed: 0,
     };
     let played = stage.play(scenario).await;
     stage.speakers.clear();
@@ -152,6 +154,8 @@ struct Stage {
     retired: BTreeSet<usize>,
     /// Where the client with a cursor was last, and its cursor.
     roamer: Option<(usize, u64)>,
+    /// Rounds in which agents handed things over.
+    handed: u64,
 }
 
 impl Stage {
@@ -225,6 +229,7 @@ impl Stage {
                 self.kill(nodes).await?;
                 self.retired.extend(nodes.iter().map(|node| node - 1));
             }
+            Step::HandOver { at, times } => return self.hand_over(at, *times).await,
             Step::Pause { nodes, seconds } => {
                 return self.pause(nodes, duration(*seconds)).await;
             }
@@ -261,6 +266,30 @@ impl Stage {
         sleep(length).await;
         for node in nodes {
             self.node(node - 1)?.daemon.pause(false)?;
+        }
+        Ok(())
+    }
+
+    /// Agents at three nodes tell each other at once what they were answered.
+    async fn hand_over(&mut self, at: &[usize], times: u64) -> Result<()> {
+        let mut agents = Vec::new();
+        for node in at {
+            let tcp = self.node(node - 1)?.daemon.tcp().to_owned();
+            agents.push(Agent::attach(&tcp, None, &format!("hander{node}")).await?);
+        }
+        for round in 0..times {
+            let mut given = Given::default();
+            self.handed += 1;
+            for (who, ask) in ROUND {
+                let agent = handing::agent(round, who);
+                let answer = hand(&mut agents[agent], ask, (self.handed, &given)).await?;
+                let wrong = given.note(ask, answer);
+                let (at, what) = (at[agent], format!("{ask:?}"));
+                look(&self.notes).seen.push(Seen::Handed { at, what, wrong });
+                // What comes of it is not looked at.
+                drop(agents[agent].drain().await?);
+            }
+            self.all_live()?;
         }
         Ok(())
     }
@@ -701,6 +730,7 @@ impl Stage {
             | Seen::Shows { .. }
             | Seen::Leads { .. }
             | Seen::Quoted { .. }
+            | Seen::Handed { .. }
             | Seen::Resolved { .. } => None,
         });
         told.skip(from).all(|row| all.iter().all(|it| it.rows.iter().rev().any(|it| it == row)))

@@ -5,6 +5,8 @@ use std::{collections::BTreeSet, fmt, time::Duration};
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::handing::AGENTS;
+
 /// Nodes of a scenario at most: as many as one machine can simulate within minutes.
 const NODES_MAX: usize = 50;
 /// Messages of one step at one node at most.
@@ -92,6 +94,8 @@ pub enum Promise {
     Claims,
     /// What was quoted by its number is found by that number at every node.
     Threads,
+    /// What one agent was answered another one acts on at once, at another node, and nobody is missing.
+    Handed,
 }
 
 /// Something that is done. Times are seconds, of the world they are played in.
@@ -237,6 +241,14 @@ pub enum Step {
         /// Where.
         at: Vec<usize>,
     },
+    /// Agents at three nodes make rooms, votes and tasks, and tell each other their ids outside the mesh as soon as
+    /// they are answered; each acts on them at once.
+    HandOver {
+        /// Where.
+        at: [usize; AGENTS],
+        /// How many rounds; scaled. In each something is handed over ten times.
+        times: u64,
+    },
     /// Nodes stand still for a while: SIGSTOP and SIGCONT.
     Pause {
         /// Which, at the same time.
@@ -317,7 +329,10 @@ impl Scenario {
         )]
         let scaled = |count: u64| ((count as f64 * scale).round() as u64).clamp(1, MESSAGES_MAX);
         for step in &mut self.steps {
-            if let Step::Chat { messages, .. } | Step::Await { messages } = step {
+            if let Step::Chat { messages, .. }
+            | Step::Await { messages }
+            | Step::HandOver { times: messages, .. } = step
+            {
                 *messages = scaled(*messages);
             }
         }
@@ -388,6 +403,10 @@ impl Scenario {
             }
             Step::Elect { at } | Step::Task { at } => self.those("at", &[*at]),
             Step::Ballots { at, .. } | Step::Claim { at } | Step::Quote { at } => {
+                self.those("at", at)
+            }
+            Step::HandOver { at, times } => {
+                count("times", *times)?;
                 self.those("at", at)
             }
             Step::Pause { nodes, seconds: length } => {

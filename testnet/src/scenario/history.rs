@@ -124,6 +124,15 @@ pub enum Seen {
         /// What it was told of the message.
         row: Row,
     },
+    /// An agent acted on what another one, at another node, had told it outside the mesh.
+    Handed {
+        /// Where.
+        at: usize,
+        /// What it did.
+        what: String,
+        /// How it was refused, or who was missing.
+        wrong: Option<String>,
+    },
     /// Somebody asked for what a number means.
     Resolved {
         /// Where.
@@ -260,6 +269,7 @@ impl History {
                 | Seen::Shows { .. }
                 | Seen::Leads { .. }
                 | Seen::Calm
+                | Seen::Handed { .. }
                 | Seen::Resolved { .. }
                 | Seen::Cast { .. }
                 | Seen::Viewed { .. }

@@ -1,7 +1,7 @@
 //! Scenarios: what happens to a few nodes, as data, played in the simulated world or with real daemons, and
 //! judged by what agents saw.
 //!
-//! In reading order: [`mod@file`] (what a scenario says), [`history`] (what was seen), [`checks`] (what must
+//! In reading order: [`mod@file`] (what a scenario says), [`history`] (what was seen), `handing` (what agents tell each other besides), [`checks`] (what must
 //! hold), [`catalogue`] (those that come with the program), [`simulate`] and [`run`] (the two worlds),
 //! [`daemons`], `speaker`, `reader`, [`clocks`] and [`disks`] (the nodes and agents of the second one, its time
 //! of day, and its disks).
@@ -12,6 +12,7 @@ pub mod clocks;
 pub mod daemons;
 pub mod disks;
 pub mod file;
+pub(crate) mod handing;
 pub mod history;
 mod reader;
 mod speaker;
@@ -64,6 +65,7 @@ impl Report {
             | Seen::Shows { .. }
             | Seen::Leads { .. }
             | Seen::Quoted { .. }
+            | Seen::Handed { .. }
             | Seen::Resolved { .. } => None,
         });
         Report {

@@ -23,7 +23,9 @@ use mesh::{
     },
     id::{AgentId, KeyPrint, LogId, MeshId, NodeId, RoomId},
     identity::LinkSecret,
-    message::{About, Beacon, Followed, Handed, Head, Message, Post, RoomDigest, Signed, Span},
+    message::{
+        About, Beacon, Followed, Handed, Head, Heads, Message, Post, RoomDigest, Signed, Span,
+    },
     number::{Era, Number},
     roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
     run::{Carried, Run, RunEntry, Verified},
@@ -71,6 +73,8 @@ pub(crate) struct Liar {
     agents: Vec<AgentId>,
     lanes: Vec<u32>,
     own_lanes: BTreeSet<u32>,
+    /// The last barrier that it was asked in.
+    asked: u64,
     /// What it said, by whether it could be read and verified.
     pub(crate) taken: u64,
     pub(crate) refused: u64,
@@ -101,6 +105,7 @@ impl Liar {
             agents: vec!["nobody".into()],
             lanes: vec![1],
             own_lanes: BTreeSet::new(),
+            asked: 0,
             taken: 0,
             refused: 0,
         }
@@ -143,7 +148,12 @@ impl Liar {
             | Message::Parted(_)
             | Message::Secret(_)
             | Message::About(_)
+            | Message::Frontier { .. }
             | Message::Follows(_) => Vec::new(),
+            Message::AskFrontier { nonce, .. } => {
+                self.asked = *nonce;
+                Vec::new()
+            }
         };
         let lies: Vec<NodeId> = self.authors().collect();
         for run in runs.into_iter().map(Verified::run) {
@@ -485,7 +495,7 @@ impl Liar {
         } else {
             RoomId(self.sixteen())
         };
-        match self.dice.within(0, 14) {
+        match self.dice.within(0, 16) {
             0 => {
                 let heads = (0..self.dice.within(0, 200))
                     .map(|_| Head { log: self.log(), seq: self.some_u64() })
@@ -531,6 +541,18 @@ impl Liar {
                 version: self.some_u64(),
                 nonce: None,
             },
+            14 => Message::AskFrontier {
+                nonce: self.some_u64(),
+                boot: self.some_u64(),
+                version: self.some_u64(),
+                rooms: vec![RoomDigest { room, digest: self.dice.draw() }],
+            },
+            15 => {
+                let heads =
+                    (0..9).map(|_| Head { log: self.log(), seq: self.some_u64() }).collect();
+                let (nonce, boot, version) = (self.asked, self.some_u64(), self.some_u64());
+                Message::Frontier { nonce, boot, version, rooms: vec![Heads { room, heads }] }
+            }
             12 => self.beacon(),
             13 => self.secret(),
             _ => self.roster(room),
@@ -711,13 +733,16 @@ fn written(body: &Body) -> Happening {
 /// What a message is a lie about.
 fn said(message: &Message) -> Happening {
     match message {
-        Message::Have { .. } | Message::Buckets(_) | Message::Digests(_) | Message::Follows(_) => {
-            Happening::Heads
-        }
+        Message::Have { .. }
+        | Message::Buckets(_)
+        | Message::Digests(_)
+        | Message::Frontier { .. }
+        | Message::Follows(_) => Happening::Heads,
         Message::Want { .. }
         | Message::WantBodies { .. }
         | Message::WantRoster { .. }
         | Message::Ask { .. }
+        | Message::AskFrontier { .. }
         | Message::Probe { .. } => Happening::Questions,
         Message::Offer(_) | Message::Accept(_) | Message::Taken(_) => Happening::Posts,
         Message::Beacon(_) | Message::Sighting { .. } => Happening::Signs,

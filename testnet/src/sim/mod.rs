@@ -11,6 +11,7 @@ pub mod dice;
 mod elections;
 #[cfg(test)]
 mod forks;
+mod handing;
 mod holders;
 mod kept;
 mod keyed;

@@ -22,7 +22,7 @@ pub(super) fn ask(world: &mut World, node: usize, command: Command) -> Outcome {
     world.give(node, Input::Command { call, command });
     run(world, 1).expect("no promise is touched");
     match world.probe.take() {
-        Some((_, Some(outcome))) => outcome,
+        Some((_, Some(Ok(outcome)))) => outcome,
         other => panic!("node{node} did not say: {other:?}"),
     }
 }

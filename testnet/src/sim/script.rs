@@ -80,6 +80,11 @@ impl Script {
             .all(|seat| seat.to_do.is_empty() && seat.open == 0)
     }
 
+    /// Who sits there, if anybody does.
+    pub(super) fn caller(&self, seat: usize) -> Option<Caller> {
+        self.seats[seat].caller.clone()
+    }
+
     /// Its agents lose their connections; nobody knows what became of what was on the way.
     pub(super) fn node_down(&mut self, node: usize) {
         for seat in self.seats.iter_mut().filter(|it| it.node == node) {
@@ -167,7 +172,8 @@ impl World {
             if self.nodes[node].running.is_none() {
                 continue;
             }
-            let vote = self.script.vote.map(|vote| Command::GetVote { key: KEY, vote });
+            let vote =
+                self.script.vote.map(|vote| Command::GetVote { key: KEY, agent: None, vote });
             let room = self.lobby();
             let tasks = (!self.script.history.tasks.is_empty()).then_some(Command::ListTasks {
                 key: KEY,

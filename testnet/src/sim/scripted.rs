@@ -13,6 +13,7 @@ use super::{
 };
 use crate::scenario::{
     file::{Scenario, Step, duration},
+    handing::{self, Given, ROUND},
     history::{Act, History, Row, Seen},
 };
 
@@ -40,7 +41,7 @@ pub(crate) fn play(
     let plan = Plan { scripted: Some(scenario.first()), ..Plan::quiet(scenario.nodes) };
     let world = World::new(seed, plan, trace).map_err(|broken| (Duration::ZERO, broken))?;
     let (copies, retired) = (BTreeMap::new(), BTreeSet::new());
-    let mut stage = Stage { world, chats: 0, copies, retired };
+    let mut stage = Stage { world, chats: 0, copies, retired, handed: 0 };
     let played = stage.play(scenario);
     let Stage { world, .. } = stage;
     match played {
@@ -57,6 +58,8 @@ struct Stage {
     copies: BTreeMap<usize, Vec<u8>>,
     /// Nodes that are gone for good, counted from 0.
     retired: BTreeSet<usize>,
+    /// Rounds in which agents handed things over.
+    handed: u64,
 }
 
 impl Stage {
@@ -131,6 +134,32 @@ impl Stage {
             Step::Claim { at } => return self.claim(at),
             Step::Quote { at } => return self.quote(at),
             Step::Pause { nodes, seconds } => return self.pause(nodes, duration(*seconds)),
+            Step::HandOver { at, times } => return self.hand_over(at, *times),
+        }
+        Ok(())
+    }
+
+    /// Agents at three nodes tell each other at once what they were answered.
+    fn hand_over(&mut self, at: &[usize], times: u64) -> Result<(), Broken> {
+        let name = |node: &usize| format!("hander{node}");
+        let seats: Vec<usize> =
+            at.iter().map(|node| self.world.take_seat(&name(node), node - 1)).collect();
+        self.sit()?;
+        for round in 0..times {
+            let mut given = Given::default();
+            self.handed += 1;
+            for (who, ask) in ROUND {
+                let agent = handing::agent(round, who);
+                let Some(caller) = self.world.script.caller(seats[agent]) else {
+                    return broken("scenario", format!("{} has gone", name(&at[agent])));
+                };
+                let by = (at[agent] - 1, caller);
+                let answer = self.world.hand(by, ask, (self.handed, &given))?;
+                let wrong = given.note(ask, answer);
+                let (at, what) = (at[agent], format!("{ask:?}"));
+                self.world.script.history.seen.push(Seen::Handed { at, what, wrong });
+            }
+            self.world.tick_script();
         }
         Ok(())
     }

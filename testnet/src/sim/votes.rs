@@ -441,7 +441,7 @@ impl World {
     fn ask_all_of(&mut self, vote: MessageId) -> Result<(), Broken> {
         self.votes.views.clear();
         for node in 0..self.nodes.len() {
-            self.ask_of_votes(node, Asked::View, Command::GetVote { key: KEY, vote });
+            self.ask_of_votes(node, Asked::View, Command::GetVote { key: KEY, agent: None, vote });
         }
         let until = self.now + Duration::from_millis(20);
         self.run_until(until)

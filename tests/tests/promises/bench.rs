@@ -12,13 +12,14 @@ use tokio::runtime::Runtime;
 use crate::end_to_end::machine;
 
 /// Rows that take little: the others need a thousand connections, or many messages.
-const ROWS: [Row; 9] = [
+const ROWS: [Row; 10] = [
     Row::Ok,
     Row::Rooms,
     Row::Room,
     Row::FanOut,
     Row::History,
     Row::Hop,
+    Row::Acts,
     Row::Writers,
     Row::Heal,
     Row::Wire,
@@ -63,6 +64,10 @@ fn each_row_comes_to_figures() {
         "hop_p50",
         "hop_p99",
         "hop_ok_p50",
+        "join_p50",
+        "page_p50",
+        "vote_p50",
+        "election_p50",
         "writers",
         "heal",
         "wire",

@@ -20,8 +20,8 @@ use crate::end_to_end::machine;
 const SIMULATED: f64 = 0.05;
 /// And with real daemons.
 const REAL: f64 = 0.01;
-/// Those that real daemons play in every test run: one of each kind of fault.
-const PLAYED: [&str; 4] = ["sequencer-killed", "blackout", "roaming", "disk-full"];
+/// Those that real daemons play in every test run: one of each kind of fault, and one without.
+const PLAYED: [&str; 5] = ["sequencer-killed", "blackout", "roaming", "disk-full", "hand-over"];
 
 fn scenario(name: &str, scale: f64) -> Scenario {
     let scenario = catalogue::named(name).unwrap_or_else(|| panic!("there is no {name}"));

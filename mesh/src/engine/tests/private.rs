@@ -47,7 +47,7 @@ impl Node {
         view.room
     }
 
-    fn number(&mut self, caller: &Caller, room: RoomId) -> Number {
+    pub(super) fn number(&mut self, caller: &Caller, room: RoomId) -> Number {
         let said = self.say(caller, room);
         let Ok(Outcome::Said(said)) = said else { panic!("{said:?}") };
         said.number
@@ -445,7 +445,7 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
 }
 
 /// A node that knows the key and has not been shown it, and who presents it.
-fn presented(own: bool, local: bool) -> (Node, Attach) {
+pub(super) fn presented(own: bool, local: bool) -> (Node, Attach) {
     let mut node = Node::new(1);
     let mint = NewKey { key: key(), tier: Tier::Pro, label: None, local };
     node.ask(Command::MintKey(mint)).expect("it is new");
@@ -535,6 +535,9 @@ fn who_presents_a_key_first_waits_until_those_who_are_connected_gave_what_they_h
     let run = run.verify(node.secret.mesh_id()).expect("it is sealed");
     node.told(8, Message::Spans { room, runs: vec![run], bodies: Vec::new(), last: true });
     node.give(Input::Timeout);
+    assert!(node.reply(call).is_none(), "nobody has said what there is in the room that it lists");
+    let made = crate::directory::room_id(node.secret.mesh_id(), room, log, 1);
+    node.told(8, Message::Have { room: made, heads: Vec::new(), answer: false });
     assert!(node.reply(call).is_some_and(|it| it.is_ok()));
     let rooms = node.ask(Command::ListRooms { key: key(), parent: None });
     let Ok(Outcome::Rooms(rooms)) = rooms else { panic!("anybody may") };

@@ -60,7 +60,7 @@ impl World {
     }
 
     pub(super) fn view(&mut self, n: usize, vote: MessageId) -> VoteView {
-        match self.ask(n, Command::GetVote { key: KEY, vote }) {
+        match self.ask(n, Command::GetVote { key: KEY, agent: None, vote }) {
             Ok(Outcome::Vote(view)) => *view,
             other => panic!("{other:?}"),
         }
@@ -229,7 +229,7 @@ fn votes_of_a_room_of_another_key_are_neither_seen_nor_cast_in() {
     let stranger = world.nodes[0].attach("stranger", false, other).expect("free");
     let cast = Command::CastVote { caller: stranger, vote, option: 0 };
     assert_eq!(world.ask(0, cast).expect_err("not theirs"), Refused::NotYours);
-    let get = Command::GetVote { key: other, vote };
+    let get = Command::GetVote { key: other, agent: None, vote };
     assert_eq!(world.ask(0, get).expect_err("not theirs"), Refused::NotYours);
     let list = Command::ListVotes { key: other, room: view.room, limit: 20 };
     assert_eq!(world.ask(0, list).expect_err("not theirs"), Refused::NotYours);
@@ -578,7 +578,7 @@ fn of_what_is_forgotten_nothing_is_kept() {
             vote
         })
         .collect();
-    let get = |vote| Command::GetVote { key: KEY, vote };
+    let get = |vote| Command::GetVote { key: KEY, agent: None, vote };
     for _ in 0..2 {
         assert_eq!(world.ask(0, get(votes[0])).expect_err("forgotten"), Refused::NoVote);
         world.ask(0, get(votes[1])).expect("known");
@@ -780,7 +780,7 @@ fn votes_of_an_ephemeral_room_end_with_it_and_are_nowhere_on_disk() {
     assert!(world.nodes[0].rows.iter().all(|it| !matches!(it, Change::Note { .. })));
     world.ask(0, Command::Leave { caller, room }).expect("a member");
     for vote in [vote, other] {
-        let get = world.ask(0, Command::GetVote { key: KEY, vote });
+        let get = world.ask(0, Command::GetVote { key: KEY, agent: None, vote });
         assert_eq!(get.expect_err("gone"), Refused::NoVote);
     }
     assert!(world.nodes[0].engine.votes.is_empty());

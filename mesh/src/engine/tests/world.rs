@@ -107,6 +107,11 @@ impl World {
                 match effect {
                     Effect::Broadcast { message, .. } => self.say(from, message),
                     Effect::Send { to, message } if self.linked => self.tell(from, to, message),
+                    Effect::SendSpans { to, room, spans } if self.linked => {
+                        let runs = self.runs_of(room, &spans);
+                        let (bodies, last) = (Vec::new(), true);
+                        self.tell(from, to, Message::Spans { room, runs, bodies, last });
+                    }
                     Effect::Notify { event, .. } => self.told[from].push(event),
                     Effect::Tell(it) => self.tells[from].push(it),
                     Effect::Stopped => drop(self.stopped.insert(from)),
@@ -150,6 +155,19 @@ impl World {
             }
         }
         self.carry();
+    }
+
+    /// As they were said when they were new.
+    fn runs_of(&self, room: RoomId, spans: &[crate::message::Span]) -> Vec<Run> {
+        let said = self.said.iter().filter_map(|it| match it {
+            Message::Runs(runs) => Some(runs),
+            _ => None,
+        });
+        let wanted = |run: &&Run| {
+            let of = |it: &&crate::message::Span| it.log == run.log && run.last() > it.after;
+            run.room == room && spans.iter().any(|it| of(&it))
+        };
+        said.flatten().filter(wanted).cloned().collect()
     }
 
     fn tell(&mut self, from: usize, to: NodeId, message: Message) {
