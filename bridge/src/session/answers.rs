@@ -13,7 +13,7 @@ use protocol::{
     },
 };
 
-use super::{Paged, Pending, Saying, Session, State, Step, Steps, commands::no_such_message};
+use super::{Paged, Pending, Saying, Session, State, Step, Steps};
 use crate::{
     backend::Row,
     convert::{self, Told},
@@ -158,7 +158,8 @@ impl Session {
                 })?;
                 Frame::Message(Box::new(message))
             }
-            (Pending::History(_), Found::NoSuchMessage) => return Err(no_such_message()),
+            // As at a ClawChat server: of a message that nobody has any more nothing can be after it.
+            (Pending::History(history), Found::NoSuchMessage) => self.page(&history, &[]),
             (Pending::History(history), Found::Rows(rows)) => self.page(&history, &rows),
             (Pending::History(history), Found::Log(rows)) => {
                 // An empty page is the end of those before it: where they ended still counts.
