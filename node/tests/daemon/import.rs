@@ -256,11 +256,11 @@ fn stable(node: &Daemon, key: &str, agent: &str) -> Result<Value, String> {
 }
 
 #[test]
-fn a_server_becomes_a_node_and_others_join_it() {
-    let (hook, dirs) = (Hook::start(), [temp(), temp()]);
-    let old = Server::new(&hook.url).killed();
+fn a_server_that_was_killed_becomes_a_node_and_a_list_says_what_came() {
+    let dir = temp();
+    let old = Server::new("http://127.0.0.1:9/hook").killed();
     let (file, before) = (old.path().join("clawchat.db"), names(old.path()));
-    let said = imported(&file, dirs[0].path(), &["--name", "the first"]);
+    let said = imported(&file, dir.path(), &["--name", "the first"]);
     let list = |name: &str| {
         let line = said.lines().find(|it| it.starts_with(name)).unwrap();
         let numbers = line[name.len()..].split_whitespace().map(|it| it.parse().unwrap());
@@ -277,7 +277,7 @@ fn a_server_becomes_a_node_and_others_join_it() {
     ] {
         assert_eq!(list(name), [count, count, 0], "{name}: {said}");
     }
-    let (data, key) = (dirs[0].path().join("data"), dirs[0].path().join("auth.key"));
+    let (data, key) = (dir.path().join("data"), dir.path().join("auth.key"));
     let hint = format!(
         "start the node: clawmeshd up --data-dir {} --key-file {} --name 'the first'\n",
         data.display(),
@@ -286,28 +286,18 @@ fn a_server_becomes_a_node_and_others_join_it() {
     assert!(said.ends_with(&hint), "{said}");
     assert!(!said.contains("revoke") && !said.contains(KEY) && !said.contains(SERVER), "{said}");
     assert_eq!(names(old.path()), before, "nothing was made beside it");
-    let first = node(dirs[0].path(), &["--name", "first", "--allow-private-webhooks"]);
-    let mut here = own(&first, dirs[0].path());
-    is_all_there(&mut here);
+    let node = node(dir.path(), &[]);
+    is_all_there(&mut own(&node, dir.path()));
     for (number, status) in [(501, "200"), (502, "404"), (900_005, "404"), (900_011, "404")] {
         let path = format!("/api/rooms/{PLAN}/messages/{number}");
-        assert_eq!(status_of(first.text("http"), &path), status, "{path}");
+        assert_eq!(status_of(node.text("http"), &path), status, "{path}");
     }
-    // The webhook goes on after the last that the server delivered, without thoughts.
-    let hooks = here.call("list_subscriptions", json!({})).unwrap();
-    let listed = &hooks["subscriptions"][0];
-    for (field, value) in [
-        ("subscription_id", json!(HOOK)),
-        ("webhook_url", json!(hook.url)),
-        ("since_seq", json!(500)),
-        ("not_from", json!("bob")),
-        ("status", json!("active")),
-    ] {
-        assert_eq!(listed[field], value, "{listed}");
-    }
-    let post = hook.next(200);
-    assert_eq!((post.content(), &post.body["message"]["message_id"]), ("we do it", &json!(id(5))));
+}
 
+/// The node that was brought into, and one that joined it and has all.
+fn two(old: &Path, dirs: &[TempDir; 2]) -> (Daemon, Daemon, Agent) {
+    imported(&old.join("clawchat.db"), dirs[0].path(), &[]);
+    let first = node(dirs[0].path(), &["--allow-private-webhooks"]);
     let second = node(dirs[1].path(), &["--join", first.text("ticket")]);
     second.until_connected();
     let mut there = own(&second, dirs[1].path());
@@ -322,29 +312,28 @@ fn a_server_becomes_a_node_and_others_join_it() {
             && lobby.len() == 1
     });
     is_all_there(&mut there);
+    (first, second, there)
+}
+
+#[test]
+fn others_join_it_and_it_goes_on_where_the_server_was() {
+    let dirs = [temp(), temp()];
+    let old = Server::new("http://127.0.0.1:9/hook").stop();
+    let (first, second, mut there) = two(old.path(), &dirs);
     assert_eq!(say(&mut there, PLAN), 900_011, "the number after the last that was ever given");
-    assert_eq!(hook.next(200).content(), "new", "from another node, too");
     assert_eq!(say(&mut there, "lobby"), 42);
     let wish = json!({"task_id": TASK, "status": "completed"});
     assert_eq!(there.call("update_task", wish).unwrap()["status"], "completed");
-    // Stable ids are those of the keys that had them, at every node.
-    let key = fs::read_to_string(dirs[0].path().join("auth.key")).unwrap();
-    let other = fs::read_to_string(dirs[1].path().join("auth.key")).unwrap();
-    assert_eq!(stable(&second, other.trim(), "ada-stable").unwrap_err(), "agent_id_taken");
-    assert_eq!(stable(&first, key.trim(), "ada-stable").unwrap_err(), "agent_id_taken");
-    assert_eq!(stable(&second, KEY, "ann").unwrap_err(), "agent_id_taken");
-    assert_eq!(stable(&second, KEY, "ada-stable").unwrap()["agent_id"], "ada-stable");
-    assert_eq!(stable(&first, key.trim(), "ann").unwrap()["agent_id"], "ann", "the server's");
     // A private room is where its key is presented, with what was in it.
     let mut bot = Agent::register(second.text("tcp"), KEY).unwrap();
     until("the private room is here", || {
         let history = bot.call("get_history", json!({"room_id": PRIVATE, "since_seq": 0}));
         history.is_ok_and(|it| numbers(it["messages"].as_array().unwrap()) == [3])
     });
-    let said = bot.call("get_history", json!({"room_id": PRIVATE, "since": id(8)})).unwrap();
-    assert_eq!(said["messages"], json!([]));
     assert_eq!(history(&mut bot, PRIVATE, 0)[0]["message_id"], id(8));
     assert_eq!(say(&mut bot, PRIVATE), 4);
+    let after = bot.call("get_history", json!({"room_id": PRIVATE, "since": id(8)})).unwrap();
+    assert_eq!(numbers(after["messages"].as_array().unwrap()), [4]);
     assert_eq!(there.call("room_info", json!({"room_id": PRIVATE})).unwrap_err(), "access_denied");
 
     first.stop();
@@ -359,10 +348,54 @@ fn a_server_becomes_a_node_and_others_join_it() {
     let checked = ask(&["check", "--data-dir", data.to_str().unwrap()]);
     assert!(checked.status.success(), "numbers that were left out are no damage");
     // The same file again changes nothing, while the node runs it is refused.
+    let file = old.path().join("clawchat.db");
     assert!(refusal(&file, dirs[0].path()).contains("in use by another process"));
     first.stop();
     let said = imported(&file, dirs[0].path(), &[]);
     assert_eq!(said, "all of this file was imported before: nothing to do\n");
+}
+
+#[test]
+fn stable_ids_stay_with_their_keys_at_every_node() {
+    let dirs = [temp(), temp()];
+    let old = Server::new("http://127.0.0.1:9/hook").stop();
+    let (first, second, _) = two(old.path(), &dirs);
+    let [key, other] =
+        [&dirs[0], &dirs[1]].map(|it| fs::read_to_string(it.path().join("auth.key")).unwrap());
+    for (at, key, agent) in [
+        (&second, other.trim(), "ada-stable"),
+        (&first, key.trim(), "ada-stable"),
+        (&second, KEY, "ann"),
+        (&second, other.trim(), "ann"),
+    ] {
+        assert_eq!(stable(at, key, agent).unwrap_err(), "agent_id_taken", "{agent}");
+    }
+    assert_eq!(stable(&second, KEY, "ada-stable").unwrap()["agent_id"], "ada-stable");
+    assert_eq!(stable(&first, key.trim(), "ann").unwrap()["agent_id"], "ann", "the server's");
+}
+
+/// After the last that the server delivered, without thoughts.
+#[test]
+fn a_webhook_goes_on_where_the_server_got_to() {
+    let (hook, dirs) = (Hook::start(), [temp(), temp()]);
+    let old = Server::new(&hook.url).stop();
+    let (first, _second, mut there) = two(old.path(), &dirs);
+    let mut here = own(&first, dirs[0].path());
+    let hooks = here.call("list_subscriptions", json!({})).unwrap();
+    let listed = &hooks["subscriptions"][0];
+    for (field, value) in [
+        ("subscription_id", json!(HOOK)),
+        ("webhook_url", json!(hook.url)),
+        ("since_seq", json!(500)),
+        ("not_from", json!("bob")),
+        ("status", json!("active")),
+    ] {
+        assert_eq!(listed[field], value, "{listed}");
+    }
+    let post = hook.next(200);
+    assert_eq!((post.content(), &post.body["message"]["message_id"]), ("we do it", &json!(id(5))));
+    say(&mut there, PLAN);
+    assert_eq!(hook.next(200).content(), "new", "from another node, too");
 }
 
 #[test]

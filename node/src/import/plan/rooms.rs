@@ -24,9 +24,12 @@ impl Plan {
         (choices, owners): (Choices, &Owners),
         findings: &mut Findings,
     ) -> Result<()> {
-        let rooms = findings.readable(Thing::Room, file.rooms()?);
+        let rows = file.rooms()?;
+        let bad = rows.iter().filter_map(|row| row.as_ref().err());
+        self.without.extend(bad.map(|it| it.id.trim_matches('"').to_owned()));
+        let rooms = findings.readable(Thing::Room, rows);
         let mut names: BTreeSet<String> = rooms.iter().map(|it| it.name.clone()).collect();
-        let mut renamed = Vec::new();
+        let mut others = Vec::new();
         let mut known = Vec::new();
         for room in rooms {
             if room.id == LOBBY {
@@ -34,14 +37,18 @@ impl Plan {
                 continue;
             }
             let why = odd(&room);
-            let taken = match why.is_empty() {
-                true => Ok(Renamed { id: RoomId::from_uuid(&room.id), room }),
-                false => self.take_odd(room, (why, choices), (&mut names, &mut renamed)),
+            let taken = match id_of(&room) {
+                Some(id) if why.is_empty() => Ok((id, room.clone())),
+                id => renamed((&room, id), (&why, choices), &mut names),
             };
             match taken {
-                Ok(Renamed { id: Some(id), room }) => known.push((id, room)),
-                Ok(Renamed { id: None, .. }) => unreachable!("it was looked at"),
-                Err((room, why)) => {
+                Ok((id, taken)) => {
+                    known.push((id, taken));
+                    if !why.is_empty() {
+                        others.push(room.name);
+                    }
+                }
+                Err(why) => {
                     findings.row((Thing::Room, "rooms", &room.id), why);
                     self.without.insert(room.id);
                 }
@@ -49,7 +56,7 @@ impl Plan {
         }
         findings
             .ledger
-            .note_named("rooms are called, described or identified in another way", &renamed);
+            .note_named("rooms are called, described or identified in another way", &others);
         if known.len() + self.places.len() > ROOMS_MAX {
             findings.refuse(format!("a mesh has at most {ROOMS_MAX} rooms"));
         }
@@ -91,54 +98,6 @@ impl Plan {
         self.lobby = Some((room.description.filter(|_| fits), room.created_ms));
     }
 
-    /// One that could not be made here. `why`: what is in the way.
-    fn take_odd(
-        &self,
-        room: Room,
-        (why, choices): (Vec<String>, Choices),
-        (names, renamed): (&mut BTreeSet<String>, &mut Vec<String>),
-    ) -> Result<Renamed, (Room, String)> {
-        let id = id_of(&room);
-        if id.is_none() && room.encrypted {
-            let why = format!(
-                "{}; and its content is encrypted for that id, so that it cannot get another: --skip-refused leaves it out",
-                why.join("; ")
-            );
-            return Err((room, why));
-        }
-        if !choices.rename_rooms {
-            let why = format!(
-                "{}: --rename-rooms gives it another one, --skip-refused leaves the room out",
-                why.join("; ")
-            );
-            return Err((room, why));
-        }
-        renamed.push(room.name.clone());
-        let id = id.or_else(|| RoomId::from_uuid(&id_from(&room.id)));
-        let cut = |text: &str, max| {
-            text.chars()
-                .scan(0, |bytes, it| {
-                    *bytes += it.len_utf8();
-                    (*bytes <= max).then_some(it)
-                })
-                .collect::<String>()
-        };
-        let mut name = room.name.clone();
-        if !is_name(&name) {
-            // Room for what tells it from others.
-            let base = match cut(&name, NAME_BYTES_MAX - 16) {
-                base if base.trim().is_empty() => "room".to_owned(),
-                base => base,
-            };
-            let tries = (2..).map(|n| format!("{base} ({n})"));
-            name = tries.into_iter().find(|it| !names.contains(it)).unwrap_or(base);
-            names.insert(name.clone());
-        }
-        let description = room.description.as_deref().map(|it| cut(it, DESCRIPTION_BYTES_MAX));
-        let created_by = room.created_by.clone().filter(|it| it.len() <= AGENT_ID_BYTES_MAX);
-        Ok(Renamed { id, room: Room { name, description, created_by, ..room } })
-    }
-
     /// Keys that have private rooms: this node is to follow them.
     fn follow(&mut self, choices: Choices, findings: &mut Findings) {
         let private = self.rooms.iter().filter(|(it, _)| !it.public && it.owner != choices.own);
@@ -157,10 +116,48 @@ impl Plan {
     }
 }
 
-/// A room as it is brought. `id`: under which id.
-struct Renamed {
-    id: Option<RoomId>,
-    room: Room,
+/// A room that could not be made here, as one that can. `why`: what is in the way.
+fn renamed(
+    (room, id): (&Room, Option<RoomId>),
+    (why, choices): (&[String], Choices),
+    names: &mut BTreeSet<String>,
+) -> Result<(RoomId, Room), String> {
+    let why = why.join("; ");
+    if id.is_none() && room.encrypted {
+        return Err(format!(
+            "{why}; and its content is encrypted for that id, so that it cannot get another: --skip-refused leaves it out"
+        ));
+    }
+    let id = id.or_else(|| RoomId::from_uuid(&id_from(&room.id)));
+    let (Some(id), true) = (id, choices.rename_rooms) else {
+        return Err(format!(
+            "{why}: --rename-rooms gives it another one, --skip-refused leaves the room out"
+        ));
+    };
+    let mut name = room.name.clone();
+    if !is_name(&name) {
+        // Room for what tells it from others.
+        let base = match cut(&name, NAME_BYTES_MAX - 16) {
+            base if base.trim().is_empty() => "room".to_owned(),
+            base => base,
+        };
+        let mut tries = (2..).map(|n: u32| format!("{base} ({n})"));
+        name = tries.find(|it| !names.contains(it)).unwrap_or(base.clone());
+        names.insert(name.clone());
+    }
+    let description = room.description.as_deref().map(|it| cut(it, DESCRIPTION_BYTES_MAX));
+    let created_by = room.created_by.clone().filter(|it| it.len() <= AGENT_ID_BYTES_MAX);
+    Ok((id, Room { name, description, created_by, ..room.clone() }))
+}
+
+/// As many of its characters as have so many bytes.
+fn cut(text: &str, bytes_max: usize) -> String {
+    let mut bytes = 0;
+    let fits = text.chars().take_while(|it| {
+        bytes += it.len_utf8();
+        bytes <= bytes_max
+    });
+    fits.collect()
 }
 
 fn id_of(room: &Room) -> Option<RoomId> {
