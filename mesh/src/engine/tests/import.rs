@@ -297,7 +297,7 @@ fn ids_of_old_are_for_the_founder_in_rooms_that_it_brought_and_never_look_like_o
         assert!(room.numbering.undelivered.values().all(|it| it.id.is_none()), "{when}");
     }
     assert_eq!(node.void(), 0);
-    // Of two votes of one id the first is found, and goes on being when the other is forgotten.
+    // Of two votes of one id the first is found, also when the other is forgotten.
     for n in 0..2 {
         let vote = VoteImported { title: format!("vote {n}"), ..ended() };
         let (_, run) = founder.write(&node, &Body::Vote(VoteAct::Imported(vote)));
@@ -305,6 +305,9 @@ fn ids_of_old_are_for_the_founder_in_rooms_that_it_brought_and_never_look_like_o
     }
     let Some((_, place)) = node.engine.votes.get(&foreign(77)).copied() else { panic!("known") };
     assert_eq!(place.seq, 4);
+    let room = (node.lobby(), Place { seq: 5, ..place });
+    crate::engine::votes::forget(&mut node.engine.votes, foreign(77), room);
+    assert!(node.engine.votes.contains_key(&foreign(77)));
 }
 
 #[test]
@@ -362,6 +365,16 @@ fn the_lobby_is_described_as_it_was_and_by_the_founder_alone() {
     }
     let view = node.engine.view(lobby).expect("it is there");
     assert_eq!(view.description.as_deref(), Some("first"));
+    // It forked: what it said from there on does not count. Others may fork what they like.
+    let mesh = node.secret.mesh_id();
+    for (log, seq, stays) in [
+        (Liar::new(9).log(), 1, true),
+        (founder.log(), 3, true),
+        (founder.log(), 2, false),
+    ] {
+        node.engine.directory.forget(mesh, directory, (log, seq));
+        assert_eq!(node.engine.directory.lobby().is_some(), stays, "{seq}");
+    }
 }
 
 #[test]
