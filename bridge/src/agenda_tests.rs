@@ -308,6 +308,7 @@ fn decision(it: &Two, number: u64, content: &str, metadata: Option<Value>) -> De
             metadata: metadata.map(|it| it.to_string()),
             dedup: None,
             turn: None,
+            id: None,
         })),
     }
 }

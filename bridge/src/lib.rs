@@ -48,6 +48,7 @@ pub use http::Metrics;
 pub use hub::Hub;
 pub use reply::Reply;
 pub use serve::Bridge;
+pub use webhooks::BroughtWebhook;
 
 #[cfg(any(test, feature = "fuzzing"))]
 #[allow(clippy::unwrap_used, reason = "a poisoned lock is a failed test")]

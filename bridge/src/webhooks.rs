@@ -7,10 +7,11 @@
 //! is no longer valid.
 //!
 //! In reading order: `record` (what is kept, failures, filters), `book` (all subscriptions), `worker` (one
-//! for each), `post` (one delivery) with `target`, `address`, `turns` and `sign`.
+//! for each), `post` (one delivery) with `target`, `address`, `turns` and `sign`; `brought` (from a ClawChat server).
 
 mod address;
 mod book;
+mod brought;
 mod post;
 mod record;
 mod sign;
@@ -45,6 +46,7 @@ use tokio::{
 
 pub(crate) use book::Book;
 use book::{Full, Subscription};
+pub use brought::BroughtWebhook;
 use post::{Post, Poster};
 use record::{Filter, New, Policy, Record};
 use target::Target;

@@ -12,7 +12,7 @@ use mesh::{
         AgentClaimed, Body, Decision, EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached,
         RoomCreated, Said,
     },
-    id::{KeyPrint, LogId, RoomId},
+    id::{KeyPrint, LogId, MessageId, RoomId},
     message::{Head, Message, Span},
     number::{Era, Number},
 };
@@ -55,6 +55,7 @@ fn said() -> Said {
         metadata: Some("{}".to_owned()),
         dedup: None,
         turn: Some(1),
+        id: Some(MessageId([7; 16])),
     }
 }
 
@@ -103,6 +104,7 @@ fn bodies() -> Vec<(u8, Body)> {
         description: None,
         assignee: None,
         created_by: "a".into(),
+        id: Some(MessageId([0x44; 16])),
     };
     let commitment = [0; 32];
     let items = vec![Items { log: 0, from: 1, count: 1 }];

@@ -8,7 +8,7 @@ use minicbor::{Decode, Encode};
 
 use crate::{
     entry::text,
-    id::{AgentId, Hash, KeyPrint, LogId, NodeId},
+    id::{AgentId, Hash, KeyPrint, LogId, MessageId, NodeId},
     limits::CLAIM_SEEN_MAX,
     number::Era,
 };
@@ -177,6 +177,9 @@ pub struct VoteImported {
     /// Votes by option.
     #[n(6)]
     pub tally: Vec<u64>,
+    /// Its id there.
+    #[n(7)]
+    pub id: Option<MessageId>,
 }
 
 // Elections.
@@ -321,6 +324,9 @@ pub struct TaskAssigned {
     /// Who said so.
     #[cbor(n(3), with = "text")]
     pub created_by: AgentId,
+    /// The id that a ClawChat server gave it ([`crate::import`]). By the founder alone.
+    #[n(4)]
+    pub id: Option<MessageId>,
 }
 
 /// See [`TaskAct::Updated`]. What is `None` stays as it is.

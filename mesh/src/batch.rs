@@ -11,7 +11,7 @@ use crate::{
     acts::Place,
     command::Opaque,
     entry::{DedupId, Stored},
-    id::{At, Hash, LogId, LogIx, MeshId, NodeId, RoomId},
+    id::{At, Hash, LogId, LogIx, MeshId, MessageId, NodeId, RoomId},
     limits::HANDOVERS_PER_ERA_MAX,
     number::{Era, Number},
     run::{Certificate, Run},
@@ -235,6 +235,8 @@ pub enum Change {
     Foretold { room: RoomId, at: At, numbers: Option<Foretold> },
     /// A repeated send is to be recognised.
     Dedup { room: RoomId, id: DedupId, at: At, wall_ms: u64 },
+    /// A message has an id that a ClawChat server gave it. Of two of one id in a room the first counts.
+    Called { room: RoomId, id: MessageId, at: At },
     /// What only this node knows of a vote (with `None`: nothing any more).
     Note { room: RoomId, vote: At, note: Option<VoteNote> },
     /// Something of the node's own (with `None`: forget it). See [`crate::command::Command::Keep`].

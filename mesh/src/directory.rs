@@ -79,11 +79,22 @@ struct Claim {
     source: Source,
 }
 
+/// What the lobby was at the ClawChat server that it was brought from.
+#[derive(Debug)]
+pub(crate) struct Lobby {
+    pub(crate) description: Option<Arc<str>>,
+    /// Unix milliseconds.
+    pub(crate) created_ms: u64,
+    /// Which entry of the founder's log says so.
+    seq: u64,
+}
+
 /// What the directories say: the mesh's, and the node's own of private rooms.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     /// Who may bring rooms from elsewhere. `None`: nobody.
     founder: Option<NodeId>,
+    lobby: Option<Lobby>,
     rooms: BTreeMap<RoomId, CreatedRoom>,
     by_source: BTreeMap<Source, Key>,
     by_name: BTreeMap<String, BTreeSet<RoomId>>,
@@ -132,7 +143,7 @@ impl Directory {
         if it.imported.is_none() {
             return it.room == id;
         }
-        let ours = [RoomId::lobby(mesh), RoomId::directory(mesh)].contains(&it.room);
+        let ours = it.room == RoomId::directory(mesh);
         is_foreign_id(it.room) && !ours && self.founder == Some(fact.log.author)
     }
 
@@ -147,8 +158,11 @@ impl Directory {
         };
         match fact.body {
             Body::RoomCreated(ref created) => {
-                let own = room_id(mesh, fact.room, fact.log, fact.at.seq);
                 let id = created.room;
+                if id == RoomId::lobby(mesh) {
+                    return self.learn_lobby(&fact, created);
+                }
+                let own = room_id(mesh, fact.room, fact.log, fact.at.seq);
                 let may = self.may_create((mesh, own), &fact, created);
                 // Of two that the founder brings under one id the first of its log counts.
                 if !may || !fits(created) || self.rooms.contains_key(&id) {
@@ -198,6 +212,21 @@ impl Directory {
             | Body::Task(_)
             | Body::Unknown => Learned::Nothing,
         }
+    }
+
+    /// The lobby is there without being created. What else is said of it the founder brings, once.
+    fn learn_lobby(&mut self, fact: &Fact, it: &RoomCreated) -> Learned {
+        let may = self.founder == Some(fact.log.author) && self.lobby.is_none();
+        if let Some(imported) = it.imported.filter(|_| may && is_described(it)) {
+            let description = it.description.as_deref().map(Arc::from);
+            let created_ms = imported.created_ms;
+            self.lobby = Some(Lobby { description, created_ms, seq: fact.at.seq });
+        }
+        Learned::Nothing
+    }
+
+    pub(crate) fn lobby(&self) -> Option<&Lobby> {
+        self.lobby.as_ref()
     }
 
     fn learn_admitted(&mut self, (at, wall_ms): (Standing, u64), it: NodeAdmitted) -> Learned {
@@ -432,6 +461,8 @@ impl Directory {
             source.0 == directory && standing.log == log && standing.seq >= seq
         };
         self.rooms.retain(|_, room| !void(&room.source, &room.standing));
+        let founders = directory == RoomId::directory(mesh) && self.founder == Some(log.author);
+        self.lobby = self.lobby.take().filter(|it| !founders || it.seq < seq);
         let mut disowned = Vec::new();
         for (agent, claims) in &mut self.claims {
             for claim in claims.extract_if(.., |claim| void(&claim.source, &claim.standing)) {
@@ -460,9 +491,13 @@ pub(crate) fn named_apart(name: &str, node: &str, before: usize) -> Arc<str> {
 
 /// Whether a room may be called and described so.
 pub(crate) fn fits(it: &RoomCreated) -> bool {
-    let description = it.description.as_ref().map_or(0, String::len);
     let name = (1..=NAME_BYTES_MAX).contains(&it.name.len()) && it.name != "lobby";
-    name && description <= DESCRIPTION_BYTES_MAX
+    name && is_described(it)
+}
+
+/// Whether a room may be described so.
+pub(crate) fn is_described(it: &RoomCreated) -> bool {
+    it.description.as_ref().map_or(0, String::len) <= DESCRIPTION_BYTES_MAX
 }
 
 /// Those of them whose numbers are of the same directory as this room's.

@@ -7,7 +7,7 @@ use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
     acts::{ElectionAct, KeyAct, Place, TaskAct, VoteAct},
-    id::{AgentId, Hash, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
+    id::{AgentId, Hash, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId, sha256},
     limits::LOG_SEQ_MAX,
     number::Era,
 };
@@ -121,6 +121,9 @@ pub struct Said {
     /// Join stamp of the member whose turn it is after this; only in [`Body::Chat`].
     #[n(7)]
     pub turn: Option<u64>,
+    /// The id that a ClawChat server gave it ([`crate::import`]). By the founder alone.
+    #[n(8)]
+    pub id: Option<MessageId>,
 }
 
 /// A leader's decision: a message, and the election that made its author the leader.

@@ -205,6 +205,13 @@ impl MessageId {
         (self.0[..8] == Self::tag(room, log)).then(|| u64::from_be_bytes(low) & (u64::MAX >> 2))
     }
 
+    /// Whether a ClawChat server can have drawn it: it names no entry of any log then, for those of our own
+    /// are of version 8.
+    #[must_use]
+    pub fn is_foreign(self) -> bool {
+        is_foreign(self.0)
+    }
+
     fn tag(room: RoomId, log: LogId) -> [u8; 8] {
         let hash = sha256(&[
             b"clawmesh message id",
@@ -229,6 +236,12 @@ impl MessageId {
     pub fn from_uuid(text: &str) -> Option<MessageId> {
         parse_uuid(text).map(MessageId)
     }
+}
+
+/// Whether it is a UUID of a version that ids of this mesh do not have.
+pub(crate) fn is_foreign(id: [u8; 16]) -> bool {
+    let (version, variant) = (id[6] >> 4, id[8] >> 6);
+    (1..=7).contains(&version) && variant == 0b10
 }
 
 fn uuid_text(bytes: [u8; 16]) -> String {

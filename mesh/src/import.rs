@@ -4,11 +4,15 @@
 //! It is written in forms of its own where ordinary ones cannot say it (an id that is not ours, a number
 //! out of turn, a leader that no election here made), and those count only in the founder's own log, in the
 //! lobby and in rooms that the founder brought: nobody else can use them (`docs/decisions/import.md`).
+//! Messages, votes and tasks keep the ids that clients know them by; each node has an index of those of
+//! messages ([`crate::batch::Change::Called`]).
 
 use crate::{
     acts::{TaskAssigned, TaskStatus, VoteImported},
     agenda::NewKey,
-    id::{AgentId, KeyPrint, MessageId, RoomId, RoomKey},
+    batch::RoomRecord,
+    entry::Said,
+    id::{AgentId, KeyPrint, LogId, MessageId, RoomId, RoomKey},
 };
 
 /// One thing that is brought: see [`crate::Engine::import`].
@@ -16,6 +20,10 @@ use crate::{
 pub enum Import {
     /// A key, minted for the mesh; and what opens its private rooms, if it has any.
     Key(NewKey, Option<RoomKey>),
+    /// A stable agent id, and the key whose it is.
+    Agent(AgentId, KeyPrint),
+    /// What the lobby is for, and when it was made (Unix milliseconds).
+    Lobby(Option<String>, u64),
     /// A room.
     Room(ImportedRoom),
     /// Some messages of a room, by their numbers, and the number that comes after them.
@@ -65,6 +73,8 @@ pub struct ImportedMessages {
 /// A message of a ClawChat server.
 #[derive(Clone, Debug)]
 pub struct ImportedMessage {
+    /// Its id there: a UUID of another version than 8. `None`: it had none such, and gets one of ours.
+    pub id: Option<MessageId>,
     /// Its number.
     pub number: u64,
     /// When it was said. Unix milliseconds.
@@ -77,21 +87,12 @@ pub struct ImportedMessage {
     pub name: String,
     /// The text.
     pub content: String,
-    /// The message it answers.
-    pub reply_to: Option<ReplyTo>,
+    /// The id of the message it answers.
+    pub reply_to: Option<String>,
     /// Agents that were told.
     pub mentions: Vec<AgentId>,
     /// JSON text.
     pub metadata: Option<String>,
-}
-
-/// Which message is answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReplyTo {
-    /// The one of this number, earlier in the same [`ImportedMessages`].
-    Number(u64),
-    /// By its id, here or there.
-    Id(String),
 }
 
 /// A task of a ClawChat server.
@@ -111,19 +112,30 @@ pub struct ImportedTask {
     pub updated_ms: Option<u64>,
 }
 
-/// What was written of an [`Import`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Written {
-    /// It is there.
-    Done,
-    /// Messages, by number.
-    Messages(Vec<(u64, MessageId)>),
-}
-
 /// Whether an id can be that of a room that was brought: those of our own are of version 8, so that
 /// neither can be taken for the other.
 #[must_use]
 pub fn is_foreign_id(room: RoomId) -> bool {
-    let (version, variant) = (room.0[6] >> 4, room.0[8] >> 6);
-    (1..=7).contains(&version) && variant == 0b10
+    crate::id::is_foreign(room.0)
+}
+
+/// Whether this log of a room may say what a ClawChat server had: the founder's, in the lobby and in rooms
+/// that it brought. A function of the directory's logs, so the same at every node.
+#[must_use]
+pub fn may_bring(record: &RoomRecord, room: RoomId, log: LogId) -> bool {
+    let brought = record.imported || room == RoomId::lobby(record.mesh);
+    brought && log == record.home
+}
+
+/// The id of a message as clients see it: the one that the ClawChat server gave it that it was brought from,
+/// or else the one that names its entry.
+#[must_use]
+pub fn message_id(
+    record: &RoomRecord,
+    (room, log, seq): (RoomId, LogId, u64),
+    said: Option<&Said>,
+) -> MessageId {
+    let brought = said.and_then(|it| it.id).filter(|it| it.is_foreign());
+    let brought = brought.filter(|_| may_bring(record, room, log));
+    brought.unwrap_or_else(|| MessageId::new(room, log, seq))
 }

@@ -12,7 +12,7 @@ use crate::{
     acts::Place,
     batch::{EraRecord, Foretold, Gave},
     entry::{EraClaimed, Facts, Reached, Said},
-    id::{At, LogId, LogIx, NodeId},
+    id::{At, LogId, LogIx, MessageId, NodeId},
     limits::{CUT_ERAS_MAX, GIVEN_PER_ERA_MAX},
     number::{Era, Number},
 };
@@ -24,6 +24,8 @@ pub(crate) struct Undelivered {
     pub(crate) numbers: Option<Foretold>,
     /// Join stamp of whose turn it is after it; only chat moves the turn.
     pub(crate) turn: Option<u64>,
+    /// The id that it was brought with.
+    pub(crate) id: Option<MessageId>,
     /// The body, while there is memory for it.
     pub(crate) said: Option<Arc<Said>>,
     pub(crate) body_bytes: usize,
@@ -475,6 +477,7 @@ mod tests {
             facts: Facts { clock: 1, wall_ms: 0, kind: 1, visible: true },
             numbers: best,
             turn: None,
+            id: None,
             said: None,
             body_bytes: 0,
             since: Duration::ZERO,

@@ -123,7 +123,7 @@ impl Room {
             return;
         }
         let place = place(&self.logs, at);
-        match body {
+        match self.with_its_id(place.log, body) {
             Body::Vote(act) if self.may_be_written(&act, place.log) => {
                 self.votes.fold((self.id, place, at), facts, act);
             }
@@ -179,7 +179,7 @@ impl Room {
         let counts = at.seq <= log.head && log.fork.is_none_or(|seq| at.seq < seq);
         let spot = self.spot(log.id, at.seq, entry.facts.kind);
         if counts && let Some(bytes) = sealed::open(&self.record, &spot, &entry.body) {
-            let body = Body::decode(entry.facts.kind, &bytes);
+            let body = self.with_its_id(log.id, Body::decode(entry.facts.kind, &bytes));
             self.hold(cx, at, entry.facts, (&body, bytes.len()));
             if let Some(waits) = self.numbering.undelivered.get_mut(&at) {
                 waits.numbers = it.numbers;
@@ -372,12 +372,13 @@ impl Room {
     /// `bytes`: the body; `None` if it is sealed and does not open. Then it says nothing and takes no
     /// number, here as at everybody who has the key: nobody without it can use up numbers.
     fn fold(&mut self, cx: &mut Context, at: At, facts: Facts, bytes: Option<&[u8]>) {
-        let author = self.logs.id(at.log).author;
+        let log = self.logs.id(at.log);
+        let author = log.author;
         let Some(bytes) = bytes else {
             cx.blame(author, |it| &mut it.void);
             return;
         };
-        let body = Body::decode(facts.kind, bytes);
+        let body = self.with_its_id(log, Body::decode(facts.kind, bytes));
         if facts.kind == DECISION && !self.is_leaders(at, &body) {
             cx.blame(author, |it| &mut it.void);
             return;
@@ -395,7 +396,6 @@ impl Room {
             | Body::Key(_)
             | Body::Parted(_) => {
                 if self.is_directory {
-                    let log = self.logs.id(at.log);
                     cx.facts.push(Fact { room: self.id, at, log, facts, body });
                 }
             }
@@ -407,6 +407,9 @@ impl Room {
                     let wall_ms = facts.wall_ms;
                     cx.change(Change::Dedup { room: self.id, id, at, wall_ms });
                     self.sequencing.sent.insert(id, at, wall_ms);
+                }
+                if let Some(id) = said.id {
+                    cx.change(Change::Called { room: self.id, id, at });
                 }
             }
             // Of a kind that is known, which cannot be read.
@@ -445,6 +448,7 @@ impl Room {
             | Body::Task(_)
             | Body::Unknown => None,
         };
+        let id = said.and_then(|it| it.id);
         let warm = cx.warm_bytes + len <= WARM_BODY_BYTES_MAX;
         let said: Option<Arc<Said>> = said.filter(|_| warm).map(|it| Arc::new(it.clone()));
         let body_bytes = if said.is_some() { len } else { 0 };
@@ -453,6 +457,7 @@ impl Room {
             facts,
             numbers,
             turn,
+            id,
             said,
             body_bytes,
             since: cx.now.mono,
@@ -568,7 +573,7 @@ impl Room {
             canonical: (numbers.canonical != number).then_some(numbers.canonical),
             at,
             log,
-            message: MessageId::new(self.id, log, at.seq),
+            message: entry.id.unwrap_or_else(|| MessageId::new(self.id, log, at.seq)),
             facts: entry.facts,
             said: entry.said,
         };

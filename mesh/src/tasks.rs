@@ -58,7 +58,7 @@ pub(crate) enum Answer {
 pub(crate) enum News {
     Assigned { place: Place, view: Arc<TaskView> },
     Updated(Arc<TaskView>),
-    Forgotten(MessageId),
+    Forgotten(MessageId, Place),
     Answered { claim: At, answer: Answer },
 }
 
@@ -219,7 +219,7 @@ impl Tasks {
     fn forget(&mut self, place: Place) {
         let Some(task) = self.all.remove(&place) else { return };
         self.bytes -= task.bytes();
-        self.news.push(News::Forgotten(task.id()));
+        self.news.push(News::Forgotten(task.id(), place));
         let about: Vec<Place> =
             self.claims.iter().filter(|(_, it)| it.update.task == place).map(|it| *it.0).collect();
         for claim in about {

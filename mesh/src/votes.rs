@@ -44,7 +44,7 @@ pub(crate) struct Votes {
     /// Votes that the engine has not seen yet.
     pub(crate) opened: Vec<Place>,
     /// Votes that are not known any more.
-    pub(crate) forgotten: Vec<(Place, At)>,
+    pub(crate) forgotten: Vec<Vote>,
 }
 
 impl Room {
@@ -173,7 +173,7 @@ impl Votes {
         self.rest(place);
         if let Some(vote) = self.all.remove(&place) {
             self.bytes -= vote.bytes();
-            self.forgotten.push((place, vote.at()));
+            self.forgotten.push(vote);
         }
     }
 

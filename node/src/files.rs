@@ -281,13 +281,19 @@ impl ApiKey {
 
     /// The key in `file`; `None` if there is no such file.
     pub(crate) fn read(file: &Path) -> Result<Option<ApiKey>> {
-        let flag = || format!("--key-file {}", file.display());
+        ApiKey::read_as("--key-file", file)
+    }
+
+    /// The same, named by another flag.
+    pub(crate) fn read_as(flag: &str, file: &Path) -> Result<Option<ApiKey>> {
+        let said = flag;
+        let flag = || format!("{said} {}", file.display());
         let Some(text) = read_secret(file).with_context(flag)? else { return Ok(None) };
         let key = text.trim();
         if parse_hex::<32>(key).is_none() {
             bail!(
-                "--key-file {}: not a key of 64 hex digits; name another file, or move it away and a new key is made",
-                file.display()
+                "{}: not a key of 64 hex digits; name another file, or move it away and a new key is made",
+                flag()
             );
         }
         warn_if_open(file, "chmod 600 it, then `clawmeshd key rotate`").with_context(flag)?;
@@ -303,14 +309,19 @@ impl ApiKey {
 
     /// A new key, in `file` when this returns.
     pub(crate) fn make(file: &Path) -> Result<ApiKey> {
-        let flag = || format!("--key-file {}", file.display());
         let key = ApiKey::draw()?;
+        key.keep(file)?;
+        Ok(key)
+    }
+
+    /// It is in `file` when this returns.
+    pub(crate) fn keep(&self, file: &Path) -> Result<()> {
+        let flag = || format!("--key-file {}", file.display());
         if let Some(dir) = file.parent() {
             make_private_dir(dir).with_context(flag)?;
         }
-        let line = Zeroizing::new(format!("{}\n", key.text()));
-        replace(file, line.as_bytes()).with_context(flag)?;
-        Ok(key)
+        let line = Zeroizing::new(format!("{}\n", self.text()));
+        replace(file, line.as_bytes()).with_context(flag)
     }
 }
 

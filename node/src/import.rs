@@ -10,9 +10,9 @@ mod run;
 mod target;
 
 pub(crate) use journal::Journal;
-pub(crate) use plan::{Choices, Plan};
+pub(crate) use plan::{Choices, OpenVotes, OwnKeys, Plan};
 pub(crate) use run::{Brought, bring};
-pub(crate) use target::open;
+pub(crate) use target::{Target, is_there, open};
 
 #[cfg(test)]
 mod tests;

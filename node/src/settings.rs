@@ -213,7 +213,7 @@ impl Layered {
     pub(crate) fn key_file(&self) -> Result<PathBuf> {
         match self.first(|it| it.key_file.clone()) {
             Some(file) => Ok(file),
-            None => Ok(home("key-file")?.join(".clawchat/auth.key")),
+            None => standard_key_file(),
         }
     }
 
@@ -313,6 +313,11 @@ impl Layered {
         }
         Ok(limits)
     }
+}
+
+/// Where a ClawChat server and its clients have its key, and a node has its own.
+pub(crate) fn standard_key_file() -> Result<PathBuf> {
+    Ok(home("key-file")?.join(".clawchat/auth.key"))
 }
 
 #[cfg(test)]

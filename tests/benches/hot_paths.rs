@@ -100,6 +100,7 @@ fn run_of(entries: u64) -> Run {
         metadata: None,
         dedup: None,
         turn: None,
+        id: None,
     };
     let body = Body::Chat(said).encode();
     let entry = |clock| RunEntry {

@@ -321,7 +321,7 @@ fn replies_have_the_shape_of_the_specification() {
         numbers: vec![3, 7],
         ..MeshNote::default()
     });
-    let history = HistoryResult { room_id: "r".into(), messages: vec![] };
+    let history = HistoryResult { room_id: "r".into(), messages: vec![], mesh: None };
     let cases = [
         (registered(None), "ok", r#"{"agent_id":"a","name":"n","protocol_version":1}"#),
         (

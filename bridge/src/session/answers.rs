@@ -16,7 +16,7 @@ use protocol::{
     },
 };
 
-use super::{Paged, Pending, Saying, Session, State, Step, Steps, commands::no_such_message};
+use super::{Paged, Pending, Saying, Session, State, Step, Steps};
 use crate::{
     backend::Row,
     convert::{self, Told},
@@ -176,7 +176,11 @@ impl Session {
                 Frame::Message(Box::new(message))
             }
             (Pending::History(history), Found::NoSuchMessage) => {
-                return self.seek_message(history, reply_to).map_err(|_| no_such_message());
+                match self.seek_message(history, reply_to.clone()) {
+                    Ok(steps) => return Ok(steps),
+                    // As at a ClawChat server: of a message that nobody has any more nothing can be after it.
+                    Err(history) => self.page(&history, &[]),
+                }
             }
             (Pending::History(history), Found::Rows(rows)) => {
                 if let (From::Newest, None) = (&history.from, history.before_ms)

@@ -159,11 +159,10 @@ impl Session {
             // Above every number there is: nothing can be after it.
             (Some(NUMBERS_END..), _) => return Ok(nothing()),
             (Some(seq), _) => From::After(self.cursor(me, room, Number(seq))),
-            (None, Some(id)) => {
-                let id = MessageId::from_uuid(id);
-                let id = id.ok_or_else(no_such_message)?;
-                From::AfterMessage(id, self.hub.served(&me.reader(), room))
-            }
+            (None, Some(id)) => match MessageId::from_uuid(id) {
+                Some(id) => From::AfterMessage(id, self.hub.served(&me.reader(), room)),
+                None => return Ok(nothing()),
+            },
             (None, None) => From::Newest,
         };
         let limit = usize::try_from(it.limit).unwrap_or(usize::MAX);
@@ -233,10 +232,6 @@ fn set_presence(me: &Me, it: SetPresence) -> Handled {
     };
     let command = Command::SetPresence { caller: me.caller.clone(), presence };
     Ok(Next::ask(command, Pending::Presence(it.status)))
-}
-
-pub(super) fn no_such_message() -> Refusal {
-    Refusal::invalid("`since` must be the id of a message in this room")
 }
 
 pub(super) fn at_most(field: &str, text: &str, max: usize) -> Result<(), Refusal> {

@@ -124,6 +124,12 @@ impl Record {
         }
     }
 
+    /// The same, as far and as well as it got elsewhere.
+    pub(super) fn after(self, (delivered, status, failures): (Number, Status, u64)) -> Record {
+        let failures = failures.min(WEBHOOK_RETRY_AFTER.len() as u64);
+        Record { delivered: delivered.0, status, failures, ..self }
+    }
+
     /// `None` if it is of another version, or damaged.
     pub(super) fn decode(bytes: &[u8]) -> Option<Record> {
         serde_json::from_slice(bytes).ok()

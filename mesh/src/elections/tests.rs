@@ -707,6 +707,7 @@ fn decision(election: Place, agent: &str) -> Decision {
         metadata: None,
         dedup: None,
         turn: None,
+        id: None,
     };
     Decision { said, election }
 }

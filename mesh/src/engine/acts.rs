@@ -89,6 +89,7 @@ mod tests {
             description: None,
             assignee: None,
             created_by: "x".into(),
+            id: None,
         };
         let begun = [
             Body::Vote(VoteAct::Opened(opened)),

@@ -38,12 +38,16 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
                 let Named::Name(name) = directory.name(it.room) else { return None };
                 format!("{name} ({called})").into()
             };
-            let created_ms = created.map_or(0, |it| it.wall_ms);
+            let was = directory.lobby().filter(|_| it.room == lobby);
+            let made_ms = was.map_or(0, |it| it.created_ms);
+            let created_ms = created.map_or(made_ms, |it| it.wall_ms);
             let created = created.map(|it| &it.created);
             Some(RoomView {
                 room: it.room,
                 name,
-                description: created.and_then(|it| it.description.as_deref().map(Arc::from)),
+                description: created
+                    .and_then(|it| it.description.as_deref().map(Arc::from))
+                    .or_else(|| was.and_then(|it| it.description.clone())),
                 parent: created.and_then(|it| it.parent),
                 ephemeral: false,
                 public: created.is_none_or(|it| it.public),

@@ -1,18 +1,14 @@
 //! Writing what was brought from a ClawChat server ([`crate::import`]).
 
-use std::collections::BTreeMap;
-
 use super::Engine;
 use crate::{
     acts::{Place, TaskAct, TaskUpdated, VoteAct, VoteImported},
     command::{Refused, Speech},
     context::Context,
-    entry::{Body, Decision, Imported, RoomCreated, Said},
-    id::{At, MessageId, RoomId},
-    import::{
-        Import, ImportedMessage, ImportedMessages, ImportedRoom, ImportedTask, ReplyTo, Written,
-    },
-    limits::PLAIN_BODY_BYTES_MAX,
+    entry::{AgentClaimed, Body, Decision, Imported, RoomCreated, Said},
+    id::{At, KeyPrint, RoomId},
+    import::{Import, ImportedMessage, ImportedMessages, ImportedRoom, ImportedTask},
+    limits::{AGENT_ID_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
     room::Room,
     time::Now,
 };
@@ -25,7 +21,7 @@ impl Engine {
     ///
     /// It cannot be brought: this node did not found the mesh, numbers would not rise, or it is not of
     /// the form that all nodes take. Nothing of it is written then, but for what of a list comes before.
-    pub fn import(&mut self, now: Now, it: Import) -> Result<Written, Refused> {
+    pub fn import(&mut self, now: Now, it: Import) -> Result<(), Refused> {
         self.note_time(now);
         if self.config.founder != self.cx.me {
             return invalid("only the node that founded the mesh brings something into it");
@@ -38,12 +34,53 @@ impl Engine {
                     self.follow(print, &opener);
                 }
             }
+            Import::Agent(agent, key) => self.import_agent(AgentClaimed { agent, key })?,
+            Import::Lobby(description, created_ms) => self.import_lobby(description, created_ms)?,
             Import::Room(room) => self.import_room(room)?,
-            Import::Messages(messages) => return self.import_messages(messages),
+            Import::Messages(messages) => self.import_messages(messages)?,
             Import::Vote(room, wall_ms, vote) => self.import_vote(room, wall_ms, vote)?,
             Import::Task(task) => self.import_task(task)?,
         }
-        Ok(Written::Done)
+        Ok(())
+    }
+
+    /// In the ordinary form: as if an agent with that key had come with the id.
+    fn import_agent(&mut self, it: AgentClaimed) -> Result<(), Refused> {
+        let fits = (1..=AGENT_ID_BYTES_MAX).contains(&it.agent.len());
+        if !fits || !self.directory.has_room_for(&it) || self.directory.owner(&it.agent).is_some() {
+            return invalid("it cannot be a stable agent id here, or is one already");
+        }
+        let directory = RoomId::directory(self.cx.mesh);
+        let wall_ms = self.cx.now.wall_ms;
+        self.write_imported((directory, wall_ms), &Body::AgentClaimed(it))?;
+        self.fold_facts();
+        Ok(())
+    }
+
+    fn import_lobby(
+        &mut self,
+        description: Option<String>,
+        created_ms: u64,
+    ) -> Result<(), Refused> {
+        let lobby = RoomCreated {
+            room: RoomId::lobby(self.cx.mesh),
+            name: "lobby".to_owned(),
+            description,
+            parent: None,
+            public: true,
+            encrypted: false,
+            owner: KeyPrint::OPEN,
+            created_by: "".into(),
+            imported: Some(Imported { created_ms }),
+        };
+        let directory = RoomId::directory(self.cx.mesh);
+        if self.directory.lobby().is_some() || !crate::directory::is_described(&lobby) {
+            return invalid("its description cannot be that of the lobby here, or it has one");
+        }
+        let wall_ms = self.cx.now.wall_ms;
+        self.write_imported((directory, wall_ms), &Body::RoomCreated(lobby))?;
+        self.fold_facts();
+        Ok(())
     }
 
     fn import_room(&mut self, it: ImportedRoom) -> Result<(), Refused> {
@@ -68,7 +105,7 @@ impl Engine {
         if self.rooms.contains_key(&it.room) { Ok(()) } else { invalid("it is not taken") }
     }
 
-    fn import_messages(&mut self, it: ImportedMessages) -> Result<Written, Refused> {
+    fn import_messages(&mut self, it: ImportedMessages) -> Result<(), Refused> {
         let id = it.room;
         let room = self.rooms.get(&id).ok_or(Refused::NoRoom)?;
         let first = room.next_home_number();
@@ -85,42 +122,31 @@ impl Engine {
         {
             return invalid("its numbers cannot be given any more");
         }
-        let mut written: BTreeMap<u64, MessageId> = BTreeMap::new();
         let mut entries: Vec<(At, u64)> = Vec::new();
         for message in it.messages {
             let (number, wall_ms) = (message.number, message.wall_ms);
-            let body = self.imported_body(id, message, &written);
+            let body = self.imported_body(id, message);
             let at = self.write_imported((id, wall_ms), &body)?;
-            written.extend(self.message_id(id, at).map(|message| (number, message)));
             entries.push((at, number));
         }
         let (room, cx) = self.room_and_context(id)?;
         if !room.issue_imported(cx, &entries, it.next) {
             return Err(Refused::Closed);
         }
-        Ok(Written::Messages(written.into_iter().collect()))
+        Ok(())
     }
 
-    fn imported_body(
-        &self,
-        room: RoomId,
-        it: ImportedMessage,
-        written: &BTreeMap<u64, MessageId>,
-    ) -> Body {
-        let reply_to = match it.reply_to {
-            Some(ReplyTo::Number(number)) => written.get(&number).map(|id| id.to_uuid()),
-            Some(ReplyTo::Id(id)) => Some(id),
-            None => None,
-        };
+    fn imported_body(&self, room: RoomId, it: ImportedMessage) -> Body {
         let said = Said {
             agent: it.agent,
             name: it.name,
             content: it.content,
-            reply_to,
+            reply_to: it.reply_to,
             mentions: it.mentions,
             metadata: it.metadata,
             dedup: None,
             turn: None,
+            id: it.id,
         };
         match it.speech {
             Speech::Chat => Body::Chat(said),

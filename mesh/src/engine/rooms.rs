@@ -241,6 +241,7 @@ impl Engine {
             metadata: say.metadata,
             dedup: say.dedup,
             turn,
+            id: None,
         };
         let body = match say.speech {
             Speech::Chat => Body::Chat(said),

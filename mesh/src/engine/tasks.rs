@@ -1,6 +1,6 @@
 //! Tasks: making them, updating them, and claims, which the room's sequencer answers.
 
-use super::Engine;
+use super::{Engine, votes::forget};
 use crate::{
     acts::{Place, TaskAct, TaskAssigned, TaskStatus, TaskUpdated},
     agenda::{NewTask, TaskUpdate, TaskView},
@@ -26,6 +26,7 @@ impl Engine {
             description: new.description,
             assignee: new.assignee,
             created_by: caller.agent.clone(),
+            id: None,
         });
         let at = self.write_act(new.room, &Body::Task(act))?;
         let room = self.rooms.get(&new.room).ok_or(Refused::NoRoom)?;
@@ -98,7 +99,9 @@ impl Engine {
         for room in self.rooms.values_mut() {
             drop(room.tasks.take_news());
             let id = room.id;
-            self.tasks.extend(room.tasks.ids().map(|(task, place)| (task, (id, place))));
+            for (task, place) in room.tasks.ids() {
+                self.tasks.entry(task).or_insert((id, place));
+            }
         }
     }
 
@@ -107,13 +110,11 @@ impl Engine {
         for news in room.tasks.take_news() {
             match news {
                 News::Assigned { place, view } => {
-                    self.tasks.insert(view.task, (id, place));
+                    self.tasks.entry(view.task).or_insert((id, place));
                     self.cx.notify(id, RoomEvent::TaskAssigned(view));
                 }
                 News::Updated(view) => self.cx.notify(id, RoomEvent::TaskUpdated(view)),
-                News::Forgotten(task) => {
-                    self.tasks.remove(&task);
-                }
+                News::Forgotten(task, place) => forget(&mut self.tasks, task, (id, place)),
                 News::Answered { claim, answer } => {
                     if let Some(call) = self.claiming.remove(&(id, claim)) {
                         self.reply(call, told(answer));
@@ -125,8 +126,8 @@ impl Engine {
 
     /// The room has ended.
     pub(super) fn forget_tasks(&mut self, room: &Room) {
-        for (task, _) in room.tasks.ids() {
-            self.tasks.remove(&task);
+        for (task, place) in room.tasks.ids() {
+            forget(&mut self.tasks, task, (room.id, place));
         }
         let all = (room.id, At { log: 0, seq: 0 })..;
         let waiting = self.claiming.range(all).take_while(|((it, _), _)| *it == room.id);

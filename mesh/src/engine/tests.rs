@@ -223,6 +223,7 @@ fn said(content: &str) -> Said {
         metadata: None,
         dedup: None,
         turn: None,
+        id: None,
     }
 }
 

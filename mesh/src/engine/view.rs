@@ -68,9 +68,10 @@ impl Engine {
         if room.is_directory || self.is_withdrawn(id) || self.is_unread(id) {
             return None;
         }
-        let lobby = id == RoomId::lobby(self.cx.mesh);
-        let (created, name, created_ms) = if lobby {
-            (None, "lobby".into(), 0)
+        let is_lobby = id == RoomId::lobby(self.cx.mesh);
+        let lobby = self.directory.lobby().filter(|_| is_lobby);
+        let (created, name, created_ms) = if is_lobby {
+            (None, "lobby".into(), lobby.map_or(0, |it| it.created_ms))
         } else if room.record.ephemeral {
             let it = self.rosters.ephemeral(id)?;
             (Some(it.facts), self.ephemeral_name(it), it.created_ms)
@@ -82,7 +83,9 @@ impl Engine {
         Some(RoomView {
             room: id,
             name,
-            description: created.and_then(|it| it.description.as_deref().map(Arc::from)),
+            description: created
+                .and_then(|it| it.description.as_deref().map(Arc::from))
+                .or_else(|| lobby.and_then(|it| it.description.clone())),
             parent: created.and_then(|it| it.parent),
             ephemeral: room.record.ephemeral,
             public: created.is_none_or(|it| it.public),

@@ -3,7 +3,7 @@
 //! When to do what is decided here, from what this node sees of others and of the time; what it then
 //! comes to is a function of the logs (`crate::votes`).
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::Engine;
 use crate::{
@@ -164,16 +164,16 @@ impl Engine {
         let opened = std::mem::take(&mut room.votes.opened);
         let forgotten = std::mem::take(&mut room.votes.forgotten);
         for vote in opened.into_iter().filter_map(|place| room.votes.get(place)) {
-            self.votes.insert(vote.id(id), (id, vote.place()));
+            self.votes.entry(vote.id(id)).or_insert((id, vote.place()));
             let over = vote.has_close() || vote.is_overdue(self.cx.now.wall_ms);
             if tell && !over {
                 let view = Arc::new(vote.view(id, self.cx.now));
                 self.cx.notify(id, RoomEvent::VoteOpened(view));
             }
         }
-        for (place, at) in forgotten {
-            self.votes.remove(&MessageId::new(id, place.log, place.seq));
-            note(&mut self.cx.batch, room, (at, None));
+        for vote in forgotten {
+            forget(&mut self.votes, vote.id(id), (id, vote.place()));
+            note(&mut self.cx.batch, room, (vote.at(), None));
         }
     }
 
@@ -333,8 +333,19 @@ impl Engine {
     pub(super) fn forget_votes(&mut self, room: &Room) {
         self.voting.remove(&room.id);
         for vote in room.votes.all() {
-            self.votes.remove(&vote.id(room.id));
+            forget(&mut self.votes, vote.id(room.id), (room.id, vote.place()));
         }
+    }
+}
+
+/// Nothing leads to what is there any more. Another one may have been brought under its id.
+pub(super) fn forget(
+    known: &mut BTreeMap<MessageId, (RoomId, Place)>,
+    id: MessageId,
+    there: (RoomId, Place),
+) {
+    if known.get(&id) == Some(&there) {
+        known.remove(&id);
     }
 }
 

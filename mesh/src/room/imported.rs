@@ -3,10 +3,11 @@
 
 use super::{Room, place};
 use crate::{
-    acts::VoteAct,
+    acts::{TaskAct, VoteAct},
     context::Context,
-    entry::{Body, Items, Ordered},
-    id::{At, LogId, RoomId},
+    entry::{Body, Decision, Items, Ordered},
+    id::{At, LogId},
+    import::may_bring,
     limits::ORDERED_ITEMS_MAX,
     number::Era,
 };
@@ -15,11 +16,34 @@ use crate::{
 const NO_LOG: u32 = u32::MAX;
 
 impl Room {
-    /// Whether this log may say what a ClawChat server had: the founder's, in the lobby and in rooms that
-    /// it brought. A function of the directory's logs, so the same at every node.
+    /// Whether this log may say what a ClawChat server had.
     pub(super) fn takes_imports_of(&self, log: LogId) -> bool {
-        let brought = self.record.imported || self.id == RoomId::lobby(self.record.mesh);
-        brought && log == self.record.home
+        may_bring(&self.record, self.id, log)
+    }
+
+    /// An entry of this log as it counts: without an id that it cannot give.
+    pub(super) fn with_its_id(&self, log: LogId, mut body: Body) -> Body {
+        let id = match &mut body {
+            Body::Chat(said) | Body::Thinking(said) | Body::Decision(Decision { said, .. }) => {
+                &mut said.id
+            }
+            Body::Vote(VoteAct::Imported(vote)) => &mut vote.id,
+            Body::Task(TaskAct::Assigned(task)) => &mut task.id,
+            Body::Ordered(_)
+            | Body::EraClaimed(_)
+            | Body::HandedOver(_)
+            | Body::NodeAdmitted(_)
+            | Body::RoomCreated(_)
+            | Body::AgentClaimed(_)
+            | Body::Key(_)
+            | Body::Parted(_)
+            | Body::Vote(_)
+            | Body::Election(_)
+            | Body::Task(_)
+            | Body::Unknown => return body,
+        };
+        *id = id.filter(|it| it.is_foreign() && self.takes_imports_of(log));
+        body
     }
 
     /// Whether this act of a vote may be in this log at all.

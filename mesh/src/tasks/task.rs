@@ -125,7 +125,7 @@ pub(super) struct Task {
 impl Task {
     pub(super) fn new((room, place): (RoomId, Place), facts: Facts, it: TaskAssigned) -> Task {
         let mut task = Task {
-            id: MessageId::new(room, place.log, place.seq),
+            id: it.id.unwrap_or_else(|| MessageId::new(room, place.log, place.seq)),
             room,
             clock: facts.clock,
             place,

@@ -102,6 +102,7 @@ fn assigned(title: &str) -> TaskAssigned {
         description: None,
         assignee: None,
         created_by: "ann".into(),
+        id: None,
     }
 }
 
@@ -385,7 +386,7 @@ fn a_log_keeps_its_newest_tasks_and_only_its_own() {
     assert!(a.tasks.view(other).is_some());
     assert_eq!(a.tasks.all.len(), TASKS_PER_LOG_MAX + 1);
     let news = a.tasks.take_news();
-    assert!(news.contains(&News::Forgotten(MessageId::new(ROOM, a.log, first.seq))));
+    assert!(news.contains(&News::Forgotten(MessageId::new(ROOM, a.log, first.seq), first)));
     assert_eq!(a.tasks.claims.len(), 0, "nobody waits for it any more");
     assert_eq!(a.tasks.bytes, a.tasks.all.values().map(Task::bytes).sum::<usize>());
 }
@@ -471,6 +472,7 @@ fn a_list_of_tasks_is_as_long_as_fits_an_answer() {
         description: description.map(|len| "x".repeat(len)),
         assignee: Some(long.as_str().into()),
         created_by: long.as_str().into(),
+        id: None,
         ..assigned("do it")
     };
     for _ in 0..TASKS_LISTED_MAX {

@@ -82,6 +82,8 @@ struct Here {
 pub(crate) struct Vote {
     at: At,
     place: Place,
+    /// The id that it was brought with.
+    foreign: Option<MessageId>,
     title: Arc<str>,
     description: Option<Arc<str>>,
     options: Arc<[String]>,
@@ -119,6 +121,7 @@ impl Vote {
         Vote {
             at,
             place,
+            foreign: None,
             title: it.title.into(),
             description: it.description.map(Arc::from),
             options: it.options.into(),
@@ -142,6 +145,7 @@ impl Vote {
         let opened = VoteOpened { title, description, options, eligible, created_by, closes_ms };
         let mut vote = Vote::new((place, at), facts, opened);
         let eligible = usize::try_from(it.eligible).unwrap_or(usize::MAX);
+        vote.foreign = it.id;
         vote.imported = Some(Ended { eligible, tally: it.tally });
         vote.here.closed = Some(Duration::ZERO);
         vote.here.told = Some(Told { close: None, missing: Vec::new() });
@@ -267,7 +271,7 @@ impl Vote {
     }
 
     pub(crate) fn id(&self, room: RoomId) -> MessageId {
-        MessageId::new(room, self.place.log, self.place.seq)
+        self.foreign.unwrap_or_else(|| MessageId::new(room, self.place.log, self.place.seq))
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -50,10 +50,16 @@ impl Digest {
     }
 }
 
-/// A key's hash as a server may keep it: SHA-256, in hex digits of lower case.
+/// A UUID that follows from an id that is none (in the form of version 5), the same each time.
 #[must_use]
-pub fn hash_of(key: &str) -> String {
-    hex(&Sha256::digest(key.as_bytes()))
+pub fn id_from(text: &str) -> String {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&Sha256::digest(text.as_bytes())[..16]);
+    bytes[6] = bytes[6] & 0x0f | 0x50;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let digits = hex(&bytes);
+    let groups = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+    groups.join("-")
 }
 
 fn hex(bytes: &[u8]) -> String {

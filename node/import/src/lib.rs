@@ -1,10 +1,10 @@
 //! The SQLite file of a ClawChat server (0.3), read into plain values.
 //!
 //! Not a writer, and not a judge: what of it can be brought into a mesh, `node` decides. Its one contract:
-//! the file is never written to, and all that one [`ServerFile`] gives is of one moment, also if the server
-//! goes on writing.
+//! the file is never written to, nothing is made beside it, and all that one [`ServerFile`] gives is of
+//! one moment, also if the server goes on writing.
 //!
-//! In reading order: opening ([`ServerFile`]), which columns are meant (`layout`), single values
+//! In reading order: opening ([`ServerFile`], `source`), tables and columns (`layout`), single values
 //! (`cell`), rows ([`Room`] and the others), and what tells two files apart ([`Digest`]).
 
 mod cell;
@@ -12,11 +12,13 @@ mod digest;
 mod layout;
 mod open;
 mod rows;
+mod source;
 
-pub use digest::{Digest, hash_of};
-pub use layout::TABLES;
+pub use digest::{Digest, id_from};
 pub use open::{OpenError, ReadError, ServerFile};
-pub use rows::{BadRow, Counts, Key, Kind, Message, Room, Sequence, Task, Vote};
+pub use rows::{
+    BadRow, Identity, Key, Kind, Message, Room, Sequence, Status, Subscription, Task, Vote,
+};
 
 #[cfg(test)]
 mod tests;

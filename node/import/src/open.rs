@@ -1,36 +1,35 @@
 //! Opening a file, and reading it as it was then.
 
 use std::{
+    collections::BTreeMap,
     fs::File,
-    io::Read,
+    io::{self, Read},
     path::{Path, PathBuf},
-    time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 use thiserror::Error;
 
 use crate::{
     digest::Digest,
-    layout::{ALL, BALLOTS, Found, KEYS, MESSAGES, ROOMS, SEQUENCES, TABLES, TASKS, VOTES},
+    layout::{self, ALL, Table},
+    source::{Failed, Opened, Source},
 };
 
 /// What every SQLite file begins with.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// How long a server that writes just now is waited for.
-const BUSY: Duration = Duration::from_secs(5);
 
 /// Why a file cannot be read as that of a ClawChat server.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// There is none, or it is none that can be read.
+    /// There is none, or it is none that can be read; or it cannot be copied.
     #[error("{}", file.display())]
     Io {
         /// The file.
         file: PathBuf,
         /// Why.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// It is something else.
     #[error("{} is not an SQLite file: name the database of the ClawChat server", file.display())]
@@ -38,12 +37,14 @@ pub enum OpenError {
         /// The file.
         file: PathBuf,
     },
+    /// Its server runs.
+    #[error("{}: somebody writes to it: stop the ClawChat server", file.display())]
+    Changing {
+        /// The file.
+        file: PathBuf,
+    },
     /// It lacks tables.
-    #[error(
-        "{} is not a ClawChat database of the 0.3 layout: it has no table {}; it has {has}. An older server's \
-         file is brought up to date by starting a 0.3 server with it once",
-        file.display(), lacks.join(", ")
-    )]
+    #[error("{} is not a ClawChat database: it has no table {}; it has {has}", file.display(), lacks.join(", "))]
     Tables {
         /// The file.
         file: PathBuf,
@@ -54,7 +55,8 @@ pub enum OpenError {
     },
     /// A table lacks a column.
     #[error(
-        "{}: the table {table} has no column `{lacks}`; it has {has}: a layout that this version does not know",
+        "{}: the table {table} has no column `{lacks}`; it has {has}: a layout that this version does not know. An \
+         older server's file is brought up to date by starting a 0.3 server with it once",
         file.display()
     )]
     Columns {
@@ -62,8 +64,8 @@ pub enum OpenError {
         file: PathBuf,
         /// The table.
         table: &'static str,
-        /// The names that the column may have.
-        lacks: String,
+        /// The column.
+        lacks: &'static str,
         /// Those that it has.
         has: String,
     },
@@ -82,22 +84,16 @@ pub enum OpenError {
 #[error("the ClawChat database cannot be read on")]
 pub struct ReadError(#[from] pub(crate) rusqlite::Error);
 
-/// The database of a ClawChat server, as it was when it was opened. Never written to.
+/// The database of a ClawChat server, as it was when it was opened. Never written to, and nothing is made
+/// beside it.
 #[derive(Debug)]
 pub struct ServerFile {
     /// Holds one read transaction, so that all is of one moment.
     pub(crate) read: Connection,
-    /// Sees what others write meanwhile.
-    watch: Connection,
-    version: i64,
+    /// What selects the columns of each table that it has.
+    columns: BTreeMap<&'static str, String>,
     log: Option<PathBuf>,
-    pub(crate) rooms: Found,
-    pub(crate) messages: Found,
-    pub(crate) sequences: Found,
-    pub(crate) tasks: Found,
-    pub(crate) votes: Found,
-    pub(crate) ballots: Found,
-    pub(crate) keys: Found,
+    source: Source,
 }
 
 impl ServerFile {
@@ -108,48 +104,33 @@ impl ServerFile {
     pub fn open(file: &Path) -> Result<ServerFile, OpenError> {
         looks_like_sqlite(file)?;
         let sqlite = |source| OpenError::Sqlite { file: file.to_owned(), source };
-        let (read, watch) = (connect(file).map_err(sqlite)?, connect(file).map_err(sqlite)?);
+        let Opened { source, read, log } = Source::open(file).map_err(|failed| match failed {
+            Failed::Io(source) => OpenError::Io { file: file.to_owned(), source },
+            Failed::Sqlite(source) => sqlite(source),
+            Failed::Changing => OpenError::Changing { file: file.to_owned() },
+        })?;
         read.execute_batch("BEGIN").map_err(sqlite)?;
-        let version = data_version(&watch).map_err(sqlite)?;
         let has = tables(&read).map_err(sqlite)?;
-        let known = |name: &&str| has.iter().any(|it| it.eq_ignore_ascii_case(name));
-        let lacks: Vec<&str> = TABLES.into_iter().filter(|it| !known(it)).collect();
+        let known = |name: &str| has.iter().any(|it| it == name);
+        let lacks: Vec<&str> = layout::needed_tables().filter(|it| !known(it)).collect();
         if !lacks.is_empty() {
             return Err(OpenError::Tables { file: file.to_owned(), lacks, has: listed(&has) });
         }
-        let mut found = Vec::new();
-        for table in ALL {
+        let mut selected = BTreeMap::new();
+        for table in ALL.into_iter().filter(|it| known(it.name)) {
             let has = columns(&read, table.name).map_err(sqlite)?;
-            let columns = Found::among(table, &has).map_err(|lacks| OpenError::Columns {
+            let list = layout::list(table, &has).map_err(|lacks| OpenError::Columns {
                 file: file.to_owned(),
                 table: table.name,
                 lacks,
                 has: listed(&has),
             })?;
-            found.push(columns);
+            selected.insert(table.name, list);
         }
-        let wal = PathBuf::from(format!("{}-wal", file.display()));
-        let log = wal.metadata().is_ok_and(|it| it.len() > 0).then_some(wal);
-        let of = |table: &crate::layout::Table| {
-            let it = found.iter().find(|it| it.table() == table.name);
-            it.expect("each table was looked for").clone()
-        };
-        Ok(ServerFile {
-            rooms: of(&ROOMS),
-            messages: of(&MESSAGES),
-            sequences: of(&SEQUENCES),
-            tasks: of(&TASKS),
-            votes: of(&VOTES),
-            ballots: of(&BALLOTS),
-            keys: of(&KEYS),
-            read,
-            watch,
-            version,
-            log,
-        })
+        Ok(ServerFile { read, columns: selected, log, source })
     }
 
-    /// Its write-ahead log, if it has one: the server runs, or it was killed.
+    /// Its write-ahead log, if something is in it: the server runs, or it was killed.
     #[must_use]
     pub fn log(&self) -> Option<&Path> {
         self.log.as_deref()
@@ -158,9 +139,14 @@ impl ServerFile {
     /// Whether somebody has written to it since it was opened: then its server runs.
     ///
     /// # Errors
-    /// See [`ReadError`].
-    pub fn has_changed(&self) -> Result<bool, ReadError> {
-        Ok(data_version(&self.watch)? != self.version)
+    /// It cannot be looked at.
+    pub fn has_changed(&self) -> io::Result<bool> {
+        self.source.has_changed()
+    }
+
+    /// What selects a table's columns; `None`: an older server's file, which has no such table.
+    pub(crate) fn columns(&self, table: &Table) -> Option<&str> {
+        self.columns.get(table.name).map(String::as_str)
     }
 
     /// What tells it apart from others. Reads all of it.
@@ -169,21 +155,12 @@ impl ServerFile {
     /// See [`ReadError`].
     pub fn digest(&self) -> Result<Digest, ReadError> {
         let mut digest = Digest::default();
-        for found in [
-            &self.rooms,
-            &self.messages,
-            &self.sequences,
-            &self.tasks,
-            &self.votes,
-            &self.ballots,
-            &self.keys,
-        ] {
-            let (table, columns) = (found.table(), found.list("t"));
+        for (table, columns) in &self.columns {
             let mut select = self.read.prepare(&format!("SELECT {columns} FROM {table} t"))?;
+            let width = select.column_count();
             let mut rows = select.query([])?;
             while let Some(row) = rows.next()? {
-                let cells: Result<Vec<_>, _> =
-                    (0..found.width()).map(|at| row.get_ref(at)).collect();
+                let cells: Result<Vec<_>, _> = (0..width).map(|at| row.get_ref(at)).collect();
                 digest.add(table, cells?.into_iter());
             }
         }
@@ -200,19 +177,6 @@ fn looks_like_sqlite(file: &Path) -> Result<(), OpenError> {
         return Err(OpenError::NotSqlite { file: file.to_owned() });
     }
     Ok(())
-}
-
-fn connect(file: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(file, flags)?;
-    connection.busy_timeout(BUSY)?;
-    // Whatever its schema says, nothing of it is run.
-    connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")?;
-    Ok(connection)
-}
-
-fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
-    connection.query_row("PRAGMA data_version", [], |row| row.get(0))
 }
 
 fn tables(connection: &Connection) -> rusqlite::Result<Vec<String>> {

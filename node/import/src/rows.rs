@@ -1,12 +1,14 @@
-//! The rows of a file, as plain values.
+//! The rows of a file, as plain values. Ids and keys are texts, as they are in the file.
 
 use std::fmt;
 
-use rusqlite::{Connection, Row};
+use rusqlite::Row;
 
 use crate::{
-    cell::{Cells, Wrong},
-    layout::{BALLOTS, KEYS, MESSAGES, ROOMS, SEQUENCES, TASKS, Table, VOTES},
+    cell::{Cells, Wrong, wrong},
+    layout::{
+        BALLOTS, IDENTITIES, KEYS, MESSAGES, ROOMS, SEQUENCES, SUBSCRIPTIONS, TASKS, Table, VOTES,
+    },
     open::{ReadError, ServerFile},
 };
 
@@ -27,20 +29,7 @@ impl fmt::Display for BadRow {
     }
 }
 
-/// How many there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Rows of `rooms`.
-    pub rooms: u64,
-    /// Rows of `messages`.
-    pub messages: u64,
-    /// Rows of `room_tasks`.
-    pub tasks: u64,
-    /// Rows of `votes`.
-    pub votes: u64,
-}
-
-/// A room. Ids are as they are in the file.
+/// A room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Its id.
@@ -51,15 +40,13 @@ pub struct Room {
     pub description: Option<String>,
     /// The room it is under.
     pub parent: Option<String>,
-    /// Its contents are memory of the server.
-    pub ephemeral: bool,
     /// Unix milliseconds.
     pub created_ms: u64,
     /// The agent that made it.
     pub created_by: Option<String>,
     /// Seen by every key.
     pub public: bool,
-    /// Whose it is: a key, its hash or its id.
+    /// The key whose it is.
     pub owner: Option<String>,
     /// Only end-to-end encrypted content is taken.
     pub encrypted: bool,
@@ -85,17 +72,13 @@ pub struct Message {
     pub room: String,
     /// Who said it.
     pub agent: String,
-    /// Their name; their id if the file has none.
+    /// Their name.
     pub name: String,
     /// The text.
     pub content: String,
     /// The id of the message it answers.
     pub reply_to: Option<String>,
-    /// The number of that, if the same room has it.
-    pub reply_to_seq: Option<u64>,
-    /// Agents that were told.
-    pub mentions: Vec<String>,
-    /// JSON text.
+    /// JSON text; `None`: nothing is said.
     pub metadata: Option<String>,
     /// Unix milliseconds.
     pub wall_ms: u64,
@@ -110,8 +93,8 @@ pub struct Message {
 pub struct Sequence {
     /// The room.
     pub room: String,
-    /// The number that it gives next.
-    pub next: u64,
+    /// The highest number that it ever gave.
+    pub high_water: u64,
 }
 
 /// A task.
@@ -169,27 +152,83 @@ pub struct Vote {
 /// An API key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key {
-    /// Its text, if the file has that.
-    pub text: Option<String>,
-    /// Its hash, if the file has that.
-    pub hash: Option<String>,
-    /// What rooms may name it by.
-    pub id: Option<String>,
+    /// The key itself. Secret.
+    pub text: String,
     /// What its operator calls it.
     pub label: Option<String>,
     /// `free` or `pro`.
-    pub tier: Option<String>,
-    /// It is valid no longer.
-    pub revoked: bool,
+    pub tier: String,
 }
 
 impl fmt::Debug for Key {
-    /// Its text is a secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { text: _, hash: _, id, label, tier, revoked } = self;
-        let mut it = f.debug_struct("Key");
-        it.field("id", id).field("label", label).field("tier", tier).field("revoked", revoked);
-        it.finish_non_exhaustive()
+        let Self { text: _, label, tier } = self;
+        f.debug_struct("Key").field("label", label).field("tier", tier).finish_non_exhaustive()
+    }
+}
+
+/// A stable agent id.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The id.
+    pub agent: String,
+    /// The key whose it is. Secret.
+    pub owner: String,
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("agent", &self.agent).finish_non_exhaustive()
+    }
+}
+
+/// How a subscription is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It delivers.
+    Active,
+    /// Its receiver failed too often.
+    Failed,
+    /// It was switched off.
+    Disabled,
+}
+
+/// A webhook.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// Its id.
+    pub id: String,
+    /// Where.
+    pub room: String,
+    /// The key whose it is. Secret.
+    pub owner: String,
+    /// Where messages are posted. Often a secret, too.
+    pub url: String,
+    /// What deliveries are signed with. Secret.
+    pub secret: String,
+    /// Only messages of these kinds.
+    pub kinds: Option<Vec<String>>,
+    /// Only those of agents of this name.
+    pub only_from: Option<String>,
+    /// None of agents of this name.
+    pub not_from: Option<String>,
+    /// No thoughts.
+    pub exclude_thinking: bool,
+    /// From which number on it was asked for.
+    pub since: u64,
+    /// All up to here was delivered.
+    pub delivered: u64,
+    /// How it is.
+    pub status: Status,
+    /// Failures in a row.
+    pub failures: u64,
+    /// Unix milliseconds.
+    pub created_ms: u64,
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
@@ -197,21 +236,13 @@ impl fmt::Debug for Key {
 type Rows<T> = Result<Vec<Result<T, BadRow>>, ReadError>;
 
 impl ServerFile {
-    /// How many rows there are.
+    /// How many messages there are.
     ///
     /// # Errors
     /// See [`ReadError`].
-    pub fn counts(&self) -> Result<Counts, ReadError> {
-        let count = |table: &Table| {
-            let select = format!("SELECT count(*) FROM {}", table.name);
-            self.read.query_row(&select, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)
-        };
-        Ok(Counts {
-            rooms: count(&ROOMS)?,
-            messages: count(&MESSAGES)?,
-            tasks: count(&TASKS)?,
-            votes: count(&VOTES)?,
-        })
+    pub fn message_count(&self) -> Result<u64, ReadError> {
+        let count = "SELECT count(*) FROM messages";
+        Ok(self.read.query_row(count, [], |row| row.get::<_, i64>(0)).map(i64::unsigned_abs)?)
     }
 
     /// All rooms, by id.
@@ -219,8 +250,7 @@ impl ServerFile {
     /// # Errors
     /// See [`ReadError`].
     pub fn rooms(&self) -> Rows<Room> {
-        let columns = self.rooms.list("t");
-        all(&self.read, &format!("SELECT {columns} FROM rooms t ORDER BY 1"), &ROOMS, room)
+        self.all(&ROOMS, "room_id", room)
     }
 
     /// How far the numbers of rooms are, by room.
@@ -228,9 +258,9 @@ impl ServerFile {
     /// # Errors
     /// See [`ReadError`].
     pub fn sequences(&self) -> Rows<Sequence> {
-        let columns = self.sequences.list("t");
-        let select = format!("SELECT {columns} FROM room_sequences t ORDER BY 1");
-        all(&self.read, &select, &SEQUENCES, sequence)
+        self.all(&SEQUENCES, "room_id", |it| {
+            Ok(Sequence { room: it.text("room_id")?, high_water: it.whole("high_water")? })
+        })
     }
 
     /// All tasks, the oldest first.
@@ -238,18 +268,36 @@ impl ServerFile {
     /// # Errors
     /// See [`ReadError`].
     pub fn tasks(&self) -> Rows<Task> {
-        let columns = self.tasks.list("t");
-        let select = format!("SELECT {columns} FROM room_tasks t ORDER BY 8, 1");
-        all(&self.read, &select, &TASKS, task)
+        self.all(&TASKS, "created_at, task_id", task)
     }
 
-    /// All keys.
+    /// All keys but the server's own, in the order in which they were made.
     ///
     /// # Errors
     /// See [`ReadError`].
     pub fn keys(&self) -> Rows<Key> {
-        let columns = self.keys.list("t");
-        all(&self.read, &format!("SELECT {columns} FROM api_keys t ORDER BY rowid"), &KEYS, key)
+        self.all(&KEYS, "rowid", |it| {
+            let (text, tier) = (it.text("api_key")?, it.text("tier")?);
+            Ok(Key { text, tier, label: it.filled("label")? })
+        })
+    }
+
+    /// All stable agent ids.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn identities(&self) -> Rows<Identity> {
+        self.all(&IDENTITIES, "agent_id", |it| {
+            Ok(Identity { agent: it.text("agent_id")?, owner: it.text("owner_key")? })
+        })
+    }
+
+    /// All webhooks, the oldest first.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn subscriptions(&self) -> Rows<Subscription> {
+        self.all(&SUBSCRIPTIONS, "created_at, subscription_id", subscription)
     }
 
     /// All votes with what was voted, the oldest first.
@@ -257,22 +305,15 @@ impl ServerFile {
     /// # Errors
     /// See [`ReadError`].
     pub fn votes(&self) -> Rows<Vote> {
-        let columns = self.votes.list("t");
-        let select = format!("SELECT {columns} FROM votes t ORDER BY 7, 1");
-        let mut votes = all(&self.read, &select, &VOTES, vote)?;
-        let name = |at| self.ballots.name(at).expect("it is needed");
-        let (of, choice) = (name(0), name(2));
-        let select = format!(
-            "SELECT b.{of}, b.{choice}, count(*) FROM vote_ballots b WHERE b.{of} = ?1 GROUP BY 1, 2"
-        );
+        let mut votes = self.all(&VOTES, "created_at, vote_id", vote)?;
+        let Some(columns) = self.columns(&BALLOTS) else { return Ok(votes) };
+        let select = format!("SELECT {columns} FROM vote_ballots t WHERE vote_id = ?1");
         let mut select = self.read.prepare(&select)?;
         for found in &mut votes {
             let Ok(vote) = found else { continue };
             let mut rows = select.query([&vote.id])?;
             while let Some(row) = rows.next()? {
-                let cells = Cells { row, names: BALLOTS_COUNTED };
-                let counted = add_ballots(vote, &cells);
-                if let Err(why) = counted {
+                if let Err(why) = add_ballot(vote, &Cells { row, table: &BALLOTS }) {
                     let (table, id) = (BALLOTS.name, format!("of vote {:?}", vote.id));
                     *found = Err(BadRow { table, id, why });
                     break;
@@ -293,20 +334,11 @@ impl ServerFile {
         &self,
         mut each: impl FnMut(Result<Message, BadRow>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let name = |at| self.messages.name(at).expect("it is needed");
-        let (id, room, seq) = (name(0), name(1), name(9));
-        let columns = self.messages.list("t");
-        // Found by the index of ids, or by one that SQLite makes for itself.
-        let (answered, join) = match self.messages.name(5) {
-            Some(reply) => (
-                format!("r.{seq}"),
-                format!("LEFT JOIN messages r ON r.{id} = t.{reply} AND r.{room} = t.{room}"),
-            ),
-            None => ("NULL".to_owned(), String::new()),
-        };
-        let select = format!(
-            "SELECT {columns}, {answered} FROM messages t {join} ORDER BY t.{room}, t.{seq}, t.{id}"
-        );
+        let columns = self.columns(&MESSAGES).unwrap_or_else(|| unreachable!("it is needed"));
+        let seq = MESSAGES.columns.len();
+        // By its place: in an older file the number is no column.
+        let select =
+            format!("SELECT {columns} FROM messages t ORDER BY t.room_id, {seq}, t.message_id");
         let mut select = self.read.prepare(&select).map_err(ReadError)?;
         let mut rows = select.query([]).map_err(ReadError)?;
         while let Some(row) = rows.next().map_err(ReadError)? {
@@ -314,28 +346,23 @@ impl ServerFile {
         }
         Ok(())
     }
-}
 
-/// What [`ServerFile::votes`] selects of ballots.
-const BALLOTS_COUNTED: &[crate::layout::Column] = &[
-    crate::layout::Column { names: &["vote_id"], needed: true },
-    crate::layout::Column { names: &["option_index"], needed: true },
-    crate::layout::Column { names: &["count"], needed: true },
-];
-
-fn all<T>(
-    from: &Connection,
-    select: &str,
-    table: &'static Table,
-    of: fn(&Cells<'_>) -> Result<T, Wrong>,
-) -> Rows<T> {
-    let mut select = from.prepare(select)?;
-    let mut rows = select.query([])?;
-    let mut out = Vec::new();
-    while let Some(row) = rows.next()? {
-        out.push(read(row, table, of));
+    fn all<T>(
+        &self,
+        table: &'static Table,
+        order: &str,
+        of: fn(&Cells<'_>) -> Result<T, Wrong>,
+    ) -> Rows<T> {
+        let Some(columns) = self.columns(table) else { return Ok(Vec::new()) };
+        let select = format!("SELECT {columns} FROM {} t ORDER BY {order}", table.name);
+        let mut select = self.read.prepare(&select)?;
+        let mut rows = select.query([])?;
+        let mut out = Vec::new();
+        while let Some(row) = rows.next()? {
+            out.push(read(row, table, of));
+        }
+        Ok(out)
     }
-    Ok(out)
 }
 
 fn read<T>(
@@ -343,10 +370,10 @@ fn read<T>(
     table: &'static Table,
     of: fn(&Cells<'_>) -> Result<T, Wrong>,
 ) -> Result<T, BadRow> {
-    let cells = Cells { row, names: table.columns };
+    let cells = Cells { row, table };
     of(&cells).map_err(|why| {
-        // The first column of a key is the key itself.
-        let shown = if table.name == KEYS.name { 2 } else { 0 };
+        // The id of a key is the key itself.
+        let shown = if table.name == KEYS.name { "label" } else { table.columns[0].name };
         let id = cells.maybe_text(shown).ok().flatten();
         let id = id.map_or("without a readable id".to_owned(), |id| format!("{id:?}"));
         BadRow { table: table.name, id, why }
@@ -354,145 +381,127 @@ fn read<T>(
 }
 
 fn room(it: &Cells<'_>) -> Result<Room, Wrong> {
-    let public = match it.maybe_text(7)?.as_deref() {
-        Some("public") => true,
-        Some("private") => false,
-        _ => it.yes(7)?.unwrap_or(true),
+    let public = match &*it.text("visibility")? {
+        "public" => true,
+        "private" => false,
+        other => {
+            let why = format!("{other:?} is neither \"public\" nor \"private\"");
+            return Err(wrong("visibility", &why));
+        }
     };
     Ok(Room {
-        id: it.text(0)?,
-        name: it.text(1)?,
-        description: it.filled(2)?,
-        parent: it.filled(3)?,
-        ephemeral: it.yes(4)?.unwrap_or(false),
-        created_ms: it.time(5)?,
-        created_by: it.filled(6)?,
+        id: it.text("room_id")?,
+        name: it.text("name")?,
+        description: it.filled("description")?,
+        parent: it.filled("parent_id")?,
+        created_ms: it.time("created_at")?,
+        created_by: it.filled("created_by")?,
         public,
-        owner: it.filled(8)?,
-        encrypted: it.yes(9)?.unwrap_or(false),
+        owner: it.filled("owner_key")?,
+        encrypted: it.yes("encrypted")?,
     })
 }
 
 fn message(it: &Cells<'_>) -> Result<Message, Wrong> {
-    let agent = it.text(2)?;
     let (kind, metadata) = kind(it)?;
     Ok(Message {
-        id: it.text(0)?,
-        room: it.text(1)?,
-        name: it.filled(3)?.unwrap_or_else(|| agent.clone()),
-        agent,
-        content: it.text(4)?,
-        reply_to: it.filled(5)?,
-        mentions: it.texts(6)?,
+        id: it.text("message_id")?,
+        room: it.text("room_id")?,
+        name: it.text("agent_name")?,
+        agent: it.text("agent_id")?,
+        content: it.text("content")?,
+        reply_to: it.filled("reply_to_message")?,
         metadata,
-        wall_ms: it.time(8)?,
-        seq: it.whole(9)?,
+        wall_ms: it.time("created_at")?,
+        seq: it.whole("seq")?,
         kind,
-        reply_to_seq: it
-            .row
-            .get::<_, Option<i64>>(MESSAGES.columns.len())
-            .ok()
-            .flatten()
-            .and_then(|seq| u64::try_from(seq).ok()),
     })
 }
 
-/// Thoughts and decisions are told by their metadata (spec §3), or by a column of their own.
+/// Thoughts and decisions are told by their metadata (spec §3). `{}` is what the column has when a message
+/// has none.
 fn kind(it: &Cells<'_>) -> Result<(Kind, Option<String>), Wrong> {
-    let Some(json) = it.filled(7)?.filter(|it| it != "null") else {
-        return Ok((named(it.filled(10)?.as_deref()), None));
-    };
-    let mut value: serde_json::Value =
-        serde_json::from_str(&json).map_err(|_| it.wrong(7, "not JSON"))?;
-    let said = value.get("type").and_then(serde_json::Value::as_str);
-    let kind = match (named(it.filled(10)?.as_deref()), named(said)) {
-        (Kind::Chat, kind) | (kind, _) => kind,
-    };
-    match kind {
-        Kind::Chat | Kind::Decision => Ok((kind, Some(json))),
-        Kind::Thinking => {
-            let object = value.as_object_mut();
-            let rest = object.as_ref().map_or(1, |it| it.keys().filter(|it| *it != "type").count());
-            if rest == 0 {
-                return Ok((Kind::Thinking, None));
-            }
-            // A thought has no metadata of its own: with some it is shown as it was, and no more.
-            if let Some(object) = object {
-                object.insert("type".to_owned(), "thinking".into());
-            }
-            Ok((Kind::Chat, Some(value.to_string())))
+    let json = it.filled("metadata")?.filter(|it| !["null", "{}"].contains(&it.as_str()));
+    let Some(json) = json else { return Ok((Kind::Chat, None)) };
+    let value: serde_json::Value =
+        serde_json::from_str(&json).map_err(|_| wrong("metadata", "not JSON"))?;
+    Ok(match value.get("type").and_then(serde_json::Value::as_str) {
+        Some("decision") => (Kind::Decision, Some(json)),
+        Some("thinking") if value.as_object().is_some_and(|it| it.len() == 1) => {
+            (Kind::Thinking, None)
         }
-    }
-}
-
-fn named(kind: Option<&str>) -> Kind {
-    match kind {
-        Some("thinking") => Kind::Thinking,
-        Some("decision") => Kind::Decision,
-        Some(_) | None => Kind::Chat,
-    }
-}
-
-fn sequence(it: &Cells<'_>) -> Result<Sequence, Wrong> {
-    let room = it.text(0)?;
-    let last = it.maybe_whole(1)?.map(|last| last.saturating_add(1));
-    let next = it.maybe_whole(2)?.or(last);
-    let next = next.ok_or_else(|| it.wrong(1, "missing, and so is `next_seq`"))?;
-    Ok(Sequence { room, next: next.max(1) })
+        // A thought has no metadata of its own: with some it is shown as it was, and no more.
+        Some(_) | None => (Kind::Chat, Some(json)),
+    })
 }
 
 fn task(it: &Cells<'_>) -> Result<Task, Wrong> {
     Ok(Task {
-        id: it.text(0)?,
-        room: it.text(1)?,
-        title: it.text(2)?,
-        description: it.filled(3)?,
-        status: it.text(4)?,
-        assignee: it.filled(5)?,
-        created_by: it.text(6)?,
-        created_ms: it.time(7)?,
-        updated_ms: it.maybe_time(8)?,
-        note: it.filled(9)?,
+        id: it.text("task_id")?,
+        room: it.text("room_id")?,
+        title: it.text("title")?,
+        description: it.filled("description")?,
+        status: it.text("status")?,
+        assignee: it.filled("assignee")?,
+        created_by: it.text("created_by")?,
+        created_ms: it.time("created_at")?,
+        updated_ms: it.maybe_time("updated_at")?,
+        note: it.filled("note")?,
     })
 }
 
 fn vote(it: &Cells<'_>) -> Result<Vote, Wrong> {
-    let options = it.texts(4)?;
-    let closed = match it.maybe_text(8)?.as_deref() {
-        Some("open") => false,
-        Some("closed") => true,
-        _ => it.yes(8)?.unwrap_or(false) || it.is_set(9)?,
+    let options = it.texts("options")?.unwrap_or_default();
+    let closed = match &*it.text("status")? {
+        "open" => false,
+        "closed" => true,
+        other => {
+            return Err(wrong("status", &format!("{other:?} is neither \"open\" nor \"closed\"")));
+        }
     };
     Ok(Vote {
-        id: it.text(0)?,
-        room: it.text(1)?,
-        title: it.text(2)?,
-        description: it.filled(3)?,
+        id: it.text("vote_id")?,
+        room: it.text("room_id")?,
+        title: it.text("title")?,
+        description: it.filled("description")?,
         tally: vec![0; options.len()],
         options,
-        created_by: it.text(5)?,
-        created_ms: it.time(6)?,
-        closes_ms: it.maybe_time(7)?,
+        created_by: it.text("created_by")?,
+        created_ms: it.time("created_at")?,
+        closes_ms: it.maybe_time("closes_at")?,
         closed,
-        eligible: it.how_many(10)?.unwrap_or(0),
+        eligible: it.whole("eligible_voters")?,
     })
 }
 
-fn add_ballots(vote: &mut Vote, it: &Cells<'_>) -> Result<(), Wrong> {
-    let option = it.whole(1)?;
+fn add_ballot(vote: &mut Vote, it: &Cells<'_>) -> Result<(), Wrong> {
+    let option = it.whole("option_index")?;
     let place = usize::try_from(option).ok().and_then(|at| vote.tally.get_mut(at));
-    let place = place.ok_or_else(|| it.wrong(1, &format!("there is no option {option}")))?;
-    *place += it.whole(2)?;
+    *place.ok_or_else(|| wrong("option_index", &format!("there is no option {option}")))? += 1;
     Ok(())
 }
 
-fn key(it: &Cells<'_>) -> Result<Key, Wrong> {
-    Ok(Key {
-        text: it.filled(0)?,
-        hash: it.filled(1)?,
-        id: it.filled(2)?,
-        label: it.filled(3)?,
-        tier: it.filled(4)?,
-        revoked: it.is_set(5)? || it.yes(6)? == Some(false),
+fn subscription(it: &Cells<'_>) -> Result<Subscription, Wrong> {
+    let status = match &*it.text("status")? {
+        "active" => Status::Active,
+        "failed" => Status::Failed,
+        "disabled" => Status::Disabled,
+        other => return Err(wrong("status", &format!("{other:?} is none of a webhook"))),
+    };
+    Ok(Subscription {
+        id: it.text("subscription_id")?,
+        room: it.text("room_id")?,
+        owner: it.text("owner_key")?,
+        url: it.text("webhook_url")?,
+        secret: it.text("secret")?,
+        kinds: it.texts("kinds")?,
+        only_from: it.filled("only_from")?,
+        not_from: it.filled("not_from")?,
+        exclude_thinking: it.yes("exclude_thinking")?,
+        since: it.whole("since_seq")?,
+        delivered: it.whole("last_delivered_seq")?,
+        status,
+        failures: it.whole("failure_count")?,
+        created_ms: it.time("created_at")?,
     })
 }

@@ -3,7 +3,7 @@
 use std::{
     io::{self, IsTerminal, Write},
     ops::ControlFlow,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -14,18 +14,19 @@ use mesh::id::KeyPrint;
 use super::{Layer, Layered, layered, log_to_stderr, note, say};
 use crate::{
     files::ApiKey,
-    import::{Brought, Choices, Journal, Plan, bring, open},
-    settings::Auth,
+    import::{Brought, Choices, Journal, OpenVotes, OwnKeys, Plan, Target, bring, is_there, open},
+    settings::{Auth, standard_key_file},
 };
 
 /// How often a line of progress is written where nobody can see one change.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
-/// Bring the rooms, messages, votes and tasks of a ClawChat server into a new node.
+/// Bring all that a ClawChat server has into a new node.
 ///
 /// FILE is the server's SQLite database (clawchat.db, of ClawChat 0.3). Stop the server first; the file is
-/// not changed. The node must be new: rooms keep their ids and messages their numbers, so clients go on
-/// with their cursors and room keys. What cannot be brought is said before anything is written. Run it
+/// not changed. The node must be new: rooms, messages, votes and tasks keep their ids and messages their
+/// numbers, so clients go on with their cursors and room keys; stable agent ids stay with their keys, and
+/// webhooks go on. What comes and what does not is listed before anything is written, and afterwards. Run it
 /// again if it was interrupted: it goes on, and brings nothing twice.
 #[derive(Debug, clap::Args)]
 pub(super) struct Import {
@@ -37,6 +38,10 @@ pub(super) struct Import {
     /// The node's own key, made if it is not there [default: ~/.clawchat/auth.key]
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+    /// The server's own key, whose rooms, stable ids and webhooks become those of the node's own key
+    /// [default: auth.key beside the database, or else ~/.clawchat/auth.key]
+    #[arg(long, value_name = "FILE")]
+    server_key_file: Option<PathBuf>,
     /// What people call the node [default: the machine's name]
     #[arg(long)]
     name: Option<String>,
@@ -46,13 +51,40 @@ pub(super) struct Import {
     /// Leave out votes that are still open, instead of refusing the file
     #[arg(long)]
     skip_open_votes: bool,
-    /// Make private rooms whose key is not known private to the node's own key, instead of refusing the
-    /// file
+    /// End votes that are still open with the ballots that were cast, instead of refusing the file
+    #[arg(long, conflicts_with = "skip_open_votes")]
+    close_open_votes: bool,
+    /// Give private rooms, stable ids and webhooks whose key is not known to the node's own key, instead of
+    /// refusing the file
     #[arg(long)]
     private_to_own_key: bool,
-    /// Only say what cannot be brought
+    /// Give rooms whose name, id or description no room here can have another one, instead of refusing
+    /// the file
+    #[arg(long)]
+    rename_rooms: bool,
+    /// Leave out whatever is refused, and what belongs to it, instead of refusing the file
+    #[arg(long)]
+    skip_refused: bool,
+    /// Only list what comes and what does not
     #[arg(long)]
     check: bool,
+}
+
+/// The keys that are this node's.
+struct Keys {
+    node: Option<ApiKey>,
+    /// The node's was drawn just now, and is not in its file yet.
+    fresh: bool,
+    server: Option<ApiKey>,
+}
+
+impl Keys {
+    fn texts(&self) -> OwnKeys<'_> {
+        OwnKeys {
+            node: self.node.as_ref().map(ApiKey::text),
+            server: self.server.as_ref().map(ApiKey::text),
+        }
+    }
 }
 
 impl Import {
@@ -72,26 +104,49 @@ impl Import {
                 log.display()
             ));
         }
+        let keys = self.keys(&layered)?;
         if self.check {
-            return self.only_check(&file, &layered);
+            let plan = self.plan(&file, &keys)?;
+            return say(&format!("all of this can be brought:\n{}", plan.ledger));
         }
-        self.import(&file, &layered)
+        self.import(&file, (&layered, &keys))
     }
 
-    fn only_check(&self, file: &ServerFile, settings: &Layered) -> Result<()> {
-        let own = match settings.auth()? {
-            Auth::Open => None,
-            Auth::KeyFile(file) => ApiKey::read(&file)?,
+    /// Nothing is written here: the file may be refused.
+    fn keys(&self, settings: &Layered) -> Result<Keys> {
+        let (node, fresh) = match settings.auth()? {
+            Auth::Open => (None, false),
+            Auth::KeyFile(file) => match ApiKey::read(&file)? {
+                Some(key) => (Some(key), false),
+                None => (Some(ApiKey::draw()?), true),
+            },
         };
-        let plan = self.plan(file, own.as_ref())?;
-        say(&format!("all of it can be brought: {}", told(&plan)))
+        let flag = "--server-key-file";
+        if let Some(file) = &self.server_key_file {
+            let server = ApiKey::read_as(flag, file)?;
+            let server =
+                server.with_context(|| format!("{flag} {}: no such file", file.display()))?;
+            return Ok(Keys { node, fresh, server: Some(server) });
+        }
+        let beside = self.file.canonicalize().ok().map(|it| it.with_file_name("auth.key"));
+        for file in beside.into_iter().chain(standard_key_file().ok()) {
+            if let Some(server) = ApiKey::read_as(flag, &file)? {
+                note(&format!("note: the server's own key is that in {}", file.display()));
+                return Ok(Keys { node, fresh, server: Some(server) });
+            }
+        }
+        note(
+            "note: no file of the server's own key: name it with --server-key-file, if it had one",
+        );
+        Ok(Keys { node, fresh, server: None })
     }
 
-    fn import(&self, file: &ServerFile, settings: &Layered) -> Result<()> {
+    fn import(&self, file: &ServerFile, (settings, keys): (&Layered, &Keys)) -> Result<()> {
         let data_dir = settings.data_dir()?;
-        let mut target = open(&data_dir)?;
         let digest = file.digest()?.to_text();
-        if let Some(journal) = &target.journal {
+        // What is refused leaves nothing: what is not there is made when all was looked at.
+        let there = if is_there(&data_dir) { Some(open(&data_dir)?) } else { None };
+        if let Some(journal) = there.as_ref().and_then(|it| it.journal.as_ref()) {
             if journal.file != digest {
                 bail!(
                     "--data-dir {}: another file was imported here, or this one before it was changed: import it \
@@ -103,59 +158,93 @@ impl Import {
                 return say("all of this file was imported before: nothing to do");
             }
         }
-        let own = match settings.auth()? {
-            Auth::Open => None,
-            Auth::KeyFile(file) => Some(match ApiKey::read(&file)? {
-                Some(key) => key,
-                None => ApiKey::make(&file)?,
-            }),
-        };
-        let plan = self.plan(file, own.as_ref())?;
-        self.still(file)?;
-        let choices = self.choices(own.as_ref()).to_text();
+        let choices = self.choices(keys).to_text();
         let fresh = Journal { file: digest, choices: choices.clone(), written: 0, done: false };
-        let journal = target.journal.clone().unwrap_or(fresh);
+        let journal = there.as_ref().and_then(|it| it.journal.clone()).unwrap_or(fresh);
         if journal.choices != choices {
             bail!(
                 "this import was begun with other flags or another key: go on with those, or start in a fresh --data-dir"
             );
         }
+        let plan = self.plan(file, keys)?;
+        self.still(file)?;
+        note(&format!("to be brought:\n{}", plan.ledger));
+        let target = there.map_or_else(|| open(&data_dir), Ok)?;
+        if let (Auth::KeyFile(file), Some(key), true) = (settings.auth()?, &keys.node, keys.fresh) {
+            key.keep(&file)?;
+        }
+        self.write((file, &plan), (target, settings.name()?), journal)?;
+        self.still(file)?;
+        say(&format!("imported:\n{}start the node: {}", plan.ledger, self.up()))
+    }
+
+    fn write(
+        &self,
+        (file, plan): (&ServerFile, &Plan),
+        (mut target, name): (Target, Option<String>),
+        journal: Journal,
+    ) -> Result<()> {
         let mut line = Line::new("importing");
         let things = plan.things();
-        let done = bring((file, &plan), (&mut target, settings.name()?), journal, &mut |written| {
+        let done = bring((file, plan), (&mut target, name), journal, &mut |written| {
             line.tell(written, things);
             ControlFlow::Continue(())
         });
         line.end();
-        if done? == Brought::Stopped {
-            bail!("not all was brought: run it again, and it goes on");
+        match done? {
+            Brought::All => Ok(()),
+            Brought::Stopped => bail!("not all was brought: run it again, and it goes on"),
         }
-        self.still(file)?;
-        say(&format!("imported {}\nstart the node: clawmeshd up", told(&plan)))
     }
 
-    fn choices(&self, own: Option<&ApiKey>) -> Choices {
+    /// How the node is started that it was brought into.
+    fn up(&self) -> String {
+        let mut line = "clawmeshd up".to_owned();
+        let mut flag = |name: &str, value: Option<&Path>| {
+            if let Some(value) = value {
+                line += &format!(" --{name} {}", quoted(&value.display().to_string()));
+            }
+        };
+        flag("data-dir", self.data_dir.as_deref());
+        flag("key-file", self.key_file.as_deref());
+        flag("name", self.name.as_deref().map(Path::new));
+        flag("config", self.config.as_deref());
+        line
+    }
+
+    fn choices(&self, keys: &Keys) -> Choices {
+        let print = |key: &ApiKey| KeyPrint::of(key.text());
+        let own = keys.node.as_ref().map_or(KeyPrint::OPEN, print);
         Choices {
-            skip_open_votes: self.skip_open_votes,
+            open_votes: match (self.skip_open_votes, self.close_open_votes) {
+                (true, _) => OpenVotes::Skip,
+                (false, true) => OpenVotes::Close,
+                (false, false) => OpenVotes::Refuse,
+            },
             private_to_own_key: self.private_to_own_key,
-            own: own.map_or(KeyPrint::OPEN, |key| KeyPrint::of(key.text())),
+            rename_rooms: self.rename_rooms,
+            skip_refused: self.skip_refused,
+            own,
+            // A key that the first run of an import has made is found by the next one.
+            server: keys.server.as_ref().map(print).filter(|it| *it != own),
         }
     }
 
     /// What is to be written; an error if anything cannot be.
-    fn plan(&self, file: &ServerFile, own: Option<&ApiKey>) -> Result<Plan> {
+    fn plan(&self, file: &ServerFile, keys: &Keys) -> Result<Plan> {
         let mut line = Line::new("looking at");
-        let looked = Plan::of(file, self.choices(own), own.map(ApiKey::text), &mut |seen, all| {
-            line.tell(seen, all.messages);
+        let looked = Plan::of(file, self.choices(keys), keys.texts(), &mut |seen, all| {
+            line.tell(seen, all);
         });
         line.end();
         let (plan, refusals) = looked?;
-        for it in &plan.notes {
-            note(&format!("note: {it}"));
-        }
         if !refusals.is_empty() {
+            note(&plan.ledger.to_string());
             note(refusals.to_string().trim_end());
-            bail!("{}: the above cannot be brought; nothing was written", self.file.display());
+            bail!(
+                "{}: the above cannot be brought; nothing was written. --skip-refused leaves it out",
+                self.file.display()
+            );
         }
         Ok(plan)
     }
@@ -173,15 +262,13 @@ impl Import {
     }
 }
 
-fn told(plan: &Plan) -> String {
-    format!(
-        "{} messages, {} rooms besides the lobby, {} votes, {} tasks, {} keys",
-        plan.messages,
-        plan.rooms.len(),
-        plan.votes.len(),
-        plan.tasks.len(),
-        plan.keys.len()
-    )
+/// As a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    let plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:,@%".contains(it);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// How far it is, on stderr: one line that changes, or one every so often.
@@ -212,6 +299,23 @@ impl Line {
     fn end(&self) {
         if self.terminal && self.last.is_some() {
             note("");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_stays_one() {
+        for (text, word) in [
+            ("/var/lib/clawmesh", "/var/lib/clawmesh"),
+            ("it's here", r"'it'\''s here'"),
+            ("$HOME", "'$HOME'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(text), word);
         }
     }
 }

@@ -1,46 +1,69 @@
 //! What of a file is brought, and what cannot be: all of that is found before anything is written.
 
+mod findings;
+mod ledger;
 mod owners;
+mod rooms;
+mod sieve;
 mod talk;
+mod webhooks;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use import::{BadRow, Counts, Room, ServerFile};
+use bridge::BroughtWebhook;
+use import::ServerFile;
 use mesh::{
     agenda::NewKey,
-    id::{KeyPrint, RoomId, RoomKey},
-    import::{ImportedRoom, ImportedTask, is_foreign_id},
-    limits::{
-        AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, KEYS_FOLLOWED_MAX, NAME_BYTES_MAX, ROOMS_MAX,
-    },
+    id::{AgentId, KeyPrint, RoomId, RoomKey},
+    import::{ImportedRoom, ImportedTask},
+    limits::{AGENT_ID_BYTES_MAX, AGENT_IDS_MAX},
     number::Era,
 };
 
+pub(crate) use findings::Refusals;
+pub(crate) use ledger::{Counts, Ledger, Thing};
+pub(crate) use sieve::{Sieve, Sifted};
+pub(crate) use talk::id_of;
+
+use findings::Findings;
 use owners::Owners;
 
-/// Refusals that are told; more are counted.
-const REFUSALS_SHOWN: usize = 50;
+/// What becomes of votes that are open: their ballots are secret, and their voters gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenVotes {
+    /// The file is refused.
+    Refuse,
+    /// They are left out.
+    Skip,
+    /// They end with the ballots that were cast.
+    Close,
+}
 
 /// What an operator chose for what cannot be brought as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choices {
-    /// Votes that are open are left out.
-    pub(crate) skip_open_votes: bool,
-    /// Private rooms of keys that are not known become private to the node's own key.
+    pub(crate) open_votes: OpenVotes,
+    /// Private rooms, stable ids and webhooks of keys that are not known become the node's own key's.
     pub(crate) private_to_own_key: bool,
+    /// Rooms that no room of a mesh can be called, described or identified as get something else.
+    pub(crate) rename_rooms: bool,
+    /// Rows that cannot be brought are left out, with what belongs to them.
+    pub(crate) skip_refused: bool,
     /// The node's own key.
     pub(crate) own: KeyPrint,
+    /// The server's, if its file is there.
+    pub(crate) server: Option<KeyPrint>,
 }
 
 impl Choices {
     /// What is written depends on them.
     pub(crate) fn to_text(self) -> String {
-        let Choices { skip_open_votes, private_to_own_key, own } = self;
-        format!("{skip_open_votes} {private_to_own_key} {own}")
+        let Choices { open_votes, private_to_own_key, rename_rooms, skip_refused, own, server } =
+            self;
+        format!(
+            "{open_votes:?} {private_to_own_key} {rename_rooms} {skip_refused} {own} {server:?}"
+        )
     }
 }
 
@@ -53,40 +76,6 @@ pub(crate) enum Place {
     Room(RoomId),
 }
 
-/// What cannot be brought, and why.
-#[derive(Debug, Default)]
-pub(crate) struct Refusals {
-    told: Vec<String>,
-    all: u64,
-}
-
-impl Refusals {
-    fn add(&mut self, what: impl fmt::Display) {
-        self.all += 1;
-        if self.told.len() < REFUSALS_SHOWN {
-            self.told.push(what.to_string());
-        }
-    }
-
-    fn row(&mut self, (table, id): (&'static str, &str), why: impl fmt::Display) {
-        self.add(BadRow { table, id: format!("{id:?}"), why: why.to_string() });
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.all == 0
-    }
-}
-
-impl fmt::Display for Refusals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.told.iter().try_for_each(|it| writeln!(f, "  {it}"))?;
-        match self.all.saturating_sub(self.told.len() as u64) {
-            0 => Ok(()),
-            more => writeln!(f, "  … and {more} more"),
-        }
-    }
-}
-
 /// A vote that had ended: where, when it was opened, and what it was.
 pub(crate) type EndedVote = (Place, u64, mesh::acts::VoteImported);
 
@@ -94,41 +83,77 @@ pub(crate) type EndedVote = (Place, u64, mesh::acts::VoteImported);
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) keys: Vec<(NewKey, Option<RoomKey>)>,
-    pub(crate) rooms: Vec<ImportedRoom>,
+    /// Stable ids, and whose they are.
+    pub(crate) agents: Vec<(AgentId, KeyPrint)>,
+    /// What the lobby is for, and when it was made.
+    pub(crate) lobby: Option<(Option<String>, u64)>,
+    /// Rooms, and what they are under.
+    pub(crate) rooms: Vec<(ImportedRoom, Option<Place>)>,
     /// Rooms by their ids in the file, but for those that are not brought.
     places: BTreeMap<String, Place>,
-    /// Rooms that lived in the server's memory.
-    ephemeral: BTreeSet<String>,
+    /// Rooms of the file that are not brought.
+    without: BTreeSet<String>,
     /// Which number comes next where.
     pub(crate) next: BTreeMap<Place, u64>,
     pub(crate) votes: Vec<EndedVote>,
     pub(crate) tasks: Vec<(Place, ImportedTask)>,
-    pub(crate) messages: u64,
-    /// What the operator should know.
-    pub(crate) notes: Vec<String>,
+    pub(crate) webhooks: Vec<(Place, BroughtWebhook)>,
+    /// The list of what comes, and what does not.
+    pub(crate) ledger: Ledger,
+}
+
+/// The texts of keys that are this node's.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct OwnKeys<'k> {
+    /// The node's own.
+    pub(crate) node: Option<&'k str>,
+    /// The server's.
+    pub(crate) server: Option<&'k str>,
 }
 
 impl Plan {
-    /// Reads all of a file. `each`: how many messages were looked at, every so often.
+    /// Reads all of a file. `each`: how many messages were looked at, of how many, every so often.
     ///
     /// # Errors
     /// The file cannot be read. What can be read and not be brought is a refusal.
     pub(crate) fn of(
         file: &ServerFile,
         choices: Choices,
-        own_key: Option<&str>,
-        each: &mut dyn FnMut(u64, Counts),
+        keys: OwnKeys<'_>,
+        each: &mut dyn FnMut(u64, u64),
     ) -> Result<(Plan, Refusals)> {
-        let counts = file.counts()?;
-        let (mut plan, mut refusals) = (Plan::default(), Refusals::default());
-        each(0, counts);
-        let owners = plan.take_keys(file, (choices, own_key), &mut refusals)?;
-        plan.take_rooms(file, (choices, &owners), &mut refusals)?;
-        plan.take_sequences(file, &mut refusals)?;
-        plan.take_votes(file, choices, &mut refusals)?;
-        plan.take_tasks(file, &mut refusals)?;
-        plan.look_at_messages(file, &mut refusals, &mut |seen| each(seen, counts))?;
+        let (mut plan, mut findings) = (Plan::default(), Findings::new(choices.skip_refused));
+        let messages = file.message_count()?;
+        each(0, messages);
+        let mut owners = Owners::new(choices.own, [keys.node, keys.server].into_iter().flatten());
+        for key in findings.readable(Thing::Key, file.keys()?) {
+            owners.add(&key, &mut findings);
+        }
+        plan.keys = owners.minted();
+        plan.take_rooms(file, (choices, &owners), &mut findings)?;
+        plan.take_agents(file, (choices, &owners), &mut findings)?;
+        plan.take_sequences(file, &mut findings)?;
+        plan.take_votes(file, choices, &mut findings)?;
+        plan.take_tasks(file, &mut findings)?;
+        plan.take_webhooks(file, (choices, &owners), &mut findings)?;
+        plan.look_at_messages(file, &mut findings, &mut |seen| each(seen, messages))?;
+        let Findings { refusals, mut ledger, .. } = findings;
+        ledger.brought = plan.counts(ledger.brought.of(Thing::Message));
+        plan.ledger = ledger;
         Ok((plan, refusals))
+    }
+
+    fn counts(&self, messages: u64) -> Counts {
+        let mut counts = Counts::default();
+        // The lobby is a room of the file, too.
+        counts.add(Thing::Room, (self.rooms.len() + usize::from(self.lobby.is_some())) as u64);
+        counts.add(Thing::Message, messages);
+        counts.add(Thing::Vote, self.votes.len() as u64);
+        counts.add(Thing::Task, self.tasks.len() as u64);
+        counts.add(Thing::Key, self.keys.len() as u64);
+        counts.add(Thing::AgentId, self.agents.len() as u64);
+        counts.add(Thing::Webhook, self.webhooks.len() as u64);
+        counts
     }
 
     /// Where the content of a room of the file goes; `None`: it is not brought.
@@ -136,208 +161,87 @@ impl Plan {
         self.places.get(room).copied()
     }
 
+    /// Why nothing of a room is brought.
+    fn no_room(&self, room: &str) -> &'static str {
+        if self.without.contains(room) {
+            "their rooms are not brought"
+        } else {
+            "their rooms are not in the file, as ephemeral ones"
+        }
+    }
+
     /// How many things are written.
     pub(crate) fn things(&self) -> u64 {
-        let lists = self.keys.len() + self.rooms.len() + self.next.len();
-        (lists + self.votes.len() + self.tasks.len()) as u64 + self.messages
+        self.ledger.brought.all() + self.next.len() as u64
     }
 
-    fn take_keys(
-        &mut self,
-        file: &ServerFile,
-        (choices, own_key): (Choices, Option<&str>),
-        refusals: &mut Refusals,
-    ) -> Result<Owners> {
-        let mut owners = Owners::new(choices.own, own_key);
-        for row in file.keys()? {
-            match row {
-                Ok(key) => owners.add(key, refusals),
-                Err(bad) => refusals.add(bad),
-            }
-        }
-        self.notes.extend(owners.notes());
-        self.keys = owners.minted();
-        Ok(owners)
-    }
-
-    fn take_rooms(
+    fn take_agents(
         &mut self,
         file: &ServerFile,
         (choices, owners): (Choices, &Owners),
-        refusals: &mut Refusals,
+        findings: &mut Findings,
     ) -> Result<()> {
-        let mut rooms = Vec::new();
-        for row in file.rooms()? {
-            match row {
-                Ok(room) => rooms.push(room),
-                Err(bad) => refusals.add(bad),
+        let mut strangers = Vec::new();
+        for it in findings.readable(Thing::AgentId, file.identities()?) {
+            if !(1..=AGENT_ID_BYTES_MAX).contains(&it.agent.len()) {
+                let why = format!("it must have 1 to {AGENT_ID_BYTES_MAX} bytes");
+                findings.row((Thing::AgentId, "agent_identities", &it.agent), why);
+                continue;
             }
+            let owner = owners.find(&it.owner).unwrap_or_else(|| {
+                strangers.push(it.agent.clone());
+                let own = choices.private_to_own_key;
+                if own { choices.own } else { KeyPrint::of(&it.owner) }
+            });
+            self.agents.push((it.agent.into(), owner));
         }
-        let lobby = lobby_of(&rooms);
-        self.places.insert(lobby.clone(), Place::Lobby);
-        for room in rooms.iter().filter(|it| it.id != lobby) {
-            if room.ephemeral {
-                self.ephemeral.insert(room.id.clone());
-            } else if let Some(id) = check_room(room, refusals) {
-                self.places.insert(room.id.clone(), Place::Room(id));
-            }
+        let whose = if choices.private_to_own_key {
+            "stable agent ids of keys that are not known become those of the node's own key"
+        } else {
+            "stable agent ids stay those of keys that are not known, so that nobody can use them; if these are the server's \
+             own, name its file with --server-key-file, or make them the node's own key's with --private-to-own-key"
+        };
+        findings.ledger.note_named(whose, &strangers);
+        if self.agents.len() > AGENT_IDS_MAX {
+            findings.refuse(format!("a mesh has at most {AGENT_IDS_MAX} stable agent ids"));
         }
-        if !self.ephemeral.is_empty() {
-            let count = self.ephemeral.len();
-            self.notes.push(format!("{count} ephemeral rooms are not brought: they were memory"));
-        }
-        if self.places.len() > ROOMS_MAX {
-            refusals.add(format!("a mesh has at most {ROOMS_MAX} rooms"));
-        }
-        let mut followed = BTreeSet::new();
-        for room in &rooms {
-            let Some(Place::Room(id)) = self.place(&room.id) else { continue };
-            let Some(owner) = self.owner_of(room, (choices, owners), refusals) else { continue };
-            if !room.public && owner != choices.own {
-                followed.insert(owner);
-            }
-            let imported = self.imported(room, id, owner);
-            self.rooms.push(imported);
-        }
-        if followed.len() > KEYS_FOLLOWED_MAX {
-            refusals.add(format!(
-                "private rooms are of {} keys; a node has those of {KEYS_FOLLOWED_MAX}",
-                followed.len()
-            ));
-        }
-        for (key, opener) in &mut self.keys {
-            if !followed.contains(&key.key) {
-                *opener = None;
-            }
-        }
-        self.look_for_namesakes(refusals);
         Ok(())
     }
 
-    fn owner_of(
-        &mut self,
-        room: &Room,
-        (choices, owners): (Choices, &Owners),
-        refusals: &mut Refusals,
-    ) -> Option<KeyPrint> {
-        if let Some(known) = room.owner.as_deref().and_then(|owner| owners.find(owner)) {
-            return Some(known);
-        }
-        if !room.public && !choices.private_to_own_key {
-            refusals.row(
-                ("rooms", &room.id),
-                format!(
-                    "{:?} is private to a key of which the file has no text that is valid here: with \
-                     --private-to-own-key it becomes private to this node's own key",
-                    room.name
-                ),
-            );
-            return None;
-        }
-        if !room.public {
-            let name = &room.name;
-            self.notes.push(format!("room {name:?} becomes private to this node's own key"));
-        }
-        Some(choices.own)
-    }
-
-    fn imported(&mut self, room: &Room, id: RoomId, owner: KeyPrint) -> ImportedRoom {
-        let parent = room.parent.as_deref().and_then(|it| match self.place(it) {
-            Some(Place::Room(parent)) => Some(parent),
-            Some(Place::Lobby) | None => None,
-        });
-        if room.parent.is_some() && parent.is_none() {
-            let name = &room.name;
-            self.notes.push(format!("room {name:?} is brought without its parent, which is not"));
-        }
-        ImportedRoom {
-            room: id,
-            name: room.name.clone(),
-            description: room.description.clone(),
-            parent,
-            public: room.public,
-            encrypted: room.encrypted,
-            owner,
-            created_by: room.created_by.as_deref().unwrap_or("unknown").into(),
-            created_ms: room.created_ms,
-        }
-    }
-
-    /// Rooms that would be in each other's way: the mesh has one of a name, of those that a key can see.
-    fn look_for_namesakes(&self, refusals: &mut Refusals) {
-        let mut by_name: BTreeMap<&str, Vec<&ImportedRoom>> = BTreeMap::new();
-        for room in &self.rooms {
-            let known = by_name.entry(&room.name).or_default();
-            let rival =
-                known.iter().find(|it| (it.public && room.public) || it.owner == room.owner);
-            if let Some(rival) = rival {
-                let why = format!("is called {:?}, as the room {} is", room.name, rival.room);
-                refusals.row(("rooms", &room.room.to_uuid()), why);
-            }
-            known.push(room);
-        }
-    }
-
-    fn take_sequences(&mut self, file: &ServerFile, refusals: &mut Refusals) -> Result<()> {
+    fn take_sequences(&mut self, file: &ServerFile, findings: &mut Findings) -> Result<()> {
         for row in file.sequences()? {
             let sequence = match row {
                 Ok(sequence) => sequence,
                 Err(bad) => {
-                    refusals.add(bad);
+                    findings.refuse(bad);
                     continue;
                 }
             };
             // Of a room that is not there it means nothing.
             let Some(place) = self.place(&sequence.room) else { continue };
-            if sequence.next > Era::HOME.capacity() {
-                refusals.row(("room_sequences", &sequence.room), too_high(sequence.next));
+            let next = sequence.high_water.saturating_add(1);
+            if next > Era::HOME.capacity() {
+                findings.refuse(format!(
+                    "room_sequences {:?}: {}",
+                    sequence.room,
+                    too_high(sequence.high_water)
+                ));
                 continue;
             }
-            let next = self.next.entry(place).or_default();
-            *next = sequence.next.max(*next);
+            self.goes_on(place, next);
         }
         Ok(())
+    }
+
+    fn goes_on(&mut self, place: Place, next: u64) {
+        let known = self.next.entry(place).or_default();
+        *known = next.max(*known);
     }
 }
 
 fn too_high(number: u64) -> String {
-    format!("the number {number} is beyond {}, the last that a room can have", Era::HOME.capacity())
-}
-
-/// The id of the file's lobby.
-fn lobby_of(rooms: &[Room]) -> String {
-    let known = |it: &&Room| it.id == "lobby";
-    let called = |it: &&Room| it.name == "lobby" && it.public && !it.ephemeral;
-    let lobby = rooms.iter().find(known).or_else(|| rooms.iter().find(called));
-    lobby.map_or_else(|| "lobby".to_owned(), |it| it.id.clone())
-}
-
-/// Whether a room can be one of a mesh: `None` if not.
-fn check_room(room: &Room, refusals: &mut Refusals) -> Option<RoomId> {
-    let mut why = Vec::new();
-    let id = RoomId::from_uuid(&room.id).filter(|it| it.to_uuid() == room.id);
-    match id {
-        None => why.push("its id is not a UUID in lower case".to_owned()),
-        Some(id) if !is_foreign_id(id) => {
-            why.push("its id is of a form that rooms of a mesh have themselves".to_owned());
-        }
-        Some(_) => {}
-    }
-    if room.name.trim().is_empty() || room.name.len() > NAME_BYTES_MAX {
-        why.push(format!("its name must have 1 to {NAME_BYTES_MAX} bytes and not be blank"));
-    }
-    if room.name == "lobby" {
-        why.push("\"lobby\" is the name of the lobby".to_owned());
-    }
-    if room.description.as_ref().is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
-        why.push(format!("its description may have {DESCRIPTION_BYTES_MAX} bytes"));
-    }
-    if room.created_by.as_ref().is_some_and(|it| it.len() > AGENT_ID_BYTES_MAX) {
-        why.push(format!("its creator's id may have {AGENT_ID_BYTES_MAX} bytes"));
-    }
-    if why.is_empty() {
-        return id;
-    }
-    refusals.row(("rooms", &room.id), why.join("; "));
-    None
+    format!(
+        "the number {number} is beyond {}, the last that a room can have",
+        Era::HOME.capacity() - 1
+    )
 }

@@ -8,16 +8,15 @@ use import::{Kind, Message, ReadError, ServerFile};
 use mesh::{
     Engine, Input,
     batch::Change,
-    command::{CallId, Command, Speech},
+    command::{CallId, Command, Opaque, Speech},
     id::RoomId,
-    import::{Import, ImportedMessage, ImportedMessages, ReplyTo},
-    number::Number,
+    import::{Import, ImportedMessage, ImportedMessages, ImportedRoom},
 };
 use store::{Reader, Store};
 
 use super::{
     Journal,
-    plan::{Place, Plan},
+    plan::{Counts, Place, Plan, Sieve, Sifted, Thing, id_of},
     target::Target,
 };
 use crate::clock::Clock;
@@ -65,6 +64,8 @@ pub(crate) fn bring(
         things: 0,
         bytes: 0,
         room: Vec::new(),
+        kept: Vec::new(),
+        counts: Counts::default(),
         progress,
     };
     match writer.write(file, plan) {
@@ -108,40 +109,63 @@ struct Writer<'w> {
     bytes: usize,
     /// Messages of one room that the engine has not got yet.
     room: Vec<(RoomId, ImportedMessage)>,
+    /// What the node is to keep besides.
+    kept: Vec<Change>,
+    /// What is there, an earlier run's included.
+    counts: Counts,
     progress: Progress<'w>,
 }
 
 impl Writer<'_> {
     fn write(&mut self, file: &ServerFile, plan: &Plan) -> Result<(), Stop> {
         for (key, opener) in &plan.keys {
-            self.thing(|_| Import::Key(key.clone(), opener.clone()))?;
+            self.thing(Some(Thing::Key), |_| Import::Key(key.clone(), opener.clone()))?;
         }
-        for room in &plan.rooms {
-            self.thing(|_| Import::Room(room.clone()))?;
+        for (agent, key) in &plan.agents {
+            self.thing(Some(Thing::AgentId), |_| Import::Agent(agent.clone(), *key))?;
+        }
+        if let Some((description, created_ms)) = &plan.lobby {
+            self.thing(Some(Thing::Room), |_| Import::Lobby(description.clone(), *created_ms))?;
+        }
+        for (room, parent) in &plan.rooms {
+            self.thing(Some(Thing::Room), |writer| {
+                let parent = parent.map(|it| writer.id(it));
+                Import::Room(ImportedRoom { parent, ..room.clone() })
+            })?;
         }
         // Names are certain, and rooms there, once they are committed.
         self.commit()?;
-        file.messages::<Stop>(|row| {
-            let message = row.map_err(|bad| anyhow::anyhow!("{bad}"))?;
-            let Some(place) = plan.place(&message.room) else { return Ok(()) };
-            self.message(place, message)
+        let mut sieve = Sieve::default();
+        file.messages::<Stop>(|row| match sieve.sift(plan, row) {
+            Sifted::Brought(place, message) => self.message(place, *message),
+            Sifted::Left(_) | Sifted::Bad(_) => Ok(()),
         })?;
         self.end_room()?;
         for (place, next) in &plan.next {
             let (place, next) = (*place, *next);
-            self.thing(|writer| {
+            self.thing(None, |writer| {
                 let room = writer.id(place);
                 Import::Messages(ImportedMessages { room, messages: Vec::new(), next })
             })?;
         }
         for (place, wall_ms, vote) in &plan.votes {
-            self.thing(|writer| Import::Vote(writer.id(*place), *wall_ms, vote.clone()))?;
+            self.thing(Some(Thing::Vote), |writer| {
+                Import::Vote(writer.id(*place), *wall_ms, vote.clone())
+            })?;
         }
         for (place, task) in &plan.tasks {
-            self.thing(|writer| {
+            self.thing(Some(Thing::Task), |writer| {
                 let room = writer.id(*place);
                 Import::Task(mesh::import::ImportedTask { room, ..task.clone() })
             })?;
+        }
+        for (place, webhook) in &plan.webhooks {
+            if self.counts(Some(Thing::Webhook)) {
+                let (name, value) = webhook.clone().into_kept(self.id(*place));
+                self.bytes += value.len();
+                self.kept.push(Change::Keep { name, value: Some(Opaque(value)) });
+                self.commit_if_full()?;
+            }
         }
         Ok(())
     }
@@ -154,7 +178,10 @@ impl Writer<'_> {
     }
 
     /// Whether it is still to be written.
-    fn counts(&mut self) -> bool {
+    fn counts(&mut self, what: Option<Thing>) -> bool {
+        if let Some(what) = what {
+            self.counts.add(what, 1);
+        }
         if self.skip > 0 {
             self.skip -= 1;
             return false;
@@ -163,8 +190,8 @@ impl Writer<'_> {
         true
     }
 
-    fn thing(&mut self, it: impl FnOnce(&Self) -> Import) -> Result<(), Stop> {
-        if !self.counts() {
+    fn thing(&mut self, what: Option<Thing>, it: impl FnOnce(&Self) -> Import) -> Result<(), Stop> {
+        if !self.counts(what) {
             return Ok(());
         }
         let it = it(self);
@@ -177,7 +204,7 @@ impl Writer<'_> {
     }
 
     fn message(&mut self, place: Place, it: Message) -> Result<(), Stop> {
-        if !self.counts() {
+        if !self.counts(Some(Thing::Message)) {
             return Ok(());
         }
         let room = self.id(place);
@@ -185,8 +212,8 @@ impl Writer<'_> {
             self.end_room()?;
         }
         self.bytes += it.content.len() + it.metadata.as_ref().map_or(0, String::len) + 512;
-        let reply_to = self.reply_to(room, &it)?;
         let message = ImportedMessage {
+            id: id_of(&it.id),
             number: it.seq,
             wall_ms: it.wall_ms,
             speech: match it.kind {
@@ -197,25 +224,13 @@ impl Writer<'_> {
             agent: it.agent.into(),
             name: it.name,
             content: it.content,
-            reply_to,
-            mentions: it.mentions.into_iter().map(Into::into).collect(),
+            reply_to: it.reply_to,
+            // Who was told is in no column.
+            mentions: Vec::new(),
             metadata: it.metadata,
         };
         self.room.push((room, message));
         self.commit_if_full()
-    }
-
-    /// Which message of ours it answers. One that the file does not have, or has later, keeps its id of old.
-    fn reply_to(&self, room: RoomId, it: &Message) -> Result<Option<ReplyTo>, Stop> {
-        let Some(id) = &it.reply_to else { return Ok(None) };
-        let Some(number) = it.reply_to_seq.filter(|number| *number < it.seq) else {
-            return Ok(Some(ReplyTo::Id(id.clone())));
-        };
-        if self.room.first().is_some_and(|(_, first)| first.number <= number) {
-            return Ok(Some(ReplyTo::Number(number)));
-        }
-        let row = self.reader.by_number(room, Number(number)).map_err(anyhow::Error::new)?;
-        Ok(Some(ReplyTo::Id(row.map_or_else(|| id.clone(), |row| row.message.to_uuid()))))
     }
 
     /// The engine gets what was gathered of a room.
@@ -247,7 +262,8 @@ impl Writer<'_> {
         }
         self.journal.written += std::mem::take(&mut self.things);
         self.bytes = 0;
-        let batch = self.engine.take_turn().batch;
+        let mut batch = self.engine.take_turn().batch;
+        batch.append(&mut self.kept);
         self.store_with_journal(batch)?;
         match (self.progress)(self.journal.written) {
             ControlFlow::Continue(()) => Ok(()),
@@ -269,8 +285,9 @@ impl Writer<'_> {
         // Nobody is there to hand anything to: it has stopped when that is durable.
         let stop = Input::Command { call: CallId(1), command: Command::Stop };
         self.engine.handle(self.clock.now(), stop);
-        let turn = self.engine.take_turn();
-        self.store_with_journal(turn.batch)?;
+        let mut batch = self.engine.take_turn().batch;
+        batch.append(&mut self.kept);
+        self.store_with_journal(batch)?;
         // All is there, whatever is said to that.
         let _ = (self.progress)(self.journal.written);
         for (place, next) in &plan.next {
@@ -282,6 +299,9 @@ impl Writer<'_> {
                     tip.0 + 1
                 );
             }
+        }
+        if self.counts != plan.ledger.brought {
+            bail!("{:?} of {:?} came: this is a bug", self.counts, plan.ledger.brought);
         }
         Ok(())
     }

@@ -22,6 +22,11 @@ pub(crate) struct Target {
     pub(crate) journal: Option<Journal>,
 }
 
+/// Whether a node is in `dir` already, or the beginning of one. Nothing is made.
+pub(crate) fn is_there(dir: &Path) -> bool {
+    dir.join(store::FILE_NAME).exists()
+}
+
 /// Opens the node in `dir`, or what will be one.
 ///
 /// # Errors

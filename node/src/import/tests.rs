@@ -2,9 +2,9 @@
 
 use std::{ops::ControlFlow, path::PathBuf};
 
-use import::{Counts, ServerFile};
+use import::ServerFile;
 use mesh::{
-    id::{KeyPrint, RoomId},
+    id::{KeyPrint, MessageId, RoomId},
     number::Number,
 };
 use rusqlite::Connection;
@@ -12,36 +12,26 @@ use store::Store;
 use tempfile::TempDir;
 
 use super::{
-    Brought, Choices, Journal, Plan, bring, open,
-    plan::{Place, Refusals},
+    Brought, Choices, Journal, OpenVotes, OwnKeys, Plan, bring, open,
+    plan::{Place, Refusals, Thing},
     run::THINGS_PER_COMMIT,
 };
 use crate::files::DataDir;
 
-const SCHEMA: &str = "
-    CREATE TABLE rooms (room_id TEXT PRIMARY KEY, name TEXT, description TEXT, parent_id TEXT,
-        ephemeral INTEGER, created_at TEXT, created_by TEXT, public INTEGER, owner_key TEXT,
-        encrypted INTEGER);
-    CREATE TABLE messages (message_id TEXT PRIMARY KEY, room_id TEXT, agent_id TEXT, agent_name TEXT,
-        content TEXT, reply_to TEXT, mentions TEXT, metadata TEXT, timestamp TEXT, seq INTEGER);
-    CREATE TABLE room_sequences (room_id TEXT PRIMARY KEY, last_seq INTEGER);
-    CREATE TABLE room_tasks (task_id TEXT, room_id TEXT, title TEXT, description TEXT, status TEXT,
-        assignee TEXT, created_by TEXT, created_at TEXT, updated_at TEXT, note TEXT);
-    CREATE TABLE votes (vote_id TEXT, room_id TEXT, title TEXT, description TEXT, options TEXT,
-        created_by TEXT, created_at TEXT, closes_at TEXT, status TEXT, eligible_voters INTEGER);
-    CREATE TABLE vote_ballots (vote_id TEXT, agent_id TEXT, option_index INTEGER);
-    CREATE TABLE api_keys (key TEXT, key_hash TEXT, label TEXT, tier TEXT, revoked INTEGER);
-";
+const LAYOUT: &str = include_str!("../../import/testdata/clawchat.sql");
+const AT: &str = "2023-11-14T22:13:20.000Z";
 const ROOM: &str = "0f0e0d0c-0b0a-4908-8706-050403020100";
 const OTHER: &str = "1f0e0d0c-0b0a-4908-8706-050403020100";
-const OWN: &str = "the key of the server";
+/// The node's own key, and the server's.
+const OWN: &str = "the key of the node";
+const SERVER: &str = "the key of the server";
 
 struct Made(TempDir);
 
 impl Made {
     fn new(rows: &str) -> Made {
         let made = Made(tempfile::tempdir().unwrap());
-        made.add(SCHEMA);
+        made.add(LAYOUT);
         made.add(rows);
         made
     }
@@ -51,7 +41,9 @@ impl Made {
     }
 
     fn add(&self, rows: &str) {
-        Connection::open(self.path()).unwrap().execute_batch(rows).unwrap();
+        let db = Connection::open(self.path()).unwrap();
+        db.execute_batch("PRAGMA foreign_keys = ON").unwrap();
+        db.execute_batch(rows).unwrap();
     }
 
     fn file(&self) -> ServerFile {
@@ -59,174 +51,343 @@ impl Made {
     }
 
     fn plan(&self, choices: Choices) -> (Plan, Refusals) {
-        Plan::of(&self.file(), choices, Some(OWN), &mut |_, _: Counts| {}).unwrap()
+        let keys = OwnKeys { node: Some(OWN), server: Some(SERVER) };
+        Plan::of(&self.file(), choices, keys, &mut |_, _| {}).unwrap()
     }
 
     /// What is said against it.
     fn refused(&self, choices: Choices) -> String {
         self.plan(choices).1.to_string()
     }
+
+    /// What comes of it, which is all.
+    fn taken(&self, choices: Choices) -> Plan {
+        let (plan, refusals) = self.plan(choices);
+        assert!(refusals.is_empty(), "{refusals}");
+        plan
+    }
 }
 
 fn choices() -> Choices {
-    Choices { skip_open_votes: false, private_to_own_key: false, own: KeyPrint::of(OWN) }
+    Choices {
+        open_votes: OpenVotes::Refuse,
+        private_to_own_key: false,
+        rename_rooms: false,
+        skip_refused: false,
+        own: KeyPrint::of(OWN),
+        server: Some(KeyPrint::of(SERVER)),
+    }
 }
 
 fn room(id: &str, name: &str, more: &str) -> String {
-    format!(
-        "INSERT INTO rooms VALUES ('{id}', '{name}', NULL, NULL, 0, '2023-11-14T22:13:20Z', 'ann', {more}, 0);"
-    )
+    format!("INSERT INTO rooms VALUES ('{id}', '{name}', NULL, NULL, 'ann', '{AT}', {more}, 0);")
 }
 
 fn message(id: &str, room: &str, seq: i64) -> String {
     format!(
-        "INSERT INTO messages VALUES ('{id}', '{room}', 'ann', 'Ann', 'hello', NULL, NULL, NULL, \
-         '2023-11-14T22:13:20Z', {seq});"
+        "INSERT INTO messages VALUES ('{id}', '{room}', 'ann', 'Ann', 'hello', NULL, '{{}}', '{AT}', {seq});"
     )
 }
 
-#[test]
-fn all_that_cannot_be_brought_is_said_at_once() {
-    let rows = [
-        room(ROOM, "plan", "1, NULL"),
-        room(OTHER, "plan", "1, NULL"),
-        room("2f0e0d0c-0b0a-4908-8706-050403020100", "secret", "0, 'nobody knows'"),
-        room("2F0E0D0C-0B0A-4908-8706-05040302010A", "capitals", "1, NULL"),
-        room("2f0e0d0c-0b0a-8908-8706-050403020100", "ours", "1, NULL"),
-        room("lounge", "lounge", "1, NULL"),
-        room("3f0e0d0c-0b0a-4908-8706-050403020100", " ", "1, NULL"),
-        message("twice", ROOM, 4),
-        message("again", ROOM, 4),
-        message("zero", ROOM, 0),
-        message("far", ROOM, 1 << 35),
-        message("lost", "no such room", 1),
-        format!(
-            "INSERT INTO messages SELECT 'large', room_id, agent_id, agent_name, \
-             replace(hex(zeroblob(131073)), '0', 'x'), NULL, NULL, NULL, timestamp, 9 FROM messages \
-             WHERE message_id = 'twice';
-             INSERT INTO messages SELECT 'nameless', room_id, '', agent_name, 'x', NULL, NULL, NULL, \
-             timestamp, 10 FROM messages WHERE message_id = 'twice';
-             INSERT INTO room_sequences VALUES ('{ROOM}', 40000000000);
-             INSERT INTO votes VALUES ('running', '{ROOM}', 'lunch?', NULL, '[\"yes\",\"no\"]', 'ann', \
-             '2023-11-14T22:13:20Z', NULL, 'open', 3);
-             INSERT INTO votes VALUES ('one', '{ROOM}', 'lunch?', NULL, '[\"yes\"]', 'ann', \
-             '2023-11-14T22:13:20Z', NULL, 'closed', 3);
-             INSERT INTO room_tasks VALUES ('odd', '{ROOM}', 'paint', NULL, 'begun', NULL, 'ann', \
-             '2023-11-14T22:13:20Z', NULL, NULL);
-             INSERT INTO api_keys VALUES ('a key', NULL, 'rich', 'platinum', 0);"
-        ),
-    ];
-    let made = Made::new(&rows.concat());
-    let said = made.refused(choices());
-    for of in [
-        "is called \"plan\", as the room",
-        "\"secret\" is private to a key",
-        "--private-to-own-key",
-        "\"2F0E0D0C-0B0A-4908-8706-05040302010A\": its id is not a UUID in lower case",
-        "\"2f0e0d0c-0b0a-8908-8706-050403020100\": its id is of a form that rooms of a mesh have",
-        "\"lounge\": its id is not a UUID",
-        "its name must have 1 to 256 bytes and not be blank",
-        "messages \"twice\": the number 4 is another message's, too",
-        "messages \"zero\": its number is 0",
-        "messages \"far\": the number 34359738368 is beyond",
-        "messages \"lost\": its room \"no such room\" is not brought, or not there",
-        "messages \"large\": its content has 262146 bytes; it may have 262144",
-        "messages \"nameless\": its agent's id must have 1 to 128 bytes",
-        "the number 40000000001 is beyond",
-        "votes \"running\": the vote \"lunch?\" is open",
-        "--skip-open-votes",
-        "votes \"one\": it must have 2 to 64 options",
-        "room_tasks \"odd\": its status \"begun\" is none of a task",
-        "api_keys rich: its tier \"platinum\"",
-    ] {
+fn vote(id: &str, room: &str, status: &str) -> String {
+    format!(
+        "INSERT INTO votes VALUES ('{id}', '{room}', '{id}?', NULL, '[\"yes\",\"no\"]', 'ann', '{AT}', NULL, \
+         '{status}', 3);"
+    )
+}
+
+fn task(id: &str, room: &str, status: &str) -> String {
+    format!(
+        "INSERT INTO room_tasks VALUES ('{id}', '{room}', 'paint', NULL, '{status}', NULL, 'ann', '{AT}', NULL, NULL);"
+    )
+}
+
+fn webhook(id: &str, room: &str, owner: &str, url: &str) -> String {
+    format!(
+        "INSERT INTO subscriptions VALUES ('{id}', '{room}', '{owner}', '{url}', 'hush', NULL, NULL, NULL, 0, 1, 2, \
+         'active', 0, '{AT}');"
+    )
+}
+
+fn contains(said: &str, all: &[&str]) {
+    for of in all {
         assert!(said.contains(of), "{of}\nis not in\n{said}");
     }
-    assert_eq!(said.lines().count(), 17, "{said}");
-    let more: String = (100..200).map(|n| message(&n.to_string(), "nowhere", n)).collect();
+}
+
+/// A file with much that cannot be brought.
+fn bad() -> Made {
+    let rows = [
+        room(ROOM, "plan", "'public', NULL"),
+        room("2f0e0d0c-0b0a-4908-8706-050403020100", "secret", "'private', 'nobody knows'"),
+        message("far", ROOM, 1 << 35),
+        format!(
+            "DROP TRIGGER messages_rise;
+             INSERT INTO messages SELECT 'twice', room_id, agent_id, agent_name, content, NULL, NULL, created_at, 4
+                FROM messages WHERE message_id = 'far';
+             INSERT INTO messages SELECT 'again', room_id, agent_id, agent_name, content, NULL, NULL, created_at, 4
+                FROM messages WHERE message_id = 'far';
+             INSERT INTO messages SELECT 'zero', room_id, agent_id, agent_name, content, NULL, NULL, created_at, 0
+                FROM messages WHERE message_id = 'far';
+             INSERT INTO messages SELECT 'large', room_id, agent_id, agent_name,
+                replace(hex(zeroblob(131073)), '0', 'x'), NULL, NULL, created_at, 9
+                FROM messages WHERE message_id = 'far';
+             INSERT INTO messages SELECT 'nameless', room_id, '', agent_name, content, NULL, NULL, created_at, 10
+                FROM messages WHERE message_id = 'far';
+             UPDATE room_sequences SET high_water = 40000000000;
+             INSERT INTO votes VALUES ('one', '{ROOM}', 'lunch?', NULL, '[\"yes\"]', 'ann', '{AT}', NULL, 'closed', 3);
+             INSERT INTO api_keys VALUES ('a key', 'platinum', 'rich', '{AT}');
+             INSERT INTO agent_identities VALUES ('{}', 'a key', '{AT}');",
+            "x".repeat(129)
+        ),
+        vote("running", ROOM, "open"),
+        task("odd", ROOM, "begun"),
+        webhook("elsewhere", ROOM, SERVER, "ftp://example.org"),
+        webhook("stranger", ROOM, "nobody knows", "https://example.org"),
+    ];
+    Made::new(&rows.concat())
+}
+
+#[test]
+fn all_that_cannot_be_brought_is_said_at_once_or_left_out() {
+    let made = bad();
+    let said = made.refused(choices());
+    contains(
+        &said,
+        &[
+            "\"secret\" is private to a key that is neither in api_keys nor the server's",
+            "--private-to-own-key",
+            "messages \"twice\": the number 4 is another message's, too",
+            "messages \"zero\": its number is 0",
+            "messages \"far\": the number 34359738368 is beyond",
+            "messages \"large\": its content has 262146 bytes; it may have 262144",
+            "messages \"nameless\": its agent's id must have 1 to 128 bytes",
+            "the number 40000000000 is beyond",
+            "votes \"running\": the vote \"running?\" is open",
+            "--skip-open-votes",
+            "votes \"one\": it must have 2 to 64 options",
+            "room_tasks \"odd\": its status \"begun\" is none of a task",
+            "api_keys rich: its tier \"platinum\"",
+            "agent_identities \"xxx",
+            "subscriptions \"elsewhere\": its URL must begin with http",
+            "subscriptions \"stranger\": its key is neither in api_keys nor the server's",
+        ],
+    );
+    assert_eq!(said.lines().count(), 14, "{said}");
+    let more: String = (100..200).map(|n| task(&n.to_string(), ROOM, "begun")).collect();
     made.add(&more);
     let said = made.refused(choices());
     assert_eq!(said.lines().count(), 51, "{said}");
-    assert!(said.contains("… and 67 more"), "{said}");
+    assert!(said.contains("… and 64 more"), "{said}");
+    // Or all that is left out, and the rest comes. Numbers that no room can have stay in the way.
+    made.add("UPDATE room_sequences SET high_water = 12");
+    let plan = made.taken(Choices { skip_refused: true, ..choices() });
+    let counts = |it: super::plan::Counts| Thing::ALL.map(|thing| it.of(thing));
+    assert_eq!(counts(plan.ledger.brought), [2, 1, 0, 0, 0, 0, 0]);
+    assert_eq!(counts(plan.ledger.left()), [1, 5, 2, 101, 1, 1, 2]);
+    let list = plan.ledger.to_string();
+    contains(
+        &list,
+        &[
+            "not brought: 1 messages: its number is 0: start the server with the file once: \"zero\"",
+            "not brought: 101 tasks: its status \"begun\" is none of a task: \"100\", ",
+            ", and 81 more",
+        ],
+    );
+    let row = |name: &str| {
+        let line = list.lines().find(|it| it.starts_with(name)).unwrap();
+        line.split_whitespace().rev().take(3).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row("messages"), ["5", "1", "6"], "not brought, brought, in the file");
+}
+
+/// Rooms that could not be made here, with something in one of them.
+fn odd() -> Made {
+    let long = "é".repeat(200);
+    let rows = [
+        room(ROOM, "plan", "'public', NULL"),
+        room("2F0E0D0C-0B0A-4908-8706-05040302010A", "capitals", "'public', NULL"),
+        room("2f0e0d0c-0b0a-8908-8706-050403020100", "ours", "'public', NULL"),
+        room("lounge", "lounge", "'public', NULL"),
+        room("3f0e0d0c-0b0a-4908-8706-050403020100", " ", "'public', NULL"),
+        room("4f0e0d0c-0b0a-4908-8706-050403020100", &long, "'public', NULL"),
+        room("5f0e0d0c-0b0a-4908-8706-050403020100", &format!("{long}x"), "'public', NULL"),
+        message("m", "lounge", 3),
+        message("n", ROOM, 4),
+        vote("v", "lounge", "closed"),
+        task("t", "lounge", "pending"),
+        webhook("w", "lounge", SERVER, "https://example.org"),
+        format!(
+            "UPDATE rooms SET parent_id = 'lounge', description = replace(hex(zeroblob(2049)), '0', 'x')
+                WHERE room_id = '3f0e0d0c-0b0a-4908-8706-050403020100';
+             UPDATE rooms SET parent_id = 'lobby' WHERE room_id = '{ROOM}';"
+        ),
+    ];
+    Made::new(&rows.concat())
+}
+
+/// Of a room that does not come nothing does, and everything else comes.
+#[test]
+fn an_odd_room_gets_another_name_or_id_or_is_left_out_and_blocks_nothing_else() {
+    let made = odd();
+    let said = made.refused(choices());
+    assert_eq!(said.lines().count(), 6, "a line for each room, and none for what is in it: {said}");
+    contains(
+        &said,
+        &[
+            "\"lounge\": its id is no UUID in lower case",
+            "its description may have 4096 bytes",
+            "--rename-rooms",
+            "--skip-refused",
+        ],
+    );
+    let plan = made.taken(Choices { rename_rooms: true, ..choices() });
+    let names: Vec<&str> = plan.rooms.iter().map(|(it, _)| &*it.name).collect();
+    let cut = "é".repeat(120);
+    assert_eq!(
+        names,
+        [
+            "plan",
+            "capitals",
+            "ours",
+            "room (2)",
+            &format!("{cut} (2)"),
+            &format!("{cut} (3)"),
+            "lounge"
+        ]
+    );
+    let ids: Vec<String> = plan.rooms.iter().map(|(it, _)| it.room.to_uuid()).collect();
+    assert_eq!((&*ids[0], &*ids[3]), (ROOM, "3f0e0d0c-0b0a-4908-8706-050403020100"));
+    assert!(plan.rooms.iter().all(|(it, _)| mesh::import::is_foreign_id(it.room)));
+    let lounge = Place::Room(plan.rooms[6].0.room);
+    assert_eq!((plan.rooms[3].1, plan.rooms[0].1), (Some(lounge), Some(Place::Lobby)));
+    assert_eq!(plan.rooms[3].0.description.as_ref().unwrap().len(), 4_096);
+    let (votes, tasks, hooks) = (&plan.votes[0].0, &plan.tasks[0].0, &plan.webhooks[0].0);
+    assert_eq!([*votes, *tasks, *hooks], [lounge; 3]);
+    assert_eq!(plan.next[&lounge], 4);
+    contains(
+        &plan.ledger.to_string(),
+        &["6 rooms are called, described or identified in another way"],
+    );
+
+    let plan = made.taken(Choices { skip_refused: true, ..choices() });
+    assert_eq!(plan.rooms.len(), 1);
+    assert_eq!((plan.votes.len(), plan.tasks.len(), plan.webhooks.len()), (0, 0, 0));
+    contains(
+        &plan.ledger.to_string(),
+        &[
+            "not brought: 1 messages: their rooms are not brought",
+            "not brought: 1 votes: their rooms are not brought: \"v?\"",
+            "not brought: 1 webhooks: their rooms are not brought: \"w\"",
+        ],
+    );
+    // The content of an encrypted room opens under its own id alone.
+    made.add("UPDATE rooms SET encrypted = 1 WHERE room_id = 'lounge'");
+    let said = made.refused(Choices { rename_rooms: true, ..choices() });
+    assert_eq!(said.lines().count(), 1, "{said}");
+    contains(&said, &["\"lounge\"", "its content is encrypted for that id"]);
 }
 
 #[test]
 fn what_a_flag_chooses_is_brought_so() {
     let made = Made::new(
         &[
-            room(ROOM, "of a key", "0, 'a key'"),
-            room(OTHER, "of nobody", "0, 'a hash'"),
-            room("2f0e0d0c-0b0a-4908-8706-050403020100", "of the server", "0, 'the key of the server'"),
+            room(ROOM, "of a key", "'private', 'a key'"),
+            room(OTHER, "of nobody", "'private', 'unknown'"),
+            room("2f0e0d0c-0b0a-4908-8706-050403020100", "of the server", &format!("'private', '{SERVER}'")),
+            room("3f0e0d0c-0b0a-4908-8706-050403020100", "without", "'private', NULL"),
+            vote("running", ROOM, "open"),
             format!(
-                "INSERT INTO votes VALUES ('running', '{ROOM}', 'lunch?', NULL, '[\"yes\",\"no\"]', 'ann', \
-                 '2023-11-14T22:13:20Z', NULL, 'open', 3);
-                 INSERT INTO rooms VALUES ('short', 'short', NULL, NULL, 1, '2023-11-14T22:13:20Z', 'ann', 1, \
-                 NULL, 0);
-                 INSERT INTO api_keys VALUES ('a key', NULL, 'mine', 'pro', 0);
-                 INSERT INTO api_keys VALUES ('another key', NULL, NULL, NULL, 0);
-                 INSERT INTO api_keys VALUES (NULL, 'a hash', NULL, NULL, 0);
-                 INSERT INTO api_keys VALUES ('old key', NULL, NULL, NULL, 1);"
+                "INSERT INTO vote_ballots VALUES ('running', 'ann', 'Ann', 1, '{AT}');
+                 INSERT INTO api_keys VALUES ('a key', 'pro', 'mine', '{AT}'), ('another key', 'free', NULL, '{AT}');
+                 INSERT INTO agent_identities VALUES ('ada', 'a key', '{AT}'), ('bob', '{SERVER}', '{AT}'),
+                    ('cy', 'unknown', '{AT}');"
             ),
-            message("m", "short", 1),
+            webhook("of-key", ROOM, "a key", "https://example.org/x"),
+            webhook("of-server", "lobby", SERVER, "http://127.0.0.1:9/x"),
             message("n", "lobby", 7),
         ]
         .concat(),
     );
     let said = made.refused(choices());
-    assert_eq!(said.lines().count(), 2, "{said}");
-    let choices = Choices { skip_open_votes: true, private_to_own_key: true, ..choices() };
-    let (plan, refusals) = made.plan(choices);
-    assert!(refusals.is_empty(), "{refusals}");
-    let owners: Vec<KeyPrint> = plan.rooms.iter().map(|it| it.owner).collect();
+    assert_eq!(said.lines().count(), 3, "{said}");
+    let skip = Choices { open_votes: OpenVotes::Skip, private_to_own_key: true, ..choices() };
+    let plan = made.taken(skip);
+    let owners: Vec<KeyPrint> = plan.rooms.iter().map(|(it, _)| it.owner).collect();
     let (key, own) = (KeyPrint::of("a key"), KeyPrint::of(OWN));
-    assert_eq!(owners, [key, own, own]);
+    assert_eq!(owners, [key, own, own, own]);
     let keys: Vec<_> = plan.keys.iter().map(|(it, opener)| (it.key, opener.is_some())).collect();
     assert_eq!(keys, [(key, true), (KeyPrint::of("another key"), false)]);
-    assert_eq!((plan.messages, plan.next[&Place::Lobby]), (1, 8));
-    let notes = plan.notes.join("\n");
-    for of in [
-        "1 API keys are not brought: the file has only their hashes",
-        "1 API keys that were revoked",
-        "1 ephemeral rooms are not brought",
-        "1 messages of ephemeral rooms",
-        "1 open votes are not brought",
-        "room \"of nobody\" becomes private to this node's own key",
-    ] {
-        assert!(notes.contains(of), "{of}\nis not in\n{notes}");
-    }
+    let owner = |plan: &Plan, agent: &str| {
+        plan.agents.iter().find(|(it, _)| &**it == agent).map(|(_, owner)| *owner).unwrap()
+    };
+    assert_eq!((owner(&plan, "ada"), owner(&plan, "bob"), owner(&plan, "cy")), (key, own, own));
+    let hooks: Vec<_> = plan.webhooks.iter().map(|(_, it)| (&*it.id, it.owner)).collect();
+    assert_eq!(hooks, [("of-key", key), ("of-server", own)]);
+    assert_eq!((plan.ledger.brought.of(Thing::Message), plan.next[&Place::Lobby]), (1, 8));
+    contains(
+        &plan.ledger.to_string(),
+        &[
+            "not brought: 1 votes: they are open: \"running?\"",
+            "the room \"of nobody\" becomes private to this node's own key",
+            "1 stable agent ids of keys that are not known become those of the node's own key: \"cy\"",
+            "1 webhooks go to addresses that are not public",
+            "--allow-private-webhooks: \"of-server\"",
+        ],
+    );
+    assert!(!plan.ledger.to_string().contains("hash"), "no advice to revoke keys");
+    let close = Choices { open_votes: OpenVotes::Close, ..skip };
+    let ended = &made.taken(close).votes[0].2;
+    assert_eq!((ended.eligible, &ended.tally[..]), (3, &[0, 1][..]));
+    // Its rooms are private to nobody whom this node knows: without a flag only what has no room is taken.
+    made.add("DELETE FROM rooms WHERE visibility = 'private' AND coalesce(owner_key, 'unknown') = 'unknown'");
+    let plan = made.taken(Choices { private_to_own_key: false, ..close });
+    assert_eq!(owner(&plan, "cy"), KeyPrint::of("unknown"), "only that key may ever have it");
+    contains(
+        &plan.ledger.to_string(),
+        &["1 stable agent ids stay those of keys that are not known"],
+    );
 }
 
-/// Its numbers would be in each other's way.
 #[test]
-fn a_file_has_one_lobby() {
-    let made = Made::new(&[room(ROOM, "lobby", "1, NULL"), message("m", ROOM, 5)].concat());
-    let (plan, refusals) = made.plan(choices());
-    assert!(refusals.is_empty(), "{refusals}");
-    assert_eq!((plan.rooms.len(), plan.next[&Place::Lobby]), (0, 6));
-    made.add(&message("n", "lobby", 3));
-    let said = made.refused(choices());
-    assert!(said.contains("messages \"n\": its room \"lobby\" is not"), "{said}");
-    made.add(&room("lobby", "lobby", "1, NULL"));
-    let said = made.refused(choices());
-    assert!(said.contains("\"lobby\" is the name of the lobby"), "{said}");
+fn messages_votes_and_tasks_keep_ids_that_clawchat_draws() {
+    let id = |n: u8| format!("{n:02x}0e0d0c-0b0a-4908-8706-050403020100");
+    let made = Made::new(
+        &[
+            message(&id(1), "lobby", 1),
+            message("odd", "lobby", 2),
+            message(&id(3).to_uppercase(), "lobby", 3),
+            vote(&id(4), "lobby", "closed"),
+            task(&id(5), "lobby", "pending"),
+        ]
+        .concat(),
+    );
+    let plan = made.taken(choices());
+    assert_eq!(plan.votes[0].2.id, MessageId::from_uuid(&id(4)));
+    assert_eq!(plan.tasks[0].1.task.id, MessageId::from_uuid(&id(5)));
+    contains(&plan.ledger.to_string(), &["2 messages get other ids"]);
+    assert_eq!(plan.lobby.unwrap().0.as_deref(), Some("Default lobby for all agents"));
 }
 
-/// Some commits' worth: chat that answers what is just before it and what is far back, with holes.
+/// Some commits' worth: chat that answers what is just before it, with holes.
 fn much() -> Made {
     let count = 2 * THINGS_PER_COMMIT + 100;
-    let made =
-        Made::new(&[room(ROOM, "plan", "1, NULL"), room(OTHER, "quiet", "1, NULL")].concat());
+    let made = Made::new(
+        &[room(ROOM, "plan", "'public', NULL"), room(OTHER, "quiet", "'public', NULL")].concat(),
+    );
     made.add(&format!(
-        "INSERT INTO room_sequences VALUES ('{ROOM}', 100000), ('{OTHER}', 77);
-         INSERT INTO messages
+        "INSERT INTO messages
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
-         SELECT 'm' || i, '{ROOM}', 'ann', 'Ann', 'number ' || i,
-            CASE i % 10 WHEN 0 THEN 'm' || (i - 1) WHEN 5 THEN 'm' || ((i + 1) / 2) END,
-            NULL, NULL, 1700000000 + i, 500 + i + i / 100 FROM n;
-         INSERT INTO votes VALUES ('v', '{ROOM}', 'lunch?', NULL, '[\"yes\",\"no\"]', 'ann', \
-         '2023-11-14T22:13:20Z', NULL, 'closed', 3);
-         INSERT INTO room_tasks VALUES ('t', 'lobby', 'paint', NULL, 'completed', 'bob', 'ann', \
-         '2023-11-14T22:13:20Z', NULL, 'blue');"
+         SELECT printf('%08x-0000-4000-8000-000000000000', i), '{ROOM}', 'ann', 'Ann', 'number ' || i,
+            CASE i % 10 WHEN 0 THEN printf('%08x-0000-4000-8000-000000000000', i - 1) END,
+            NULL, '{AT}', 500 + i + i / 100 FROM n;
+         UPDATE room_sequences SET high_water = 100000;
+         INSERT INTO room_sequences VALUES ('{OTHER}', 77);
+         INSERT INTO votes VALUES ('v', '{ROOM}', 'lunch?', NULL, '[\"yes\",\"no\"]', 'ann', '{AT}', NULL, 'closed', 3);
+         INSERT INTO room_tasks VALUES ('t', 'lobby', 'paint', NULL, 'completed', 'bob', 'ann', '{AT}', NULL, 'blue');
+         INSERT INTO agent_identities VALUES ('ada', '{SERVER}', '{AT}');"
     ));
+    made.add(&webhook("w", OTHER, SERVER, "https://example.org"));
     made
 }
 
@@ -234,8 +395,7 @@ fn much() -> Made {
 fn import(made: &Made, dir: &TempDir, commits: Option<u32>) -> Brought {
     let file = made.file();
     let mut target = open(dir.path()).unwrap();
-    let (plan, refusals) = made.plan(choices());
-    assert!(refusals.is_empty(), "{refusals}");
+    let plan = made.taken(choices());
     let digest = file.digest().unwrap().to_text();
     let fresh = Journal { file: digest, choices: String::new(), written: 0, done: false };
     let journal = target.journal.clone().unwrap_or(fresh);
@@ -258,9 +418,11 @@ fn history(dir: &TempDir) -> Vec<(u64, String, Option<u64>)> {
         let Some(last) = page.last() else { return all };
         after = last.number;
         for row in page {
+            let by_id = reader.by_message(room, row.message).unwrap().expect("by its id of old");
+            assert_eq!((by_id.number, row.message.is_foreign()), (row.number, true));
             let said = row.said.unwrap();
             let answered = said.reply_to.map(|id| {
-                let id = mesh::id::MessageId::from_uuid(&id).expect("one of ours");
+                let id = MessageId::from_uuid(&id).expect("a UUID");
                 reader.by_message(room, id).unwrap().expect("it is here").number.0
             });
             all.push((row.number.0, said.content, answered));
@@ -277,7 +439,6 @@ fn an_import_that_was_killed_after_any_commit_goes_on_and_brings_nothing_twice()
         .map(|i| {
             let answered = match i % 10 {
                 0 => Some(seq(i - 1)),
-                5 => Some(seq(i.div_ceil(2))),
                 _ => None,
             };
             (seq(i), format!("number {i}"), answered)
@@ -306,6 +467,7 @@ fn an_import_that_was_killed_after_any_commit_goes_on_and_brings_nothing_twice()
     let id = DataDir::existing(dir.path()).unwrap().mesh().unwrap().unwrap();
     let summary = store.summary(id.founder(), None).unwrap();
     assert_eq!(summary.acts.len(), 3, "a vote, and a task that was updated");
+    assert_eq!(store.reader().kept(b"webhook/").unwrap().len(), 1);
     assert!(summary.node.unwrap().clean, "stopped in good order");
     drop(store);
     let at_once = tempfile::tempdir().unwrap();
@@ -315,7 +477,7 @@ fn an_import_that_was_killed_after_any_commit_goes_on_and_brings_nothing_twice()
 
 #[test]
 fn a_node_that_has_something_is_refused_and_one_that_has_nothing_is_not() {
-    let made = Made::new(&room(ROOM, "plan", "1, NULL"));
+    let made = Made::new(&room(ROOM, "plan", "'public', NULL"));
     // Started once, and stopped.
     let dir = tempfile::tempdir().unwrap();
     {

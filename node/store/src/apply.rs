@@ -16,8 +16,8 @@ use crate::{
     error::{CommitError, ReadError},
     plan::{Rows, settle},
     schema::{
-        ACTS, DEDUPS, ENTRIES, ERAS, EVIDENCE, FORETOLD, KEPT, LOGS, NODE, NOTES, NUMBERS, Numbers,
-        PLACES, PlaceKey, ROOM_IDS, ROOMS, encode, fate_byte, fate_of,
+        ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, FORETOLD, KEPT, LOGS, NODE, NOTES, NUMBERS,
+        Numbers, PLACES, PlaceKey, ROOM_IDS, ROOMS, encode, fate_byte, fate_of,
     },
 };
 
@@ -63,10 +63,29 @@ pub(crate) fn apply(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), Com
             table.insert(key, (at.log, at.seq))?;
         }
     }
+    if !rows.called.is_empty() {
+        let mut table = write.open_table(CALLED)?;
+        for (key, at) in &rows.called {
+            call(&mut table, *key, (at.log, at.seq))?;
+        }
+    }
     evidence(write, &rows.evidence)?;
     notes(write, rows)?;
     if let Some(record) = rows.node {
         write.open_table(NODE)?.insert(0, encode(record).as_slice())?;
+    }
+    Ok(())
+}
+
+/// Of two messages of one id the first counts.
+pub(crate) fn call(
+    table: &mut redb::Table<'_, (u32, u128), (u32, u64)>,
+    key: (u32, u128),
+    at: (u32, u64),
+) -> Result<(), CommitError> {
+    let is_new = table.get(key)?.is_none();
+    if is_new {
+        table.insert(key, at)?;
     }
     Ok(())
 }
@@ -220,6 +239,7 @@ fn drop_room(write: &WriteTransaction, id: [u8; 16], room: u32) -> Result<(), Co
     write.open_table(ACTS)?.retain_in(places.clone(), |_, _| false)?;
     write.open_table(NOTES)?.retain_in(places, |_, _| false)?;
     write.open_table(DEDUPS)?.retain(|key, _| key.1 != room)?;
+    write.open_table(CALLED)?.retain_in((room, 0)..=(room, u128::MAX), |_, _| false)?;
     write.open_table(EVIDENCE)?.retain(|key, _| key[32..48] != id)?;
     Ok(())
 }

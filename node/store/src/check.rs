@@ -188,6 +188,9 @@ pub enum Problem {
     /// An act that is not in the index of acts, or the other way round.
     #[error("the index of acts is wrong")]
     ActIndex,
+    /// A message that does not keep the id under which it is found, or the other way round.
+    #[error("the index of ids from a ClawChat server is wrong")]
+    CallIndex,
     /// An era says that more was done than is known, or has a name that no era has.
     #[error("the era contradicts itself")]
     Era,
@@ -233,6 +236,7 @@ impl Problem {
         match self {
             Problem::RoomIndex
             | Problem::ActIndex
+            | Problem::CallIndex
             | Problem::NumberIndex
             | Problem::ForetoldIndex
             | Problem::Tip

@@ -17,8 +17,8 @@ use crate::{
     limits::{CACHE_BYTES, PROGRESS_ROWS},
     reader::{Reader, Snapshot},
     schema::{
-        ACTS, DEDUPS, ENTRIES, ERAS, EVIDENCE, FORETOLD, KEPT, LOGS, META, NODE, NOTES, NUMBERS,
-        PLACES, PRUNED, ROOM_IDS, ROOMS,
+        ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, FORETOLD, KEPT, LOGS, META, NODE, NOTES,
+        NUMBERS, PLACES, PRUNED, ROOM_IDS, ROOMS,
     },
 };
 
@@ -137,12 +137,12 @@ impl Copy<'_> {
             ($step:ident: $($table:ident),* $(,)?) => { $(self.$step(&mut left, $table)?;)* };
         }
         each!(count: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, FORETOLD, DEDUPS);
-        each!(count: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, META);
+        each!(count: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, META);
         if let Some(unknown) = left.pop() {
             return Err(CopyError::Table(unknown));
         }
         each!(table: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, FORETOLD, DEDUPS);
-        each!(table: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, META);
+        each!(table: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, META);
         if (self.progress)(self.done) { Ok(()) } else { Err(CopyError::GivenUp) }
     }
 

@@ -48,6 +48,7 @@ pub(crate) struct Rows<'b> {
     pub(crate) numbers: BTreeMap<(u32, u64), (At, Fate)>,
     pub(crate) foretold: BTreeMap<PlaceKey, Option<Foretold>>,
     pub(crate) dedups: BTreeMap<(u64, u32, u128), At>,
+    pub(crate) called: BTreeMap<(u32, u128), At>,
     pub(crate) evidence: Vec<(&'b Certificate, &'b Run)>,
     pub(crate) node: Option<&'b NodeRecord>,
     /// Rooms whose old bodies are to be dropped, and before which time they are old.
@@ -67,6 +68,7 @@ impl Rows<'_> {
             && self.numbers.is_empty()
             && self.foretold.is_empty()
             && self.dedups.is_empty()
+            && self.called.is_empty()
             && self.evidence.is_empty()
             && self.node.is_none()
             && self.notes.is_empty()
@@ -84,6 +86,7 @@ impl Rows<'_> {
         self.numbers.retain(|key, _| key.0 != room);
         self.foretold.retain(|key, _| key.0 != room);
         self.dedups.retain(|key, _| key.1 != room);
+        self.called.retain(|key, _| key.0 != room);
         self.notes.retain(|key, _| key.0 != room);
         self.evidence.retain(|(certificate, _)| certificate.room != id);
         self.dropped.push((id, room));
@@ -193,6 +196,10 @@ impl<'b> Draft<'_, 'b> {
             Change::Dedup { room, id, at, wall_ms } => {
                 let (rows, room) = self.room(*room)?;
                 rows.dedups.insert((*wall_ms, room, u128::from_be_bytes(id.0)), *at);
+            }
+            Change::Called { room, id, at } => {
+                let (rows, room) = self.room(*room)?;
+                rows.called.entry((room, u128::from_be_bytes(id.0))).or_insert(*at);
             }
             Change::Prune { room, before_ms } => {
                 // What is in memory ends by itself.

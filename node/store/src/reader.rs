@@ -329,7 +329,7 @@ impl Reader {
         }
     }
 
-    /// What a message id names. The row's `number` is the one it was delivered under here, else its
+    /// What a message id names: one of ours, or one that a ClawChat server gave. The row's `number` is the one it was delivered under here, else its
     /// lowest. `None`: not held here, or not numbered yet. One whose body was dropped is still named,
     /// without content: a client may go on from it.
     ///
@@ -338,6 +338,9 @@ impl Reader {
     /// See [`ReadError`].
     pub fn by_message(&self, room: RoomId, message: MessageId) -> Result<Option<Row>, ReadError> {
         let Some(view) = self.view(room)? else { return Ok(None) };
+        if message.is_foreign() {
+            return view.called(message)?.map_or(Ok(None), |at| view.row_at(at));
+        }
         for (log, record) in view.logs()? {
             if let Some(seq) = message.seq_in(room, record.id) {
                 return view.row_at(At { log, seq });

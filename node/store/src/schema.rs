@@ -15,7 +15,7 @@ use mesh::{
 use crate::error::ReadError;
 
 /// The layout that this version writes.
-pub(crate) const LAYOUT: u64 = 2;
+pub(crate) const LAYOUT: u64 = 3;
 /// The row of [`META`] that says which layout a file has.
 const LAYOUT_ROW: &str = "layout";
 
@@ -60,10 +60,14 @@ pub(crate) const KEPT: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new(
 /// Room → the number up to which all that was delivered has lost its body. From layout 2 on.
 pub(crate) const PRUNED: TableDefinition<'_, u32, u64> = TableDefinition::new("pruned/1");
 
+/// (room, message id) of each message that keeps the id that a ClawChat server gave it → (log, log seq). From layout 3 on.
+pub(crate) const CALLED: TableDefinition<'_, (u32, u128), (u32, u64)> =
+    TableDefinition::new("called/1");
+
 /// Steps from one layout to the next: `MIGRATIONS[i]` makes layout `i + 2` of layout `i + 1`, in the
 /// one transaction that also writes the new layout's number. Tables that begin empty are made after
 /// all steps.
-const MIGRATIONS: &[Step] = &[index_acts];
+const MIGRATIONS: &[Step] = &[index_acts, nothing_called];
 
 type Step = fn(&WriteTransaction) -> Result<(), redb::Error>;
 
@@ -80,6 +84,11 @@ fn index_acts(write: &WriteTransaction) -> Result<(), redb::Error> {
             acts.insert(key.value(), ())?;
         }
     }
+    Ok(())
+}
+
+/// To layout 3. Versions that wrote layout 2 gave messages that were brought ids of this mesh.
+fn nothing_called(_: &WriteTransaction) -> Result<(), redb::Error> {
     Ok(())
 }
 
@@ -149,6 +158,7 @@ pub(crate) fn prepare(db: &Database, found: u64) -> Result<(), redb::Error> {
     write.open_table(NOTES)?;
     write.open_table(KEPT)?;
     write.open_table(PRUNED)?;
+    write.open_table(CALLED)?;
     write.open_table(META)?.insert(LAYOUT_ROW, LAYOUT)?;
     Ok(write.commit()?)
 }

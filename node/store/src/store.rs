@@ -472,7 +472,7 @@ mod tests {
     use mesh::{
         batch::{EraRecord, Fate, Foretold, LogRecord, RoomRecord, VoteNote},
         entry::{DedupId, Facts, Stored},
-        id::{At, LogId},
+        id::{At, LogId, MessageId},
         number::{Era, Number},
         run::{Certificate, Run},
     };
@@ -528,6 +528,7 @@ mod tests {
             Change::Number { room, number: Number(1), at: AT, fate: Fate::Delivered },
             Change::Foretold { room, at: AT, numbers },
             Change::Dedup { room, id: DedupId([1; 16]), at: AT, wall_ms: 1 },
+            Change::Called { room, id: MessageId([1; 16]), at: AT },
             Change::Evidence { certificate, run: Box::new(run) },
             Change::Note { room, vote: AT, note: Some(VoteNote::default()) },
         ]
@@ -550,13 +551,13 @@ mod tests {
     fn a_dropped_room_leaves_nothing_in_memory() {
         let mut store = Store::on(InMemoryBackend::new()).unwrap();
         store.commit(&something_in_every_table()).unwrap();
-        assert_eq!(rows(&store), [1; 12]);
+        assert_eq!(rows(&store), [1; 13]);
         store.commit(&[Change::Drop { room: ROOM }]).unwrap();
-        assert_eq!(rows(&store), [0; 12]);
+        assert_eq!(rows(&store), [0; 13]);
         // And within one batch.
         store
             .commit(&[something_in_every_table(), vec![Change::Drop { room: ROOM }]].concat())
             .unwrap();
-        assert_eq!(rows(&store), [0; 12]);
+        assert_eq!(rows(&store), [0; 13]);
     }
 }

@@ -10,6 +10,7 @@ use mesh::{
     batch::{EraRecord, Fate, Foretold, LogRecord, RoomRecord},
     entry::{Facts, Said, Stored},
     id::{At, LogId, LogIx, MessageId, RoomId},
+    import::message_id,
     number::{Era, Number},
     sealed::{self, Spot},
 };
@@ -20,8 +21,8 @@ use crate::{
     limits::ROW_NUMBERS_MAX,
     reader::Row,
     schema::{
-        ENTRIES, ERAS, Gist, LOGS, NUMBERS, Numbers, PLACES, PRUNED, PlaceKey, ROOM_IDS, ROOMS,
-        decode, fate_of, table,
+        CALLED, ENTRIES, ERAS, Gist, LOGS, NUMBERS, Numbers, PLACES, PRUNED, PlaceKey, ROOM_IDS,
+        ROOMS, decode, fate_of, table,
     },
 };
 
@@ -37,6 +38,7 @@ pub(crate) struct View {
     numbers: ReadOnlyTable<(u32, u64), (u32, u64, u8)>,
     places: ReadOnlyTable<PlaceKey, &'static [u8]>,
     pruned: ReadOnlyTable<u32, u64>,
+    called: ReadOnlyTable<(u32, u128), (u32, u64)>,
     log_ids: RefCell<BTreeMap<LogIx, LogId>>,
     /// All logs by id: read once, because peers name hundreds in one question.
     by_id: OnceCell<BTreeMap<LogId, (LogIx, LogRecord)>>,
@@ -68,6 +70,7 @@ impl View {
             numbers: table(read, NUMBERS)?,
             places: table(read, PLACES)?,
             pruned: table(read, PRUNED)?,
+            called: table(read, CALLED)?,
             log_ids: RefCell::default(),
             by_id: OnceCell::new(),
             record: OnceCell::new(),
@@ -215,7 +218,8 @@ impl View {
         let numbers = self.numbers_of(at)?;
         let canonical = numbers.lowest().unwrap_or(number);
         let several = if numbers.0.len() > 1 { &numbers.0[..] } else { &[] };
-        let message = MessageId::new(self.id, log, at.seq);
+        let said = self.said(log, at, &stored)?;
+        let message = message_id(self.room_record()?, (self.id, log, at.seq), said.as_ref());
         Ok(Row {
             number,
             canonical,
@@ -224,21 +228,30 @@ impl View {
             log,
             message,
             facts: stored.facts,
-            said: self.said(log, at, &stored)?,
+            said,
         })
     }
 
     /// What was said, if anything was. Bodies of sealed rooms are kept sealed.
     fn said(&self, log: LogId, at: At, stored: &Stored) -> Result<Option<Said>, ReadError> {
-        let record = match self.record.get() {
-            Some(record) => record,
+        let spot = Spot { room: self.id, log, seq: at.seq, kind: stored.facts.kind };
+        Ok(sealed::body(self.room_record()?, &spot, &stored.body).said())
+    }
+
+    fn room_record(&self) -> Result<&RoomRecord, ReadError> {
+        match self.record.get() {
+            Some(record) => Ok(record),
             None => {
                 let record = self.record()?;
-                self.record.get_or_init(|| record)
+                Ok(self.record.get_or_init(|| record))
             }
-        };
-        let spot = Spot { room: self.id, log, seq: at.seq, kind: stored.facts.kind };
-        Ok(sealed::body(record, &spot, &stored.body).said())
+        }
+    }
+
+    /// Where the message is that keeps this id of a ClawChat server.
+    pub(crate) fn called(&self, id: MessageId) -> Result<Option<At>, ReadError> {
+        let row = self.called.get((self.room, u128::from_be_bytes(id.0)))?;
+        Ok(row.map(|row| row.value()).map(|(log, seq)| At { log, seq }))
     }
 
     /// The entry at `at` under the number that it was delivered under here, else under its lowest;

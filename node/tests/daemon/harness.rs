@@ -199,7 +199,7 @@ impl Agent {
         reply.is_none_or(|it| it.is_err())
     }
 
-    fn connect(at: &str) -> Agent {
+    pub(crate) fn connect(at: &str) -> Agent {
         let socket = TcpStream::connect(at).unwrap();
         socket.set_read_timeout(Some(DEADLINE)).unwrap();
         Agent { read: BufReader::new(socket), calls: 0 }

@@ -12,28 +12,28 @@ use serde_json::{Value, json};
 use crate::harness::{Agent, DEADLINE, Daemon, temp, until, up};
 
 /// A post, as the receiver got it.
-struct Post {
+pub(crate) struct Post {
     id: String,
     signature: String,
     timestamp: u64,
-    body: Value,
+    pub(crate) body: Value,
 }
 
 impl Post {
-    fn content(&self) -> &str {
+    pub(crate) fn content(&self) -> &str {
         self.body["message"]["content"].as_str().unwrap()
     }
 }
 
 /// An HTTP server: answers each post with what it is told to.
-struct Hook {
-    url: String,
+pub(crate) struct Hook {
+    pub(crate) url: String,
     posts: Receiver<Post>,
     answers: Sender<u16>,
 }
 
 impl Hook {
-    fn start() -> Hook {
+    pub(crate) fn start() -> Hook {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
         let (told, posts) = channel();
@@ -68,7 +68,7 @@ impl Hook {
     }
 
     /// The next post, answered so.
-    fn next(&self, status: u16) -> Post {
+    pub(crate) fn next(&self, status: u16) -> Post {
         let post = self.posts.recv_timeout(DEADLINE).expect("a post");
         self.answers.send(status).unwrap();
         post

@@ -21,7 +21,7 @@ use mesh::{
         AgentClaimed, Body, Decision, EraClaimed, Facts, HandedOver, Items, NodeAdmitted, Ordered,
         Reached, RoomCreated, Said,
     },
-    id::{AgentId, KeyPrint, LogId, MeshId, NodeId, RoomId},
+    id::{AgentId, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId},
     identity::LinkSecret,
     message::{
         About, Beacon, Followed, Handed, Head, Heads, Message, Post, RoomDigest, Signed, Span,
@@ -379,6 +379,8 @@ impl Liar {
             metadata: self.dice.chance(50).then(|| "[".repeat(2_000)),
             dedup: None,
             turn: self.dice.chance(50).then(|| self.some_u64()),
+            // In a form that the founder could use.
+            id: Some(MessageId([0x44; 16])),
         }
     }
 
@@ -459,6 +461,7 @@ impl Liar {
                 description: Some(self.text()),
                 assignee: self.dice.chance(50).then(|| self.agent()),
                 created_by: self.agent(),
+                id: Some(MessageId([0x44; 16])),
             }),
             1 => TaskAct::Updated(self.update()),
             2 => {

@@ -441,6 +441,7 @@ impl World {
                 | Change::Era { .. }
                 | Change::Foretold { .. }
                 | Change::Dedup { .. }
+                | Change::Called { .. }
                 | Change::Evidence { .. }
                 | Change::Node(_) => {}
             }

@@ -301,6 +301,7 @@ fn who_waits_too_long_for_the_answer_to_a_claim_opens_an_era_to_give_it() {
         description: None,
         assignee: None,
         created_by: "x".into(),
+        id: None,
     };
     let mut other = Liar::new(5);
     let (task, run) = other.write(&node, &Body::Task(TaskAct::Assigned(new)));

@@ -75,7 +75,7 @@ impl Disk {
             Change::Node(node) => self.node = Some(node),
             Change::Evidence { certificate, run } => self.proofs.push((certificate, *run)),
             // Nothing of these is looked at in these tests after a start.
-            Change::Keep { .. } | Change::Prune { .. } => {}
+            Change::Called { .. } | Change::Keep { .. } | Change::Prune { .. } => {}
         }
     }
 

@@ -659,6 +659,7 @@ fn decision(agent: &str, election: crate::acts::Place) -> Body {
         metadata: None,
         dedup: None,
         turn: None,
+        id: None,
     };
     Body::Decision(Decision { said, election })
 }

@@ -7,19 +7,25 @@ use super::{
     *,
 };
 use crate::{
-    acts::{Place, TaskAssigned, TaskStatus, Tier, VoteAct, VoteImported},
-    agenda::{NewKey, TaskView, VoteView},
+    acts::{Place, TaskAct, TaskAssigned, TaskStatus, Tier, VoteAct, VoteImported},
+    agenda::{NewKey, TaskUpdate, TaskView, VoteView},
     batch::Fate,
     entry::{Decision, Imported, Items, Ordered, RoomCreated},
-    id::{AgentId, MessageId, RoomKey},
-    import::{
-        Import, ImportedMessage, ImportedMessages, ImportedRoom, ImportedTask, ReplyTo, Written,
-    },
+    id::{AgentId, At, MessageId, RoomKey},
+    import::{Import, ImportedMessage, ImportedMessages, ImportedRoom, ImportedTask, message_id},
     number::Era,
 };
 
 /// As ClawChat makes them: version 4.
 const BROUGHT: RoomId = RoomId([1, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16]);
+
+/// As ClawChat draws them.
+fn foreign(n: u64) -> MessageId {
+    let mut id = [0x44; 16];
+    id[8] = 0x88;
+    id[9..].copy_from_slice(&n.to_be_bytes()[1..]);
+    MessageId(id)
+}
 
 fn brought() -> ImportedRoom {
     ImportedRoom {
@@ -37,6 +43,7 @@ fn brought() -> ImportedRoom {
 
 fn message(number: u64) -> ImportedMessage {
     ImportedMessage {
+        id: Some(foreign(number)),
         number,
         wall_ms: 1_600_000_000_000 + number,
         speech: Speech::Chat,
@@ -75,11 +82,12 @@ fn ended() -> VoteImported {
         closes_ms: Some(1_600_000_009_000),
         eligible: 5,
         tally: vec![3, 1],
+        id: Some(foreign(77)),
     }
 }
 
 impl Node {
-    fn bring(&mut self, it: Import) -> Result<Written, Refused> {
+    fn bring(&mut self, it: Import) -> Result<(), Refused> {
         let written = self.engine.import(self.now, it);
         self.turn();
         written
@@ -168,28 +176,205 @@ fn a_lobby_that_was_brought_goes_on_where_it_was() {
     assert_eq!(world.number(0, lobby), 13, "nothing was written of what was refused");
 }
 
-#[test]
-fn answers_name_the_messages_that_they_answer() {
-    let mut node = Node::new(1);
-    let reply = |number, to| ImportedMessage { reply_to: Some(to), ..message(number) };
-    let room = node.lobby();
-    let list = vec![
-        message(2),
-        reply(5, ReplyTo::Number(2)),
-        reply(6, ReplyTo::Id("elsewhere".to_owned())),
-    ];
-    let all = ImportedMessages { room, messages: list, next: 7 };
-    let written = node.bring(Import::Messages(all)).expect("they rise");
-    let Written::Messages(written) = written else { panic!("{written:?}") };
-    let ids: Vec<MessageId> = written.iter().map(|(_, id)| *id).collect();
-    let bodies = node.rows.iter().filter_map(|it| match it {
-        Change::Entry { room: of, entry, .. } if *of == room && entry.facts.kind == 1 => {
-            Body::decode(1, &entry.body).said()
-        }
+/// Which ids lead where, as the store is told.
+fn called(node: &Node, room: RoomId) -> Vec<(MessageId, At)> {
+    let rows = node.rows.iter().filter_map(|it| match it {
+        Change::Called { room: of, id, at } if *of == room => Some((*id, *at)),
         _ => None,
     });
-    let replies: Vec<Option<String>> = bodies.map(|it| it.reply_to).collect();
-    assert_eq!(replies, [None, Some(ids[0].to_uuid()), Some("elsewhere".to_owned())]);
+    rows.collect()
+}
+
+#[test]
+fn messages_votes_and_tasks_keep_their_ids_at_every_node() {
+    let mut world = World::new(2);
+    world.nodes[0].bring(Import::Room(brought())).expect("new");
+    let reply_to = Some(foreign(2).to_uuid());
+    let ours = ImportedMessage { id: None, ..message(6) };
+    let list = vec![message(2), ImportedMessage { reply_to, ..message(5) }, ours];
+    let all = ImportedMessages { room: BROUGHT, messages: list, next: 7 };
+    world.nodes[0].bring(Import::Messages(all)).expect("they rise");
+    world.nodes[0].bring(Import::Vote(BROUGHT, 77, ended())).expect("it ended");
+    let mut it = task(None, TaskStatus::Pending, None);
+    it.task.id = Some(foreign(78));
+    world.nodes[0].bring(Import::Task(it)).expect("as any");
+    world.carry();
+    for n in 0..2 {
+        let node = &world.nodes[n];
+        let ids: Vec<MessageId> = called(node, BROUGHT).into_iter().map(|it| it.0).collect();
+        assert_eq!(ids, [foreign(2), foreign(5)], "node {n}");
+        let room = &node.engine.rooms[&BROUGHT];
+        let log = room.record.home;
+        for row in &node.rows {
+            let Change::Entry { room: BROUGHT, at, entry } = row else { continue };
+            let Some(said) = Body::decode(entry.facts.kind, &entry.body).said() else { continue };
+            let shown = message_id(&room.record, (BROUGHT, log, at.seq), Some(&said));
+            let expected = said.id.unwrap_or(MessageId::new(BROUGHT, log, at.seq));
+            assert_eq!(shown, expected, "{}", said.content);
+        }
+    }
+    for _ in 0..2 {
+        for n in 0..2 {
+            let vote = world.ask(n, Command::GetVote { key: KEY, agent: None, vote: foreign(77) });
+            assert!(matches!(vote, Ok(Outcome::Vote(it)) if it.vote == foreign(77)), "node {n}");
+            let caller = world.callers[n].clone();
+            world.ask(n, Command::Join { caller: caller.clone(), room: BROUGHT }).expect("public");
+            let (status, note) = (Some(TaskStatus::Blocked), Some(format!("by {n}")));
+            let update = TaskUpdate { task: foreign(78), status, note, ..nothing() };
+            let updated = world.ask(n, Command::UpdateTask { caller, update });
+            assert!(matches!(updated, Ok(Outcome::Task(it)) if it.task == foreign(78)), "node {n}");
+            world.carry();
+        }
+        assert_eq!(world.tasks_of(0, BROUGHT), world.tasks_of(1, BROUGHT));
+        (0..2).for_each(|n| world.restart(n));
+    }
+}
+
+fn nothing() -> TaskUpdate {
+    TaskUpdate { task: foreign(0), status: None, assignee: None, note: None, if_assignee: None }
+}
+
+/// The founder is stopped between what it brought and its numbers: what is delivered after the start has
+/// its id, too.
+#[test]
+fn what_waited_over_a_start_has_its_id() {
+    let mut node = Node::new(2);
+    let lobby = node.lobby();
+    let mut founder = Liar::new(1);
+    let it = Said { id: Some(foreign(1)), ..said("brought") };
+    let (_, run) = founder.write(&node, &Body::Chat(it));
+    node.hear(&run);
+    let mut again = Node::open(2, stored(&node.rows), node.now);
+    let waits = &again.engine.rooms[&lobby].numbering.undelivered;
+    let ids: Vec<Option<MessageId>> = waits.values().map(|it| it.id).collect();
+    assert_eq!(ids, [Some(foreign(1))]);
+    let items = vec![Items { log: 0, from: 1, count: 1 }];
+    let logs = vec![founder.log()];
+    let ordered = Ordered { era: Era::HOME, first: 1, logs, items, by: None };
+    let (_, run) = founder.write(&again, &Body::Ordered(ordered));
+    again.hear(&run);
+    let told = again.effects.iter().filter_map(|it| match it {
+        Effect::Notify { event: RoomEvent::Message(it), .. } => Some(it.message),
+        _ => None,
+    });
+    assert!(told.eq([foreign(1)]));
+}
+
+#[test]
+fn ids_of_old_are_for_the_founder_in_rooms_that_it_brought_and_never_look_like_ours() {
+    let mut node = Node::new(2);
+    let lobby = node.lobby();
+    let (mut liar, mut founder) = (Liar::new(9), Liar::new(1));
+    let ours = MessageId::new(lobby, founder.log(), 1);
+    let said = |id| Body::Chat(Said { id: Some(id), ..said("x") });
+    let task = |id| {
+        let ImportedTask { task, .. } = task(None, TaskStatus::Pending, None);
+        Body::Task(TaskAct::Assigned(TaskAssigned { id: Some(id), ..task }))
+    };
+    for (n, body) in (1..).zip([said(foreign(1)), task(foreign(2))]) {
+        let (_, run) = liar.write(&node, &body);
+        node.hear(&run);
+        assert_eq!(node.engine.rooms[&lobby].logs.head_of(liar.log()), n, "its log goes on");
+    }
+    let vote = VoteImported { id: Some(ours), ..ended() };
+    for body in [said(ours), task(ours), Body::Vote(VoteAct::Imported(vote))] {
+        let (_, run) = founder.write(&node, &body);
+        node.hear(&run);
+    }
+    assert_eq!(called(&node, lobby), []);
+    for (engine, when) in [
+        (&node.engine, "as they came"),
+        (&Node::open(2, stored(&node.rows), node.now).engine, "after a start"),
+    ] {
+        let room = &engine.rooms[&lobby];
+        let ids = engine.tasks.keys().chain(engine.votes.keys());
+        let own = [MessageId::new(lobby, liar.log(), 2), MessageId::new(lobby, founder.log(), 2)];
+        let mut expected = own.to_vec();
+        expected.push(MessageId::new(lobby, founder.log(), 3));
+        let (mut ids, _) = (ids.copied().collect::<Vec<_>>(), expected.sort());
+        ids.sort();
+        assert_eq!(ids, expected, "{when}");
+        assert!(room.numbering.undelivered.values().all(|it| it.id.is_none()), "{when}");
+    }
+    assert_eq!(node.void(), 0);
+    // Of two votes of one id the first is found, also when the other is forgotten.
+    for n in 0..2 {
+        let vote = VoteImported { title: format!("vote {n}"), ..ended() };
+        let (_, run) = founder.write(&node, &Body::Vote(VoteAct::Imported(vote)));
+        node.hear(&run);
+    }
+    let Some((_, place)) = node.engine.votes.get(&foreign(77)).copied() else { panic!("known") };
+    assert_eq!(place.seq, 4);
+    let room = (node.lobby(), Place { seq: 5, ..place });
+    crate::engine::votes::forget(&mut node.engine.votes, foreign(77), room);
+    assert!(node.engine.votes.contains_key(&foreign(77)));
+}
+
+#[test]
+fn a_stable_id_that_was_brought_is_its_keys_at_every_node() {
+    let mut world = World::new(2);
+    let other = KeyPrint([8; 16]);
+    world.nodes[0].bring(Import::Agent("ada".into(), other)).expect("nobody's");
+    let again = world.nodes[0].bring(Import::Agent("ada".into(), KEY));
+    assert!(matches!(again, Err(Refused::Invalid(_))), "{again:?}");
+    world.carry();
+    for _ in 0..2 {
+        for n in 0..2 {
+            let taken = world.nodes[n].attach("ada", true, KEY).expect_err("another's");
+            assert_eq!(taken, Refused::AgentTaken("ada".into()), "node {n}");
+        }
+        (0..2).for_each(|n| world.restart(n));
+    }
+    world.nodes[1].attach("ada", true, other).expect("its own");
+    let mut elsewhere = Node::new(2);
+    let refused = elsewhere.bring(Import::Agent("ada".into(), other));
+    assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
+}
+
+#[test]
+fn the_lobby_is_described_as_it_was_and_by_the_founder_alone() {
+    let mut world = World::new(2);
+    let lobby = world.lobby();
+    let bring = |description: &str| Import::Lobby(Some(description.to_owned()), 1_600_000_000_000);
+    let long = "x".repeat(crate::limits::DESCRIPTION_BYTES_MAX + 1);
+    world.nodes[0].bring(bring(&long)).expect_err("too long");
+    world.nodes[0].bring(bring("for all")).expect("it had none");
+    world.nodes[0].bring(bring("for nobody")).expect_err("it has one");
+    world.carry();
+    for _ in 0..2 {
+        for n in 0..2 {
+            let view = world.nodes[n].engine.view(lobby).expect("it is there");
+            let description = view.description.as_deref();
+            assert_eq!((description, view.created_ms), (Some("for all"), 1_600_000_000_000));
+            assert_eq!((view.owner, view.created_by), (None, None), "node {n}");
+        }
+        (0..2).for_each(|n| world.restart(n));
+    }
+    let mut node = Node::new(2);
+    let directory = RoomId::directory(node.secret.mesh_id());
+    let described = |description: &str| {
+        let Body::RoomCreated(it) = created(lobby) else { panic!("it is") };
+        Body::RoomCreated(RoomCreated { description: Some(description.to_owned()), ..it })
+    };
+    let (_, run) = Liar::new(9).write_in(&node, directory, &described("a stranger's"));
+    node.hear(&run);
+    let mut founder = Liar::new(1);
+    for description in [&*long, "first", "second"] {
+        let (_, run) = founder.write_in(&node, directory, &described(description));
+        node.hear(&run);
+    }
+    let view = node.engine.view(lobby).expect("it is there");
+    assert_eq!(view.description.as_deref(), Some("first"));
+    // It forked: what it said from there on does not count. Others may fork what they like.
+    let mesh = node.secret.mesh_id();
+    for (log, seq, stays) in [
+        (Liar::new(9).log(), 1, true),
+        (founder.log(), 3, true),
+        (founder.log(), 2, false),
+    ] {
+        node.engine.directory.forget(mesh, directory, (log, seq));
+        assert_eq!(node.engine.directory.lobby().is_some(), stays, "{seq}");
+    }
 }
 
 #[test]
@@ -197,12 +382,15 @@ fn votes_that_had_ended_and_tasks_are_shown_as_they_were() {
     let mut world = World::new(2);
     world.nodes[0].bring(Import::Room(brought())).expect("new");
     for room in [BROUGHT, world.lobby()] {
-        world.nodes[0].bring(Import::Vote(room, 77, ended())).expect("it ended");
+        let id = Some(foreign(if room == BROUGHT { 77 } else { 79 }));
+        let vote = VoteImported { id, ..ended() };
+        world.nodes[0].bring(Import::Vote(room, 77, vote)).expect("it ended");
         let task = TaskAssigned {
             title: "paint it".to_owned(),
             description: None,
             assignee: Some("bob".into()),
             created_by: "ann".into(),
+            id: (room == BROUGHT).then(|| foreign(78)),
         };
         let task = ImportedTask {
             room,
@@ -531,6 +719,7 @@ fn task(note: Option<&str>, status: TaskStatus, updated_ms: Option<u64>) -> Impo
         description: None,
         assignee: None,
         created_by: "ann".into(),
+        id: None,
     };
     let (room, note) = (BROUGHT, note.map(str::to_owned));
     ImportedTask { room, task, created_ms: 70, status, note, updated_ms }

@@ -313,6 +313,7 @@ fn what_was_forked_counts_after_a_restart_no_more_than_before_it() {
             description: None,
             assignee: None,
             created_by: "x".into(),
+            id: None,
         }))
     };
     let mut runs = Vec::new();

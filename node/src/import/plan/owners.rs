@@ -1,8 +1,8 @@
-//! Keys of the file: which become keys of the mesh, and whose a room is.
+//! Keys of the file: which become keys of the mesh, and whose a room, an agent id or a webhook is.
 
 use std::collections::BTreeMap;
 
-use import::{BadRow, Key, hash_of};
+use import::{BadRow, Key};
 use mesh::{
     acts::Tier,
     agenda::NewKey,
@@ -10,61 +10,44 @@ use mesh::{
     limits::{KEY_LABEL_BYTES_MAX, KEYS_MAX},
 };
 
-use super::Refusals;
+use super::{Findings, Thing};
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Owners {
     own: KeyPrint,
-    /// By whatever a room may name a key.
+    /// By the key's text.
     known: BTreeMap<String, KeyPrint>,
     minted: Vec<(NewKey, Option<RoomKey>)>,
-    hashed: usize,
-    revoked: usize,
-    /// Texts that could be hashes.
-    doubtful: usize,
-}
-
-/// As SHA-256 is written, and as keys are that have 256 random bits.
-fn is_64_hex_digits(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|it| it.is_ascii_hexdigit())
 }
 
 impl Owners {
-    /// `own_key`: the text of the node's own key. A server's key is in no table, and is the node's own if
-    /// both have the same file.
-    pub(super) fn new(own: KeyPrint, own_key: Option<&str>) -> Owners {
-        let names = own_key.into_iter().flat_map(|text| [text.to_owned(), hash_of(text)]);
-        let known = names.map(|name| (name, own)).collect();
-        Owners { own, known, minted: Vec::new(), hashed: 0, revoked: 0, doubtful: 0 }
+    /// `of_this_node`: the texts of the node's own key, and of the server's, which is in no table and whose rooms, ids
+    /// and webhooks become the node's own key's.
+    pub(super) fn new<'k>(
+        own: KeyPrint,
+        of_this_node: impl IntoIterator<Item = &'k str>,
+    ) -> Owners {
+        let known = of_this_node.into_iter().map(|text| (text.to_owned(), own)).collect();
+        Owners { own, known, minted: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, key: Key, refusals: &mut Refusals) {
-        if key.revoked {
-            self.revoked += 1;
+    pub(super) fn add(&mut self, key: &Key, findings: &mut Findings) {
+        if self.known.contains_key(&key.text) {
             return;
         }
-        let own = key.hash.as_ref().and_then(|hash| self.known.get(hash)).copied();
-        let Some(text) = &key.text else {
-            match own {
-                Some(own) => self.known.extend(key.id.map(|id| (id, own))),
-                None => self.hashed += 1,
-            }
-            return;
-        };
-        let print = KeyPrint::of(text);
-        let names = [Some(text.clone()), Some(hash_of(text)), key.hash.clone(), key.id.clone()];
-        self.known.extend(names.into_iter().flatten().map(|name| (name, print)));
-        if print == self.own || self.minted.iter().any(|(it, _)| it.key == print) {
-            return;
-        }
-        self.doubtful += usize::from(is_64_hex_digits(text));
-        if let Some(new) = minted(&key, print, refusals) {
-            self.minted.push((new, Some(RoomKey::of(text))));
+        let print = KeyPrint::of(&key.text);
+        if let Some(new) = minted(key, print, findings) {
+            self.known.insert(key.text.clone(), print);
+            self.minted.push((new, Some(RoomKey::of(&key.text))));
         }
         if self.minted.len() == KEYS_MAX + 1 {
-            refusals.add(format!("api_keys: a mesh has at most {KEYS_MAX} keys"));
+            findings.refuse(format!("api_keys: a mesh has at most {KEYS_MAX} keys"));
         }
+    }
+
+    pub(super) fn own(&self) -> KeyPrint {
+        self.own
     }
 
     /// Whose it is, if that can be known.
@@ -75,38 +58,17 @@ impl Owners {
     pub(super) fn minted(&mut self) -> Vec<(NewKey, Option<RoomKey>)> {
         std::mem::take(&mut self.minted)
     }
-
-    /// What is not brought.
-    pub(super) fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if self.hashed > 0 {
-            notes.push(format!(
-                "{} API keys are not brought: the file has only their hashes. Give their owners new ones: \
-                 `clawmeshd keys mint`",
-                self.hashed
-            ));
-        }
-        if self.doubtful > 0 {
-            notes.push(format!(
-                "{} API keys have the form of hashes. If that is what the file keeps as keys, whoever has the file could                  use them: revoke them once the node runs (`clawmeshd keys list`, `clawmeshd keys revoke`)",
-                self.doubtful
-            ));
-        }
-        if self.revoked > 0 {
-            notes.push(format!("{} API keys that were revoked are not brought", self.revoked));
-        }
-        notes
-    }
 }
 
-fn minted(key: &Key, print: KeyPrint, refusals: &mut Refusals) -> Option<NewKey> {
+fn minted(key: &Key, print: KeyPrint, findings: &mut Findings) -> Option<NewKey> {
     let shown = key.label.clone().unwrap_or_else(|| "without a label".to_owned());
-    let mut refuse =
-        |why: String| refusals.add(BadRow { table: "api_keys", id: shown.clone(), why });
-    let tier = match key.tier.as_deref() {
-        None | Some("free") => Tier::Free,
-        Some("pro") => Tier::Pro,
-        Some(other) => {
+    let mut refuse = |why: String| {
+        findings.bad(Thing::Key, BadRow { table: "api_keys", id: shown.clone(), why });
+    };
+    let tier = match &*key.tier {
+        "free" => Tier::Free,
+        "pro" => Tier::Pro,
+        other => {
             refuse(format!("its tier {other:?} is neither \"free\" nor \"pro\""));
             return None;
         }

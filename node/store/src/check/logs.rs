@@ -1,11 +1,11 @@
 //! The logs of a room: every run's form, hashes and seal, and that each continues the one before. On the
 //! way, which numbers they give, and which entries are acts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
     entry::{Body, Ordered, Stored, is_act},
-    id::{Hash, LogId, LogIx},
+    id::{At, Hash, LogId, LogIx},
     identity::Judge,
     limits::{BODY_INLINE_BYTES_MAX, ORDERED_ITEMS_MAX, RUN_ENTRIES_MAX},
     number::{Era, Number},
@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use super::{Place, Problem, Report, Steps, rooms::Room};
 use crate::{
     error::ReadError,
-    schema::{ACTS, decode, table},
+    schema::{ACTS, CALLED, decode, table},
 };
 
 /// The kind of an `Ordered` entry.
@@ -58,6 +58,7 @@ pub(super) fn check(
 ) -> Result<Vec<Given>, ReadError> {
     let mut given = Vec::new();
     let mut acts: BTreeSet<(LogIx, u64)> = BTreeSet::new();
+    let mut called: BTreeMap<u128, (LogIx, u64)> = BTreeMap::new();
     let row = room.row();
     for (ix, log) in &room.logs {
         report.logs += 1;
@@ -94,6 +95,9 @@ pub(super) fn check(
             if is_act(entry.facts.kind) {
                 acts.insert((*ix, seq));
             }
+            if let Some(id) = room.keeps_id((log.id, seq), &entry) {
+                called.entry(u128::from_be_bytes(id.0)).or_insert((*ix, seq));
+            }
             cursor.take(seq, entry, report);
         }
         if next <= log.head {
@@ -107,6 +111,7 @@ pub(super) fn check(
     }
     check_strays(room, report)?;
     check_acts(room, &acts, report)?;
+    check_called(room, &called, report)?;
     given.sort_unstable();
     Ok(given)
 }
@@ -254,6 +259,31 @@ fn check_acts(
     }
     for (log, seq) in acts.symmetric_difference(&indexed) {
         report.add(room.entry(*log, *seq), Problem::ActIndex);
+    }
+    Ok(())
+}
+
+/// A row may lead to a message whose body was dropped since: what was its id, nobody can tell.
+fn check_called(
+    room: &Room<'_>,
+    called: &BTreeMap<u128, (LogIx, u64)>,
+    report: &mut Report,
+) -> Result<(), ReadError> {
+    let row = room.row();
+    let mut missing = called.clone();
+    for found in table(room.read, CALLED)?.range((row, 0)..=(row, u128::MAX))? {
+        let (key, at) = found?;
+        let (id, (log, seq)) = (key.value().1, at.value());
+        let is_gone = || {
+            let gist = room.view.gist(At { log, seq });
+            gist.is_ok_and(|it| it.is_some_and(|it| it.gone.is_some()))
+        };
+        if missing.remove(&id) != Some((log, seq)) && !is_gone() {
+            report.add(room.entry(log, seq), Problem::CallIndex);
+        }
+    }
+    for (log, seq) in missing.into_values() {
+        report.add(room.entry(log, seq), Problem::CallIndex);
     }
     Ok(())
 }

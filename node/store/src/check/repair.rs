@@ -3,21 +3,23 @@
 use std::{collections::BTreeMap, path::Path};
 
 use mesh::{
-    batch::{Fate, RoomRecord},
-    entry::is_act,
+    batch::{Fate, LogRecord, RoomRecord},
+    entry::{Stored, is_act},
     id::RoomId,
     number::Number,
 };
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, WriteTransaction};
 
-use super::{Report, numbers, rooms};
+use super::{Report, numbers, rooms, rooms::kept_id};
 use crate::{
+    apply::call,
     error::{CommitError, OpenError},
     schema::{
-        ACTS, DEDUPS, ENTRIES, FORETOLD, Gist, NOTES, NUMBERS, Numbers, PLACES, PlaceKey, ROOM_IDS,
-        ROOMS, decode, encode, fate_of,
+        ACTS, CALLED, DEDUPS, ENTRIES, FORETOLD, Gist, LOGS, NOTES, NUMBERS, Numbers, PLACES,
+        PlaceKey, ROOM_IDS, ROOMS, decode, encode, fate_of,
     },
     store,
+    view::room_row,
 };
 
 /// Makes every index of the store in `dir` anew. Check it again afterwards.
@@ -40,6 +42,7 @@ fn mend(database: &Database) -> Result<(), CommitError> {
     write.set_quick_repair(true);
     room_ids(&write)?;
     acts(&write)?;
+    called(&write)?;
     places(&write)?;
     references(&write)?;
     write.commit()?;
@@ -86,6 +89,38 @@ fn acts(write: &WriteTransaction) -> Result<(), CommitError> {
         let gist: Result<Gist, _> = decode(row.value(), "entry");
         if gist.is_ok_and(|it| is_act(it.facts.kind)) {
             acts.insert(key.value(), ())?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds what is not there, and takes away what leads to another message. A row of one whose body was dropped
+/// stays: nothing else has its id.
+fn called(write: &WriteTransaction) -> Result<(), CommitError> {
+    let rooms = write.open_table(ROOMS)?;
+    let logs = write.open_table(LOGS)?;
+    let entries = write.open_table(ENTRIES)?;
+    let mut called = write.open_table(CALLED)?;
+    called.retain(|(room, _), (log, seq)| {
+        let entry = entries.get((room, log, seq)).ok().flatten();
+        let gist: Option<Gist> = entry.and_then(|it| decode(it.value(), "entry").ok());
+        gist.is_some_and(|it| it.gone.is_some())
+    })?;
+    for row in rooms.iter()? {
+        let (room, row) = row?;
+        let (room, Ok((id, record))) = (room.value(), room_row(row.value())) else { continue };
+        for row in logs.range((room, 0)..=(room, u32::MAX))? {
+            let (key, row) = row?;
+            let (log, known) = (key.value().1, decode::<LogRecord>(row.value(), "log"));
+            let Some(known) = known.ok().filter(|it| it.id == record.home) else { continue };
+            for row in entries.range((room, log, 0)..=(room, log, u64::MAX))? {
+                let (key, row) = row?;
+                let seq = key.value().2;
+                let Ok(entry) = decode::<Stored>(row.value(), "entry") else { continue };
+                if let Some(it) = kept_id(&record, (id, known.id, seq), &entry) {
+                    call(&mut called, (room, u128::from_be_bytes(it.0)), (log, seq))?;
+                }
+            }
         }
     }
     Ok(())

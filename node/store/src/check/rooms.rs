@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
     batch::{EraRecord, LogRecord, RoomRecord},
-    id::{LogId, LogIx, RoomId},
+    entry::{CHAT, DECISION, Stored},
+    id::{LogId, LogIx, MessageId, RoomId},
+    import::{may_bring, message_id},
     number::Era,
+    sealed::{self, Spot},
 };
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
 
@@ -13,8 +16,8 @@ use super::{Place, Problem, Report};
 use crate::{
     error::ReadError,
     schema::{
-        ACTS, ENTRIES, ERAS, FORETOLD, LOGS, NOTES, NUMBERS, PLACES, PRUNED, ROOM_IDS, ROOMS,
-        decode, table,
+        ACTS, CALLED, ENTRIES, ERAS, FORETOLD, LOGS, NOTES, NUMBERS, PLACES, PRUNED, ROOM_IDS,
+        ROOMS, decode, table,
     },
     view::{View, room_row},
 };
@@ -39,9 +42,30 @@ impl Room<'_> {
         self.logs.get(&log).map(|it| it.id)
     }
 
+    /// The id of a ClawChat server that a message keeps.
+    pub(super) fn keeps_id(&self, at: (LogId, u64), entry: &Stored) -> Option<MessageId> {
+        kept_id(self.record, (self.view.id, at.0, at.1), entry)
+    }
+
     pub(super) fn entry(&self, log: LogIx, seq: u64) -> Place {
         Place::Entry { room: self.view.id, log: self.log_id(log), seq }
     }
+}
+
+/// See [`Room::keeps_id`].
+pub(super) fn kept_id(
+    record: &RoomRecord,
+    (room, log, seq): (RoomId, LogId, u64),
+    entry: &Stored,
+) -> Option<MessageId> {
+    let kind = entry.facts.kind;
+    let says = entry.gone.is_none() && (CHAT..=DECISION).contains(&kind);
+    if !says || !may_bring(record, room, log) {
+        return None;
+    }
+    let said = sealed::body(record, &Spot { room, log, seq, kind }, &entry.body).said();
+    let id = message_id(record, (room, log, seq), said.as_ref());
+    id.is_foreign().then_some(id)
 }
 
 /// How many rows a check will look at, more or less.
@@ -152,6 +176,7 @@ pub(super) fn strays(
         FORETOLD, "numbers of entries", room => (room, 0, 0), key => key.0;
         ACTS, "acts", room => (room, 0, 0), key => key.0;
         NOTES, "notes", room => (room, 0, 0), key => key.0;
+        CALLED, "ids of messages", room => (room, 0), key => key.0;
         PRUNED, "a floor", room => room, key => key;
     }
     for (room, what) in found {

@@ -15,7 +15,7 @@ use store::{
     check::{Place, Problem, Report, check, repair},
 };
 
-use crate::lone::{Lone, busy, lobby, me, said};
+use crate::lone::{Lone, OF_OLD, busy, lobby, me, said};
 
 type Place3 = (u32, u32, u64);
 
@@ -32,6 +32,7 @@ const EVIDENCE: TableDefinition<'_, &[u8; 56], &[u8]> = TableDefinition::new("ev
 const NODE: TableDefinition<'_, u8, &[u8]> = TableDefinition::new("node/1");
 const ACTS: TableDefinition<'_, Place3, ()> = TableDefinition::new("acts/1");
 const NOTES: TableDefinition<'_, Place3, &[u8]> = TableDefinition::new("notes/1");
+const CALLED: TableDefinition<'_, (u32, u128), (u32, u64)> = TableDefinition::new("called/1");
 const PRUNED: TableDefinition<'_, u32, u64> = TableDefinition::new("pruned/1");
 
 /// A store that is stopped, and the row of its lobby.
@@ -361,6 +362,9 @@ fn indexes_are_made_anew() {
     finds(&Problem::ActIndex, |write, row| {
         write.open_table(ACTS).unwrap().insert((row, 0, 1), ()).unwrap();
     });
+    finds(&Problem::CallIndex, |write, row| {
+        write.open_table(CALLED).unwrap().insert((row, 1), (0, 1)).unwrap();
+    });
     finds(&Problem::NumberIndex, |write, row| {
         let range = (row, 0, 0)..=(row, u32::MAX, u64::MAX);
         write.open_table(PLACES).unwrap().retain_in(range, |_, _| false).unwrap();
@@ -394,6 +398,26 @@ fn indexes_are_made_anew() {
         let row_now = [&room[..16], &minicbor::to_vec(&record).unwrap()].concat();
         rooms.insert(row, row_now.as_slice()).unwrap();
     });
+}
+
+#[test]
+fn ids_of_a_clawchat_server_lead_to_their_messages_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut node = busy(dir.path());
+    node.bring(7, OF_OLD);
+    drop(node);
+    let stopped = Stopped { row: stopped().row, dir };
+    let leads = |to: Option<u64>| {
+        let row =
+            Lone::open(stopped.dir.path(), 1).store.reader().by_message(lobby(), OF_OLD).unwrap();
+        assert_eq!(row.map(|it| (it.number.0, it.message)), to.map(|it| (it, OF_OLD)));
+    };
+    leads(Some(7));
+    assert!(stopped.check().is_sound());
+    stopped.damage(|write, _| write.open_table(CALLED).unwrap().retain(|_, _| false).unwrap());
+    leads(None);
+    expect(&stopped, &Problem::CallIndex);
+    leads(Some(7));
 }
 
 #[test]

@@ -60,41 +60,53 @@ fn layout_1() -> Vec<Change> {
     batch
 }
 
-/// What a whole node of layout 2 wrote, with the real engine: see [`crate::lone::busy`]. Copied, so that it is
-/// small, with `STORE_NODE_FIXTURE=… cargo test -p store --test store fixture`.
+/// What a whole node wrote, with the real engine: see [`crate::lone::busy`]; from layout 3 on with a message of a
+/// ClawChat server. Copied, so that it is small, with `STORE_NODE_FIXTURE=… cargo test -p store --test store fixture`.
 #[test]
 fn a_fixture_of_a_whole_node_is_written_when_asked_for() {
     let Ok(fixture) = std::env::var("STORE_NODE_FIXTURE") else { return };
     let dir = tempfile::tempdir().unwrap();
-    let node = crate::lone::busy(dir.path());
+    let mut node = crate::lone::busy(dir.path());
+    node.bring(7, crate::lone::OF_OLD);
     node.store.reader().copy_to(Path::new(&fixture), &mut |_| true).unwrap();
 }
 
 #[test]
-fn a_node_goes_on_with_what_it_wrote_in_layout_2() {
-    use crate::lone::{Lone, lobby, said};
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/store/fixtures/layout-2.redb");
-    let dir = tempfile::tempdir().unwrap();
-    fs::copy(fixture, dir.path().join(FILE_NAME)).unwrap();
-    let report = store::check::check(dir.path(), &mut |_| ()).unwrap();
-    assert!(report.is_sound() && report.entries > 10, "{report:?}");
-    for again in 0..2_u64 {
-        let mut node = Lone::open(dir.path(), 1);
-        let all = said(&node.store, lobby());
-        let first: Vec<(u64, &str)> =
-            all.iter().take(5).map(|(number, text)| (*number, text.as_str())).collect();
-        let told: Vec<String> = (1..=5).map(|n| format!("lobby {n}")).collect();
-        let expect: Vec<(u64, &str)> = (1..).zip(told.iter().map(String::as_str)).collect();
-        assert_eq!(first, expect);
-        assert!(all[5].1.starts_with("a body that travels apart") && all[5].1.len() > 8_192);
-        let den = node.rooms().into_iter().find(|it| it.0 == "den").expect("its private room").1;
-        assert_eq!(said(&node.store, den)[0].1, "between us");
-        let ada = node.attach("ada");
-        node.join(&ada, lobby());
-        let now = node.say(&ada, lobby(), &format!("goes on {again}"));
-        assert_eq!(now.number.0, 7 + again, "in the era it was in");
+fn a_node_goes_on_with_what_it_wrote_in_earlier_layouts() {
+    use crate::lone::{Lone, OF_OLD, lobby, said};
+    for (layout, next) in [(2, 7), (3, 8)] {
+        let dir = goes_on(layout, next);
+        let of_old = Lone::open(dir.path(), 1).store.reader().by_message(lobby(), OF_OLD).unwrap();
+        assert_eq!(of_old.map(|it| it.number.0), (layout == 3).then_some(7));
     }
-    assert!(store::check::check(dir.path(), &mut |_| ()).unwrap().is_sound());
+
+    fn goes_on(layout: u64, next: u64) -> tempfile::TempDir {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/store/fixtures");
+        let dir = tempfile::tempdir().unwrap();
+        fs::copy(fixtures.join(format!("layout-{layout}.redb")), dir.path().join(FILE_NAME))
+            .unwrap();
+        let report = store::check::check(dir.path(), &mut |_| ()).unwrap();
+        assert!(report.is_sound() && report.entries > 10, "{report:?}");
+        for again in 0..2_u64 {
+            let mut node = Lone::open(dir.path(), 1);
+            let all = said(&node.store, lobby());
+            let first: Vec<(u64, &str)> =
+                all.iter().take(5).map(|(number, text)| (*number, text.as_str())).collect();
+            let told: Vec<String> = (1..=5).map(|n| format!("lobby {n}")).collect();
+            let expect: Vec<(u64, &str)> = (1..).zip(told.iter().map(String::as_str)).collect();
+            assert_eq!(first, expect);
+            assert!(all[5].1.starts_with("a body that travels apart") && all[5].1.len() > 8_192);
+            let den =
+                node.rooms().into_iter().find(|it| it.0 == "den").expect("its private room").1;
+            assert_eq!(said(&node.store, den)[0].1, "between us");
+            let ada = node.attach("ada");
+            node.join(&ada, lobby());
+            let now = node.say(&ada, lobby(), &format!("goes on {again}"));
+            assert_eq!(now.number.0, next + again, "in the era it was in");
+        }
+        assert!(store::check::check(dir.path(), &mut |_| ()).unwrap().is_sound());
+        dir
+    }
 }
 
 /// All that can be read.

@@ -3,7 +3,7 @@
 use mesh::{
     batch::{Change, Fate, Foretold, RoomRecord, Told, VoteNote},
     command::Opaque,
-    entry::DedupId,
+    entry::{Body, DedupId, Said, Stored},
     id::{MeshId, MessageId, RoomId},
     limits::DEDUP_FOR,
     number::{Era, Number},
@@ -98,6 +98,52 @@ fn every_number_and_id_leads_to_its_message() {
         reader.numbers_of(ROOM, at(0, 1)).unwrap(),
         [(Number(1), Fate::Delivered), (fresh, Fate::Assigned)]
     );
+}
+
+/// Clients know it by that of its ClawChat server; its place leads to it all the same.
+#[test]
+fn a_message_that_was_brought_is_found_by_its_id_of_old_also_without_its_body() {
+    let mut store = store();
+    let of_old = |n: u8| MessageId([n, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16]);
+    let called = |room, n, seq| Change::Called { room, id: of_old(n), at: at(0, seq) };
+    let said_as = |room, n: u8, seq: u64| {
+        let said = Said { id: Some(of_old(n)), ..said("of old") };
+        let entry = Stored { body: Body::Chat(said).encode().into(), ..stored(seq, "") };
+        Change::Entry { room, at: at(0, seq), entry: entry.into() }
+    };
+    let (brought, own) = (ROOM, RoomId([8; 16]));
+    let record = |imported| RoomRecord { imported, tip: Number(2), ..room_record() };
+    for (room, imported) in [(brought, true), (own, false)] {
+        store
+            .commit(&[
+                Change::Room { room, record: record(imported) },
+                log_settled(room, 0, 2, 2),
+                said_as(room, 1, 1),
+                said_as(room, 2, 2),
+                era(room, Era::HOME, 2, 2, &[]),
+                number(room, Number(1), at(0, 1), Fate::Delivered),
+                number(room, Number(2), at(0, 2), Fate::Delivered),
+            ])
+            .unwrap();
+    }
+    store.commit(&[called(brought, 1, 1), called(brought, 2, 2)]).unwrap();
+    store.commit(&[called(brought, 1, 2)]).unwrap();
+    let reader = store.reader();
+    for seq in 1..=2 {
+        let place = MessageId::new(brought, log_id(3), seq);
+        let old = of_old(u8::try_from(seq).unwrap());
+        let row = reader.by_message(brought, old).unwrap().unwrap();
+        assert_eq!((row.number, row.message), (Number(seq), old), "the first of two counts");
+        assert_eq!(reader.by_message(brought, place).unwrap().unwrap(), row);
+        // Nobody but who brought the room can say so.
+        let place = MessageId::new(own, log_id(3), seq);
+        assert_eq!(reader.by_message(own, place).unwrap().unwrap().message, place);
+    }
+    assert_eq!(reader.by_message(brought, of_old(3)).unwrap(), None);
+    assert_eq!(reader.by_message(own, of_old(1)).unwrap(), None, "of another room");
+    store.commit(&[Change::Prune { room: brought, before_ms: u64::MAX }]).unwrap();
+    let row = reader.by_message(brought, of_old(1)).unwrap().unwrap();
+    assert_eq!((row.number, row.said), (Number(1), None));
 }
 
 #[test]

@@ -12,12 +12,16 @@ use mesh::{
     agenda::NewVote,
     command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, SaidOk, Say, Speech},
     entry::DedupId,
-    id::{KeyPrint, MeshId, NodeId, RoomId},
+    id::{KeyPrint, MeshId, MessageId, NodeId, RoomId},
+    import::{Import, ImportedMessage, ImportedMessages},
     time::Now,
 };
 use store::Store;
 
 pub(crate) const KEY: KeyPrint = KeyPrint([7; 16]);
+/// As a ClawChat server draws them: version 4.
+pub(crate) const OF_OLD: MessageId =
+    MessageId([1, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16]);
 
 pub(crate) struct Lone {
     pub(crate) store: Store,
@@ -169,6 +173,26 @@ impl Lone {
             Outcome::Vote(it) => *it,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// The founder brings a message of a ClawChat server to the lobby.
+    pub(crate) fn bring(&mut self, number: u64, id: MessageId) {
+        let message = ImportedMessage {
+            id: Some(id),
+            number,
+            wall_ms: 1_700_000_000_000,
+            speech: Speech::Chat,
+            agent: "ada".into(),
+            name: "ada".to_owned(),
+            content: "of old".to_owned(),
+            reply_to: None,
+            mentions: Vec::new(),
+            metadata: None,
+        };
+        let next = number + 1;
+        let all = ImportedMessages { room: lobby(), messages: vec![message], next };
+        self.engine.import(self.now, Import::Messages(all)).unwrap();
+        self.turn();
     }
 
     /// Rooms that the key may see, by name.

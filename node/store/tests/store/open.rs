@@ -59,11 +59,11 @@ fn a_newer_layout_is_refused_and_left_alone() {
     let meta: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
     let db = Database::open(dir.path().join(FILE_NAME)).unwrap();
     let write = db.begin_write().unwrap();
-    write.open_table(meta).unwrap().insert("layout", 3).unwrap();
+    write.open_table(meta).unwrap().insert("layout", 4).unwrap();
     write.commit().unwrap();
     drop(db);
     let error = refused(dir.path());
-    assert!(matches!(error, OpenError::Newer { found: 3, known: 2, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 4, known: 3, .. }), "{error}");
 }
 
 #[test]

@@ -85,6 +85,7 @@ pub(crate) fn said(content: &str) -> Said {
         metadata: None,
         dedup: None,
         turn: None,
+        id: None,
     }
 }
 

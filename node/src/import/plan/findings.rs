@@ -1,0 +1,86 @@
+//! What is found in a file while it is looked at: what cannot be brought until somebody decides, and the list.
+
+use std::fmt;
+
+use import::BadRow;
+
+use super::{Ledger, Thing};
+
+/// Refusals that are told; more are counted.
+const SHOWN: usize = 50;
+
+/// What cannot be brought, and why.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    told: Vec<String>,
+    all: u64,
+}
+
+impl Refusals {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all == 0
+    }
+}
+
+impl fmt::Display for Refusals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.told.iter().try_for_each(|it| writeln!(f, "  {it}"))?;
+        match self.all.saturating_sub(self.told.len() as u64) {
+            0 => Ok(()),
+            more => writeln!(f, "  … and {more} more"),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) refusals: Refusals,
+    pub(super) ledger: Ledger,
+    /// Rows that are refused are left out instead.
+    skips: bool,
+}
+
+impl Findings {
+    pub(super) fn new(skips: bool) -> Findings {
+        Findings { skips, ..Findings::default() }
+    }
+
+    /// Something about the file as a whole.
+    pub(super) fn refuse(&mut self, what: impl fmt::Display) {
+        self.refusals.all += 1;
+        if self.refusals.told.len() < SHOWN {
+            self.refusals.told.push(what.to_string());
+        }
+    }
+
+    /// A row, and what it would have become.
+    pub(super) fn bad(&mut self, thing: Thing, row: BadRow) {
+        if self.skips {
+            self.ledger.leave(thing, row.why, Some(row.id.trim_matches('"')));
+        } else {
+            self.refuse(row);
+        }
+    }
+
+    /// The same, by its table and id.
+    pub(super) fn row(
+        &mut self,
+        (thing, table, id): (Thing, &'static str, &str),
+        why: impl fmt::Display,
+    ) {
+        self.bad(thing, BadRow { table, id: format!("{id:?}"), why: why.to_string() });
+    }
+
+    /// Of rows those that can be read.
+    pub(super) fn readable<T>(&mut self, thing: Thing, rows: Vec<Result<T, BadRow>>) -> Vec<T> {
+        let mut readable = Vec::new();
+        for row in rows {
+            match row {
+                Ok(row) => readable.push(row),
+                Err(bad) => self.bad(thing, bad),
+            }
+        }
+        readable
+    }
+}

@@ -1,0 +1,80 @@
+//! Which messages are brought: looked at twice, when a file is looked at and when it is written, with the same
+//! result.
+
+use import::{BadRow, Message};
+use mesh::{
+    limits::{AGENT_ID_BYTES_MAX, CONTENT_BYTES_MAX, NAME_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
+    number::Era,
+};
+use protocol::value::Metadata;
+
+use super::{Place, Plan, talk::all_well, too_high};
+
+/// What a message's body has besides its texts, at most.
+const FRAME_BYTES: usize = 1_024;
+
+/// What becomes of a message.
+pub(crate) enum Sifted {
+    /// It is brought.
+    Brought(Place, Box<Message>),
+    /// It is not, and why.
+    Left(&'static str),
+    /// It cannot be.
+    Bad(BadRow),
+}
+
+/// Messages by room and number, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Sieve {
+    /// The last that was brought: where, and its number.
+    last: Option<(Place, u64)>,
+}
+
+impl Sieve {
+    pub(crate) fn sift(&mut self, plan: &Plan, row: Result<Message, BadRow>) -> Sifted {
+        let message = match row {
+            Ok(message) => message,
+            Err(bad) => return Sifted::Bad(bad),
+        };
+        let Some(place) = plan.place(&message.room) else {
+            return Sifted::Left(plan.no_room(&message.room));
+        };
+        let before = self.last.filter(|(it, _)| *it == place).map(|(_, seq)| seq);
+        if let Err(why) = check(&message, before) {
+            let id = format!("{:?}", message.id);
+            return Sifted::Bad(BadRow { table: "messages", id, why });
+        }
+        self.last = Some((place, message.seq));
+        Sifted::Brought(place, Box::new(message))
+    }
+}
+
+/// `before`: the number before it in its room.
+fn check(it: &Message, before: Option<u64>) -> Result<(), String> {
+    let texts = it.content.len() + it.name.len() + it.agent.len();
+    let more =
+        it.metadata.as_ref().map_or(0, String::len) + it.reply_to.as_ref().map_or(0, String::len);
+    let sound = it.metadata.as_deref().is_none_or(|json| Metadata::parse(json).is_ok());
+    all_well(&[
+        (it.seq >= 1, "its number is 0: start the server with the file once".to_owned()),
+        (it.seq < Era::HOME.capacity(), too_high(it.seq)),
+        (before != Some(it.seq), format!("the number {} is another message's, too", it.seq)),
+        (
+            (1..=AGENT_ID_BYTES_MAX).contains(&it.agent.len()),
+            format!("its agent's id must have 1 to {AGENT_ID_BYTES_MAX} bytes"),
+        ),
+        (
+            it.name.len() <= NAME_BYTES_MAX,
+            format!("its agent's name may have {NAME_BYTES_MAX} bytes"),
+        ),
+        (
+            it.content.len() <= CONTENT_BYTES_MAX,
+            format!("its content has {} bytes; it may have {CONTENT_BYTES_MAX}", it.content.len()),
+        ),
+        (sound, "its metadata is nested too deep, or too large".to_owned()),
+        (
+            texts + more + FRAME_BYTES <= PLAIN_BODY_BYTES_MAX,
+            format!("all its texts have more than {PLAIN_BODY_BYTES_MAX} bytes"),
+        ),
+    ])
+}
