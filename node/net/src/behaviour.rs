@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::{AsyncRead, AsyncWrite};
 use libp2p::connection_limits::{self, ConnectionLimits};
 use libp2p::core::ConnectedPoint;
+use libp2p::core::transport::timeout::TransportTimeout;
 use libp2p::core::upgrade::Version;
 use libp2p::gossipsub::{
     self, IdentTopic, Message, MessageAuthenticity, MessageId, ValidationMode,
@@ -22,10 +23,11 @@ use crate::admission;
 use crate::gate::Gate;
 use crate::keys::{Keys, Recognised};
 use crate::limits::{
-    CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX, DIALS_MAX, GOSSIP_HISTORY, GOSSIP_QUEUE_MAX,
-    GOSSIP_QUEUE_TIME, GOSSIP_TRANSMIT_MAX, HANDSHAKE_TIMEOUT, IDLE_TIMEOUT, INBOUND_MAX,
-    MEET_TIMEOUT, PING_INTERVAL, PING_TIMEOUT, SUBSTREAMS_MAX,
+    CONNECT_TIMEOUT, CONNECTIONS_MAX, CONNECTIONS_PER_PEER_MAX, DIALS_MAX, GOSSIP_HISTORY,
+    GOSSIP_QUEUE_MAX, GOSSIP_QUEUE_TIME, GOSSIP_TRANSMIT_MAX, HANDSHAKE_TIMEOUT, IDLE_TIMEOUT,
+    INBOUND_MAX, MEET_TIMEOUT, PING_INTERVAL, PING_TIMEOUT, SUBSTREAMS_MAX,
 };
+use crate::newest::Newest;
 use crate::private::{self, Private};
 use crate::settings::{Settings, StartError};
 use crate::stall::Stalling;
@@ -36,8 +38,8 @@ pub(crate) struct Behaviour {
     // First: what it refuses, nobody else sees.
     pub(crate) gate: Gate,
     limits: connection_limits::Behaviour,
-    pub(crate) gossip: Gossip,
-    pub(crate) frames: libp2p_stream::Behaviour,
+    pub(crate) gossip: Newest<Gossip>,
+    pub(crate) frames: Newest<libp2p_stream::Behaviour>,
     identify: identify::Behaviour,
     ping: ping::Behaviour,
 }
@@ -61,7 +63,8 @@ pub(crate) fn swarm(
     let mut yamux = yamux::Config::default();
     yamux.set_max_num_streams(SUBSTREAMS_MAX);
     let (at_door, guests) = (keys.clone(), noise.clone());
-    let transport = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true))
+    let tcp = tcp::tokio::Transport::new(tcp::Config::default().nodelay(true));
+    let transport = TransportTimeout::new(tcp, CONNECT_TIMEOUT)
         .and_then(move |socket, endpoint| {
             under_key(Stalling::new(socket), endpoint, at_door.clone(), guests.clone())
         })
@@ -73,8 +76,8 @@ pub(crate) fn swarm(
     let behaviour = Behaviour {
         gate: Gate::new(keys),
         limits: connection_limits::Behaviour::new(limits()),
-        gossip: gossip(settings.topics)?,
-        frames: libp2p_stream::Behaviour::new(),
+        gossip: Newest::new(gossip(settings.topics)?),
+        frames: Newest::new(libp2p_stream::Behaviour::new()),
         identify: identify::Behaviour::new(
             // Addresses are announced by us, who know which of them mean something to whom.
             identify::Config::new(version.to_owned(), keypair.public())

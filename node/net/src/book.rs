@@ -11,15 +11,16 @@ use crate::announcement::Record;
 use crate::backoff::Backoff;
 use crate::identity::NodeId;
 use crate::limits::{
-    ANNOUNCED_PEERS_MAX, DEAD_AFTER, DIALS_MAX, FULL_MESH_PEERS, GOSSIP_BURST_MAX,
-    GOSSIP_PER_SECOND_MAX, HEARSAY_PER_PEER_MAX, OUT_TOLD_WITHIN, PEER_ADDRESSES_MAX,
-    PEER_GOSSIP_BYTES, PEERS_MAX, REDIAL_MAX, REDIAL_MIN, REFUSAL_MAX, REFUSAL_MIN, SEEDS_MAX,
-    SLOW_GAP, STREAMS_PER_WINDOW_MAX, STRIKES_MAX, STRIKES_WINDOW, TOPICS_CHANGED_MAX,
-    TOPICS_PER_STRIKE, WATCHDOG,
+    ANNOUNCED_PEERS_MAX, DEAD_AFTER, DIALS_MAX, DOUBTED_FOR, FULL_MESH_PEERS, GOSSIP_BURST_MAX,
+    GOSSIP_PER_SECOND_MAX, HANDSHAKE_TIMEOUT, HEARSAY_PER_PEER_MAX, LOST_RECENTLY, OUT_TOLD_WITHIN,
+    PEER_ADDRESSES_MAX, PEER_GOSSIP_BYTES, PEERS_MAX, REDIAL_LOST_MAX, REDIAL_MAX, REDIAL_MIN,
+    REFUSAL_MAX, REFUSAL_MIN, SEEDS_MAX, SILENT_FOR, SLOW_GAP, STREAMS_PER_WINDOW_MAX, STRIKES_MAX,
+    STRIKES_WINDOW, TOPICS_CHANGED_MAX, TOPICS_PER_STRIKE, WATCHDOG,
 };
 use crate::settings::Discovery;
 
 const REDIAL: Backoff = Backoff { min: REDIAL_MIN, max: REDIAL_MAX };
+const REDIAL_LOST: Backoff = Backoff { min: REDIAL_MIN, max: REDIAL_LOST_MAX };
 const REFUSAL: Backoff = Backoff { min: REFUSAL_MIN, max: REFUSAL_MAX };
 
 /// How much an address is worth: the later ones push out the earlier ones.
@@ -49,6 +50,8 @@ pub(crate) struct Redial {
     pub(crate) failures: u32,
     pub(crate) under_way: bool,
     pub(crate) next: Option<Instant>,
+    /// When there was last a link.
+    lost: Option<Instant>,
 }
 
 impl Redial {
@@ -64,7 +67,9 @@ impl Redial {
     fn fail(&mut self, now: Instant) {
         self.failures = self.failures.saturating_add(1);
         self.under_way = false;
-        self.next = Some(now + REDIAL.after(self.failures));
+        let lost = self.lost.is_some_and(|at| now.saturating_duration_since(at) < LOST_RECENTLY);
+        let policy = if lost { REDIAL_LOST } else { REDIAL };
+        self.next = Some(now + policy.after(self.failures));
     }
 }
 
@@ -78,6 +83,7 @@ pub(crate) enum Place {
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     place: Place,
+    since: Instant,
     /// When it last showed a sign of life.
     alive: Instant,
 }
@@ -86,6 +92,8 @@ struct Connection {
 pub(crate) struct Peer {
     addresses: Vec<Known>,
     connections: HashMap<ConnectionId, Connection>,
+    /// The one that gossip is said over ([`crate::newest`]).
+    newest: Option<ConnectionId>,
     pub(crate) up_since: Option<Instant>,
     pub(crate) redial: Redial,
     pub(crate) rtt: Option<Duration>,
@@ -128,6 +136,11 @@ struct Slow {
 impl Peer {
     pub(crate) fn is_connected(&self) -> bool {
         !self.connections.is_empty()
+    }
+
+    /// The connection that gossip is said over.
+    fn newest(&self) -> Option<&Connection> {
+        self.connections.get(&self.newest?)
     }
 
     pub(crate) fn strikes(&self) -> u32 {
@@ -219,6 +232,17 @@ pub(crate) enum Admission {
     Admitted,
     /// The book is full of peers that cannot be forgotten.
     NoRoom,
+}
+
+/// What [`Book::disconnected`] left.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// No connection.
+    None,
+    /// Older ones than the one that has ended: nothing is said over them.
+    Older,
+    /// The one that everything is said over; or nothing was known of the one that has ended.
+    Newest,
 }
 
 #[derive(Debug)]
@@ -438,9 +462,31 @@ impl Book {
             self.leaving.entry(node).or_insert(until);
         }
         let Some(peer) = self.admit(node, now) else { return Admission::NoRoom };
-        peer.connections.insert(connection, Connection { place, alive: now });
+        peer.connections.insert(connection, Connection { place, since: now, alive: now });
+        peer.newest = Some(connection);
         peer.redial.under_way = false;
+        // It is told again over this one.
+        peer.subscribed.clear();
+        peer.slow = None;
         Admission::Admitted
+    }
+
+    /// A node that has connections has dialled us. No node does that while it has one, unless both dial at once: of
+    /// those that have been there for longer than a dial takes the other end has gone, and they are to be closed. The
+    /// others have to show a sign of life soon.
+    pub(crate) fn dialled_again(&mut self, node: &NodeId, now: Instant) -> Vec<ConnectionId> {
+        let Some(peer) = self.peers.get_mut(node) else { return Vec::new() };
+        let newest = peer.newest;
+        let older = peer.connections.iter_mut().filter(|(id, _)| Some(**id) != newest);
+        let mut gone = Vec::new();
+        for (id, connection) in older {
+            if now - connection.since > HANDSHAKE_TIMEOUT {
+                gone.push(*id);
+            } else if let Some(doubted) = now.checked_sub(DEAD_AFTER - DOUBTED_FOR) {
+                connection.alive = connection.alive.min(doubted);
+            }
+        }
+        gone
     }
 
     /// We dialled `target` and met `node`; `address` is what worked. `true` if that is news.
@@ -464,19 +510,22 @@ impl Book {
         }
     }
 
-    /// `true` if this was the last connection.
     pub(crate) fn disconnected(
         &mut self,
         node: &NodeId,
         connection: ConnectionId,
         error: Option<String>,
         now: Instant,
-    ) -> bool {
-        let Some(peer) = self.peers.get_mut(node) else { return false };
+    ) -> Left {
+        let Some(peer) = self.peers.get_mut(node) else { return Left::Newest };
         let known = peer.connections.remove(&connection).is_some();
-        if !known || peer.is_connected() {
-            return false;
+        if known && peer.is_connected() && peer.newest == Some(connection) {
+            return Left::Older;
         }
+        if !known || peer.is_connected() {
+            return Left::Newest;
+        }
+        peer.newest = None;
         peer.last_error = error.or(peer.last_error.take());
         peer.subscribed.clear();
         peer.topics_changed = 0;
@@ -484,7 +533,7 @@ impl Book {
         peer.rtt = None;
         // A connection that never came up counts as a failed dial, or we would connect and fail at full speed.
         peer.redial.fail(now);
-        true
+        Left::None
     }
 
     pub(crate) fn up(&mut self, node: &NodeId, now: Instant) {
@@ -495,9 +544,10 @@ impl Book {
         }
     }
 
-    pub(crate) fn down(&mut self, node: &NodeId) {
+    pub(crate) fn down(&mut self, node: &NodeId, now: Instant) {
         if let Some(peer) = self.peers.get_mut(node) {
             peer.up_since = None;
+            peer.redial.lost = Some(now);
         }
     }
 
@@ -511,8 +561,12 @@ impl Book {
     ) {
         let Some(peer) = self.peers.get_mut(node) else { return };
         peer.rtt = Some(rtt);
-        if let Some(connection) = peer.connections.get_mut(&connection) {
-            connection.alive = now;
+        let Some(it) = peer.connections.get_mut(&connection) else { return };
+        let silent = now.saturating_duration_since(it.alive);
+        it.alive = now;
+        if silent > SILENT_FOR && peer.newest == Some(connection) {
+            // Nothing could be sent meanwhile, gossip or not.
+            peer.slow = None;
         }
     }
 
@@ -708,16 +762,19 @@ impl Book {
         }
     }
 
-    /// Peers whose gossip is dead though they are up: to be connected anew.
+    /// Peers whose gossip is dead though they are up and answer: to be connected anew. What a peer listens to it says
+    /// first, so it has said so before it answers. Of who does not answer nothing can be said: [`Self::dead`].
     ///
-    /// With what it is blamed for: who listens to nothing may have said that it listens to more than there may be. An
-    /// honest node loses its gossip seldom, and that many strikes nobody is refused for.
+    /// With what it is blamed for: who listens to nothing may have said that it listens to more than there may be.
     pub(crate) fn deaf(&mut self, now: Instant) -> Vec<(NodeId, Option<&'static str>)> {
         let mut deaf = Vec::new();
         for (node, peer) in &mut self.peers {
-            let Some(since) = peer.up_since else { continue };
-            let silent = peer.subscribed.is_empty() && now - since >= WATCHDOG;
-            let stuck = peer.slow.is_some_and(|slow| slow.last - slow.since >= WATCHDOG);
+            let (Some(up), Some(newest)) = (peer.up_since, peer.newest()) else { continue };
+            let since = up.max(newest.since);
+            let silent = peer.subscribed.is_empty() && newest.alive >= since + WATCHDOG;
+            let stuck = peer.slow.is_some_and(|slow| {
+                slow.last - slow.since >= WATCHDOG && newest.alive >= slow.since + WATCHDOG
+            });
             if silent || stuck {
                 peer.last_error = Some("gossip with the peer had stopped".to_owned());
                 peer.slow = None;

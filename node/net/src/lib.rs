@@ -10,7 +10,7 @@
 //! `frames` and `announcement` (bytes on the wire), `outbox`, `link` (one peer's streams), `book`, `dial` and `backoff` (who
 //! is known, and whom to dial when), `relay` (how much gossip is passed on), `gate` (who may connect), `keys` (with which
 //! pre-shared key), `private` (a connection under one),
-//! `admission` (guests with an invitation), `stall` (dead sockets), `topics` (who listens to what), `behaviour` (the libp2p stack), `task` (the loop);
+//! `admission` (guests with an invitation), `stall` (dead sockets), `newest` (one connection to a peer), `topics` (who listens to what), `behaviour` (the libp2p stack), `task` (the loop);
 //! [`testing`] (a peer without manners, to test others with).
 
 mod address;
@@ -28,6 +28,7 @@ mod inbox;
 mod keys;
 pub mod limits;
 mod link;
+mod newest;
 mod outbox;
 mod private;
 mod relay;

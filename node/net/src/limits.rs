@@ -138,17 +138,26 @@ pub(crate) const PRIVATE_FIRST_BYTES: usize = 256;
 pub(crate) const PRIVATE_BYTES: usize = 16 * 1024;
 /// TCP, pre-shared key, noise and yamux together.
 pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Of these, TCP: a first attempt and a second one after a second. Later ones of the system would come too seldom after
+/// a cut has been mended.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Looking up a host name.
 pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Opening the frame stream of a link.
 pub(crate) const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// A ping each this long.
-pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(3);
+pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(2);
 /// How long libp2p waits for an answer; longer than [`DEAD_AFTER`], which decides.
 pub(crate) const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// A connection without an answered ping, or with a write that waits, for this long is dead. Ours to measure, because
-/// libp2p's ping forgives one failure and then negotiates a new stream: 23 s in all.
-pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(10);
+/// libp2p's ping forgives one failure and then negotiates a new stream: 23 s in all. Two answers may be late. After a cut
+/// that is mended TCP sends again only after as long as the cut has lasted, or so: by then it is sooner to dial anew.
+pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(7);
+/// A connection that was there when its other end dialled anew is dead if it has not answered a ping by then, which takes
+/// a [`PING_INTERVAL`] and a round trip.
+pub(crate) const DOUBTED_FOR: Duration = Duration::from_millis(3_500);
+/// A connection that has answered no ping for so long could not carry anything: two were lost.
+pub(crate) const SILENT_FOR: Duration = Duration::from_secs(5);
 /// If our own clock was stopped for this long (suspended, or no CPU), nobody is judged for it.
 pub(crate) const OWN_PAUSE: Duration = Duration::from_secs(2);
 /// libp2p closes idle connections; ours live until they break.
@@ -157,6 +166,11 @@ pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 pub(crate) const REDIAL_MIN: Duration = Duration::from_millis(200);
 /// See [`REDIAL_MIN`].
 pub(crate) const REDIAL_MAX: Duration = Duration::from_secs(15);
+/// The longest wait while a link to the peer was lost not long ago ([`LOST_RECENTLY`]): a split is over within 5 s of its
+/// mending, the handshake of some six round trips included.
+pub(crate) const REDIAL_LOST_MAX: Duration = Duration::from_secs(1);
+/// See [`REDIAL_LOST_MAX`]: who is away for longer need not be back as fast.
+pub(crate) const LOST_RECENTLY: Duration = Duration::from_secs(15 * 60);
 /// Times that a peer may open its frame stream within [`STRIKES_WINDOW`]; each one more is a strike. Who opens waits longer
 /// each time (see [`REOPEN_MIN`]): a correct node comes to some twenty.
 pub(crate) const STREAMS_PER_WINDOW_MAX: u32 = 64;
@@ -173,7 +187,7 @@ pub(crate) const TICK_CALM: Duration = Duration::from_millis(500);
 pub(crate) const ANNOUNCE_DELAY: Duration = Duration::from_millis(200);
 /// What was lost or refused is announced again.
 pub(crate) const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(60);
-/// A peer that is up and subscribed to nothing for this long, or cannot be sent gossip for this long, is
+/// A peer that is up, answers, and is subscribed to nothing for this long, or cannot be sent gossip for this long, is
 /// connected anew: gossipsub disables itself on a connection after five failed substreams, silently.
 pub(crate) const WATCHDOG: Duration = Duration::from_secs(10);
 /// Gossip that cannot be sent is reported each second; a longer silence means that it recovered.

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use libp2p::swarm::ConnectionId;
 use libp2p::{PeerId, Stream, StreamProtocol};
 use libp2p_stream::{Control, OpenStreamError};
 use tokio::sync::{mpsc, watch};
@@ -49,8 +50,15 @@ impl Role {
 /// Is there a connection to open streams on?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connection {
-    Open,
+    /// Yes: since this one. Another one here means that those before it are dead, and what runs over them has ended.
+    Open(ConnectionId),
     Gone,
+}
+
+impl Connection {
+    fn is_open(&self) -> bool {
+        matches!(self, Connection::Open(_))
+    }
 }
 
 /// The swarm task's end of a link. Dropping it ends the link, after its `Down`.
@@ -172,11 +180,11 @@ impl Task {
     async fn run(mut self) {
         let mut failures = 0;
         loop {
-            if self.connection.wait_for(|it| *it == Connection::Open).await.is_err() {
+            let Ok(over) = self.connection.wait_for(Connection::is_open).await.map(|it| *it) else {
                 return;
-            }
+            };
             let began = Instant::now();
-            match self.session().await {
+            match self.session(over).await {
                 Ok(Reached::Opening) => failures += 1,
                 // A session that breaks at once is no success either.
                 Ok(Reached::Up) if began.elapsed() < REOPEN_MAX => failures += 1,
@@ -189,8 +197,8 @@ impl Task {
             }
             tokio::select! {
                 () = sleep(REOPEN.after(failures)) => {}
-                gone = self.connection.wait_for(|it| *it == Connection::Gone) => {
-                    if gone.is_err() {
+                other = self.connection.wait_for(|it| *it != over) => {
+                    if other.is_err() {
                         return;
                     }
                     failures = 0;
@@ -200,10 +208,10 @@ impl Task {
     }
 
     /// One stream, from opening to breaking.
-    async fn session(&mut self) -> Result<Reached, Over> {
+    async fn session(&mut self, over: Connection) -> Result<Reached, Over> {
         let opened = tokio::select! {
             opened = self.source.next() => opened,
-            () = disconnected(&mut self.connection) => Err(Broken::Disconnected),
+            () = disconnected(&mut self.connection, over) => Err(Broken::Disconnected),
         };
         let stream = match opened {
             Ok(stream) => stream,
@@ -215,7 +223,7 @@ impl Task {
         self.outbox.open();
         self.tell(LinkEvent::Up).await?;
         self.inbox.put(Incoming::Up(self.node)).await.map_err(|_| Over)?;
-        let why = self.exchange(stream).await;
+        let why = self.exchange(stream, over).await;
         self.outbox.close();
         self.tell(LinkEvent::Down).await?;
         self.inbox.put(Incoming::Down(self.node)).await.map_err(|_| Over)?;
@@ -224,14 +232,14 @@ impl Task {
     }
 
     /// Both directions at once, until one of them ends.
-    async fn exchange(&mut self, stream: Stream) -> Broken {
+    async fn exchange(&mut self, stream: Stream, over: Connection) -> Broken {
         let (incoming, outgoing) = stream.split();
         let reader = Reader::new(self.node, (&self.inbox, &self.frames), &self.events);
         tokio::select! {
             why = reader.run(incoming) => why,
             why = write(outgoing, &self.outbox, &mut self.announcement) => why,
             why = self.source.replaced() => why,
-            () = disconnected(&mut self.connection) => Broken::Disconnected,
+            () = disconnected(&mut self.connection, over) => Broken::Disconnected,
         }
     }
 
@@ -262,9 +270,9 @@ enum Reached {
 }
 
 /// Also when the swarm task has dropped the link.
-async fn disconnected(connection: &mut watch::Receiver<Connection>) {
+async fn disconnected(connection: &mut watch::Receiver<Connection>, from: Connection) {
     // An error means that the link was dropped, which ends the session as well; `run` sees it next.
-    let _ = connection.wait_for(|it| *it == Connection::Gone).await;
+    let _ = connection.wait_for(|it| *it != from).await;
 }
 
 /// Opens or accepts streams.

@@ -21,7 +21,7 @@ use tokio::time::sleep_until;
 use crate::address::{Address, PeerAddress, address_in, multiaddr_of};
 use crate::announcement;
 use crate::behaviour::{self, Behaviour, BehaviourEvent, VERSION};
-use crate::book::{Admission, Place, Target};
+use crate::book::{Admission, Left, Place, Target};
 use crate::dial::{self, Resolved};
 use crate::gate::is_same_machine;
 use crate::handle::{Command, Orders, Publish, Reason, Shared, Verdict};
@@ -550,7 +550,20 @@ impl Task {
         drop(book);
         match admission {
             Admission::Admitted => {
-                self.link(node, peer).connection.send_replace(Connection::Open);
+                let mut gone = Vec::new();
+                if endpoint.is_listener() {
+                    gone = self.shared.book().dialled_again(&node, Instant::now());
+                }
+                self.link(node, peer).connection.send_if_modified(|it| {
+                    let anew = *it == Connection::Gone || !gone.is_empty();
+                    if anew {
+                        *it = Connection::Open(connection);
+                    }
+                    anew
+                });
+                for connection in gone {
+                    self.swarm.close_connection(connection);
+                }
             }
             Admission::NoRoom => {
                 tracing::debug!(node = short(&node), "too many peers: connection closed");
@@ -562,9 +575,14 @@ impl Task {
     fn on_disconnected(&mut self, peer: &PeerId, connection: ConnectionId, error: Option<String>) {
         let Some(node) = node_of(peer) else { return };
         self.look_soon();
-        let last = self.shared.book().disconnected(&node, connection, error, Instant::now());
-        if last && let Some(link) = self.links.get(&node) {
-            link.connection.send_replace(Connection::Gone);
+        let left = self.shared.book().disconnected(&node, connection, error, Instant::now());
+        match (left, self.links.get(&node)) {
+            (Left::None, Some(link)) => {
+                link.connection.send_replace(Connection::Gone);
+            }
+            // The other end may still say something over these, and would wait for an answer.
+            (Left::Older, _) => self.disconnect(&node),
+            (Left::None | Left::Newest, _) => {}
         }
     }
 
@@ -675,7 +693,7 @@ impl Task {
             }
             LinkEvent::Down => {
                 tracing::info!(node = short(&node), "peer down");
-                self.shared.book().down(&node);
+                self.shared.book().down(&node, Instant::now());
                 self.announce_soon();
             }
             LinkEvent::Announced(records) => {

@@ -147,8 +147,8 @@ impl Node {
     }
 }
 
-/// Waits until gossip flows, which starts a moment after Up: sends until it arrives.
-async fn gossip_flows(from: &mut Node, to: &mut Node) {
+/// Waits until gossip flows, which starts a moment after Up: sends until it arrives. What else came meanwhile.
+async fn gossip_flows(from: &mut Node, to: &mut Node) -> Vec<Incoming> {
     let until = Instant::now() + DEADLINE;
     for attempt in 0..u64::MAX {
         assert!(Instant::now() < until, "no gossip: {:?}", from.net.peers());
@@ -160,7 +160,7 @@ async fn gossip_flows(from: &mut Node, to: &mut Node) {
             break;
         }
     }
-    to.quiet().await;
+    to.quiet().await
 }
 
 async fn pair() -> (Node, Node) {
@@ -617,6 +617,38 @@ async fn a_cut_cable_is_noticed_and_a_mended_one_too() {
     a.up(b.net.node()).await;
     gossip_flows(&mut a, &mut b).await;
     gossip_flows(&mut b, &mut a).await;
+}
+
+/// The machine of a node crashes and is back before anybody has noticed: the other end of its old connection still
+/// takes that for alive.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_back_before_it_was_missed_hears_and_is_heard_at_once() {
+    let configured = |name, peers: &[PeerAddress]| Settings {
+        discovery: Discovery::Configured,
+        ..settings(name, peers)
+    };
+    let (cut, is_cut) = tokio::sync::watch::channel(false);
+    let mut a = run(configured(1, &[])).await;
+    let through = cable(a.net.listening()[0], is_cut).await;
+    let mut b = run(configured(2, &[through.to_string().parse().unwrap()])).await;
+    a.up(b.net.node()).await;
+    b.up(a.net.node()).await;
+    gossip_flows(&mut a, &mut b).await;
+    cut.send_replace(true);
+    drop(b);
+    let mut b = run(configured(2, &[a.at()])).await;
+    let (a_id, b_id) = (a.net.node(), b.net.node());
+    b.up(a_id).await;
+    a.down(b_id).await;
+    a.up(b_id).await;
+    let mut seen = gossip_flows(&mut a, &mut b).await;
+    seen.extend(gossip_flows(&mut b, &mut a).await);
+    // Nobody had to be connected anew for it.
+    let anew = |it: &Incoming| matches!(it, Incoming::Up(_) | Incoming::Down(_));
+    assert!(!seen.iter().any(anew), "{seen:?}");
+    for peers in [a.net.peers(), b.net.peers()] {
+        assert_eq!(peers[0].strikes_ever, 0, "{peers:?}");
+    }
 }
 
 #[tokio::test]

@@ -72,9 +72,9 @@ fn it_is_foreseen_when_somebody_is_dialled() {
     assert!(dialled_when_foreseen(&mut book, now).is_some());
     let connected = connect(&mut book, A, Place::Elsewhere, now);
     assert_eq!(dialled_when_foreseen(&mut book, now), None, "all are connected");
-    assert!(book.disconnected(&B, connection, None, now));
+    assert_eq!(book.disconnected(&B, connection, None, now), Left::None);
     assert!(dialled_when_foreseen(&mut book, now).is_some());
-    assert!(book.disconnected(&A, connected, None, now));
+    assert_eq!(book.disconnected(&A, connected, None, now), Left::None);
     // While it is under way its end is waited for, and nothing else.
     let (later, _) = (now + 10 * REFUSAL_MAX, ());
     assert_eq!(book.due(later).len(), 2);
@@ -90,7 +90,7 @@ fn a_seed_becomes_a_peer_and_a_seed_again_if_another_node_answers() {
     let connection = connect(&mut book, A, Place::Elsewhere, now);
     book.met(&target, A, &at("10.0.0.1:7"));
     assert!(book.due(now).is_empty());
-    assert!(book.disconnected(&A, connection, None, now));
+    assert_eq!(book.disconnected(&A, connection, None, now), Left::None);
     let later = now + REDIAL_MAX;
     assert_eq!(book.due(later), [(Target::Peer(A), vec![at("10.0.0.1:7")])]);
     book.not_there(&A, &at("10.0.0.1:7"));
@@ -197,23 +197,104 @@ fn strikes_lead_to_longer_and_longer_refusals() {
     assert_eq!(book.strike(&A, 1, "x", much_later), None, "old strikes are forgotten");
 }
 
+const MS: Duration = Duration::from_millis(1);
+
 #[test]
 fn peers_without_gossip_are_found() {
     let (mut book, now) = book();
-    connect(&mut book, A, Place::Elsewhere, now);
-    connect(&mut book, B, Place::Elsewhere, now);
+    let silent = connect(&mut book, A, Place::Elsewhere, now);
+    let stuck = connect(&mut book, B, Place::Elsewhere, now);
     book.up(&A, now);
     book.up(&B, now);
     book.subscribed(&B, 0);
-    assert!(book.deaf(now + WATCHDOG / 2).is_empty());
-    let silent = Some("it listens to no topic of the mesh");
-    assert_eq!(book.deaf(now + WATCHDOG), [(A, silent)]);
+    book.alive(&A, silent, MS, now + WATCHDOG / 2);
+    assert!(book.deaf(now + WATCHDOG).is_empty());
+    book.alive(&A, silent, MS, now + WATCHDOG);
+    let text = Some("it listens to no topic of the mesh");
+    assert_eq!(book.deaf(now + WATCHDOG), [(A, text)]);
     assert!(book.deaf(now + WATCHDOG).is_empty(), "asked once");
     book.subscribed(&A, 0);
     for second in 0..=WATCHDOG.as_secs() {
         book.slow(&B, now + Duration::from_secs(second));
+        book.alive(&B, stuck, MS, now + Duration::from_secs(second));
     }
     assert_eq!(book.deaf(now + WATCHDOG), [(B, None)]);
+}
+
+/// A link that was cut: nothing came over it, what it listens to neither, and nothing could be sent.
+#[test]
+fn who_was_not_heard_is_not_blamed_for_what_could_not_be_heard() {
+    let (mut book, now) = book();
+    let silent = connect(&mut book, A, Place::Elsewhere, now);
+    let slow = connect(&mut book, B, Place::Elsewhere, now);
+    book.up(&A, now);
+    book.up(&B, now);
+    book.subscribed(&B, 0);
+    for second in 0..=WATCHDOG.as_secs() {
+        book.slow(&B, now + Duration::from_secs(second));
+    }
+    assert!(book.deaf(now + 10 * WATCHDOG).is_empty(), "they do not answer");
+    book.alive(&B, slow, MS, now + WATCHDOG);
+    book.slow(&B, now + WATCHDOG + MS);
+    assert!(book.deaf(now + WATCHDOG + MS).is_empty(), "the cut has just been mended");
+    // Connected anew, it says anew what it listens to.
+    let again = ConnectionId::new_unchecked(77);
+    book.subscribed(&A, 0);
+    book.connected(A, again, Place::Elsewhere, now + WATCHDOG);
+    book.alive(&A, silent, MS, now + 3 * WATCHDOG);
+    book.alive(&A, again, MS, now + WATCHDOG + WATCHDOG / 2);
+    assert!(book.deaf(now + 3 * WATCHDOG).is_empty());
+    book.alive(&A, again, MS, now + 2 * WATCHDOG);
+    assert_eq!(book.deaf(now + 3 * WATCHDOG).len(), 1);
+}
+
+#[test]
+fn who_dials_again_has_lost_what_it_had() {
+    let (mut book, now) = book();
+    let id = ConnectionId::new_unchecked;
+    let (old, young, newest) = (id(10), id(11), id(12));
+    let later = now + HANDSHAKE_TIMEOUT + MS;
+    book.connected(A, old, Place::Elsewhere, now);
+    book.alive(&A, old, MS, later);
+    book.connected(A, young, Place::Elsewhere, later);
+    book.connected(A, newest, Place::Elsewhere, later);
+    assert_eq!(book.dialled_again(&A, later), [old], "it may have been alive until just now");
+    assert_eq!(book.disconnected(&A, old, None, later), Left::Newest);
+    // Both sides may have dialled at once: that shows soon.
+    assert!(book.dead(later + DOUBTED_FOR - MS).is_empty());
+    assert_eq!(book.dead(later + DOUBTED_FOR), [young]);
+    let doubted = later + 2 * DOUBTED_FOR;
+    book.alive(&A, newest, MS, doubted);
+    book.dialled_again(&A, doubted);
+    book.alive(&A, young, MS, doubted + DOUBTED_FOR / 2);
+    assert!(book.dead(doubted + DOUBTED_FOR).is_empty());
+    // The other end may go on with the older ones, where nobody answers.
+    assert_eq!(book.disconnected(&A, newest, None, later), Left::Older);
+    assert_eq!(book.disconnected(&A, young, None, later), Left::None);
+}
+
+/// A split that lasts is to be over soon after it is.
+#[test]
+fn who_was_lost_is_dialled_often_for_a_while() {
+    let (mut book, mut now) = book();
+    book.configure(format!("{}@10.0.0.1:7", "01".repeat(32)).parse().unwrap(), now);
+    let connection = connect(&mut book, A, Place::Elsewhere, now);
+    book.up(&A, now);
+    book.down(&A, now);
+    book.disconnected(&A, connection, None, now);
+    let end = now + LOST_RECENTLY;
+    let mut longest = Duration::ZERO;
+    while now < end + 3 * REDIAL_MAX {
+        let at = book.next_dial(now).expect("for ever");
+        if at < end {
+            longest = longest.max(at - now);
+        }
+        now = at;
+        assert_eq!(book.due(now).len(), 1);
+        book.dial_failed(&Target::Peer(A), None, now);
+    }
+    assert!((REDIAL_LOST_MAX / 2..=REDIAL_LOST_MAX).contains(&longest), "{longest:?}");
+    assert!(book.next_dial(now).unwrap() - now > REDIAL_LOST_MAX, "then it is left more in peace");
 }
 
 #[test]
@@ -221,7 +302,7 @@ fn silent_connections_are_dead_unless_it_was_we_who_slept() {
     let (mut book, now) = book();
     let silent = connect(&mut book, A, Place::Elsewhere, now);
     let lively = connect(&mut book, B, Place::Elsewhere, now);
-    book.alive(&B, lively, Duration::from_millis(1), now + DEAD_AFTER / 2);
+    book.alive(&B, lively, MS, now + DEAD_AFTER / 2);
     assert!(book.dead(now + DEAD_AFTER / 2).is_empty());
     assert_eq!(book.dead(now + DEAD_AFTER), [silent]);
     assert!(book.dead(now + DEAD_AFTER).is_empty());
@@ -244,7 +325,7 @@ fn who_is_shut_out_is_neither_dialled_nor_spoken_of_nor_learned_again() {
     assert_eq!(book.take_leaving(by, |_| false), [A]);
     assert!(book.take_leaving(by, |_| true).is_empty(), "once");
     assert_eq!(book.announcement(&B, &[]).len(), 1);
-    assert!(book.disconnected(&A, connection, None, now));
+    assert_eq!(book.disconnected(&A, connection, None, now), Left::None);
     book.learn(&B, vec![record(A, &["10.0.0.1:1"])], now);
     book.configure(format!("{}@10.0.0.1:7", "01".repeat(32)).parse().unwrap(), now);
     assert!(book.due(now + REDIAL_MAX).is_empty());
@@ -316,7 +397,8 @@ fn made_up_nodes_neither_push_out_nor_delay_those_that_were_met() {
     };
     // B said where it is, was met there, and is away; it could not be reached since.
     book.learn(&B, vec![record(B, &["10.0.0.2:1"])], now);
-    assert!(book.disconnected(&B, ConnectionId::new_unchecked(usize::from(B[0])), None, now));
+    let connection = ConnectionId::new_unchecked(usize::from(B[0]));
+    assert_eq!(book.disconnected(&B, connection, None, now), Left::None);
     book.dial_failed(&Target::Peer(B), None, now);
     for n in 0..4_000 {
         book.learn(&A, vec![record(made_up(n), &["10.9.9.9:1"])], now);
