@@ -258,6 +258,7 @@ impl World {
                     self.roamers[i].waits_for = Some(call);
                     self.roamers[i].caught_up = false;
                     self.roam_calls.insert(call);
+                    self.say(|| format!("roamer {i} at node{node} asks with {cursor:?} for {:?}", roam.unproven));
                     let command = Command::Roam { room, cursor, entries: roam.unproven };
                     self.give(node, Input::Command { call, command });
                     return Ok(());
@@ -275,7 +276,7 @@ impl World {
         self.say(|| {
             format!(
                 "roamer {i} at node{node} with {cursor:?} {serves:?} reads {:?}",
-                rows.iter().map(|it| (it.number, it.at)).collect::<Vec<_>>()
+                rows.iter().map(|it| (it.number, it.log, it.at.seq)).collect::<Vec<_>>()
             )
         });
         let mut given = Vec::new();
@@ -342,6 +343,7 @@ impl World {
         if !self.roam_calls.remove(&call) {
             return false;
         }
+        self.say(|| format!("roamer's call {call:?} is answered {result:?}"));
         let ready = matches!(result, Ok(Outcome::Roamed(Roamed::Ready | Roamed::Never)));
         // One that has gone elsewhere does not wait for its answer.
         for roamer in &mut self.roamers {
