@@ -253,7 +253,7 @@ impl Reader {
                 from = Number(number.0 + 1);
                 let is_given = match (&arrival, fate) {
                     (None, Fate::Delivered) => true,
-                    (Some((seen, _)), Fate::Delivered) => !seen.proves_any(&view.numbers_of(at)?),
+                    (Some((seen, _)), Fate::Delivered) => !seen.has(&view.numbers_of(at)?),
                     (Some((seen, tip)), Fate::Assigned) => {
                         number <= *tip && seen.is_owed(&view, number, at)?
                     }

@@ -329,31 +329,32 @@ impl Seen<'_> {
         Seen { cursor, cut: cut(eras, cursor.era()), served }
     }
 
-    /// By this number alone.
-    fn proves(&self, number: Number, fate: Fate) -> bool {
-        let era = number.era();
-        let reached = if era == self.cursor.era() {
-            number <= self.cursor
-        } else {
-            self.cut.get(&era).is_some_and(|n| number.n() <= *n)
+    /// Whether an entry with these numbers was given with the cursor, or by this node: it has a number up to the
+    /// cursor in the cursor's own era.
+    ///
+    /// What the cuts say is not asked here: a client that left in the middle of a page, or of what its node was
+    /// still to give it, may hold a cursor in an era whose cut names more than it was given. What it was not given
+    /// has a number above such a cursor, and is told apart by that.
+    pub(crate) fn has(&self, numbers: &Numbers) -> bool {
+        let own = |(number, fate): &(Number, Fate)| {
+            number.era() == self.cursor.era() && *number <= self.cursor && *fate != Fate::Hole
         };
-        reached && fate != Fate::Hole
-    }
-
-    /// Whether an entry with these numbers is proven to be seen, by the cursor.
-    pub(crate) fn proves_any(&self, numbers: &Numbers) -> bool {
-        numbers.0.iter().any(|(number, fate)| self.proves(*number, *fate))
-    }
-
-    /// The same, or what was delivered below the cursor was given by this node.
-    fn has(&self, numbers: &Numbers) -> bool {
         let given = |it: Number| it <= self.cursor && self.served.includes(it);
-        numbers.delivered().is_some_and(given) || self.proves_any(numbers)
+        numbers.delivered().is_some_and(given) || numbers.0.iter().any(own)
+    }
+
+    /// Whether a cut says so of one of them.
+    fn is_cut(&self, numbers: &Numbers) -> bool {
+        let within = |(number, fate): &(Number, Fate)| {
+            let cut = self.cut.get(&number.era());
+            *fate != Fate::Hole && cut.is_some_and(|n| number.n() <= *n)
+        };
+        numbers.0.iter().any(within)
     }
 
     /// Whether an entry with these numbers is neither seen nor served above the cursor.
     fn misses(&self, numbers: &Numbers) -> bool {
-        numbers.above(self.cursor).is_none() && !self.has(numbers)
+        numbers.above(self.cursor).is_none() && !self.has(numbers) && !self.is_cut(numbers)
     }
 
     /// Whether what was delivered here up to the cursor is given under this number above it: the first one, so that

@@ -119,12 +119,13 @@ fn text(kind: sim::Kind, summary: &Summary, seconds: f64) -> String {
 }
 
 fn counts(report: &Report) -> String {
-    let Report { entries, eras, holes, answered, refused, moves, repeats, .. } = report;
+    let Report { entries, eras, holes, answered, refused, moves, taken, repeats, .. } = report;
     let Report { votes, ballots, elections, leaders, decisions, .. } = report;
     let Report { tasks, claims, granted, contested, lies: (told, stopped), .. } = report;
     format!(
         "{entries} messages, {eras} eras, {holes} holes, {answered} commands answered and {refused} \
-         refused, {moves} moves of roaming clients and {repeats} repeats to them, {votes} votes and \
+         refused, {moves} moves of roaming clients, {repeats} repeats \
+         among the {taken} messages that they were given, {votes} votes and \
          {ballots} ballots told, {elections} elections, {leaders} leaders told and {decisions} \
          decisions, {tasks} tasks, {claims} claims, {granted} of them granted, and {contested} fields \
          contested to the end; {told} lies told, {stopped} stopped at the door"

@@ -59,6 +59,8 @@ pub struct Report {
     pub refused: u64,
     /// Times a roaming client changed nodes.
     pub moves: u64,
+    /// Messages that roaming clients were given, those that they saw twice included.
+    pub taken: u64,
     /// Messages that roaming clients saw twice.
     pub repeats: u64,
     /// Votes opened.
@@ -94,6 +96,7 @@ impl Report {
         self.answered += other.answered;
         self.refused += other.refused;
         self.moves += other.moves;
+        self.taken += other.taken;
         self.repeats += other.repeats;
         self.votes += other.votes;
         self.ballots += other.ballots;
@@ -386,6 +389,7 @@ impl World {
 
     fn report(&self) -> Report {
         let (entries, eras, holes) = self.promises.counts();
+        for (i, it) in self.roamers.iter().enumerate() { eprintln!("KIND {i} {} {} {}", it.moves, it.taken, it.repeats); }
         Report {
             entries,
             eras,
@@ -393,6 +397,7 @@ impl World {
             answered: self.agents.answered,
             refused: self.agents.refused,
             moves: self.roamers.iter().map(|it| it.moves).sum(),
+            taken: self.roamers.iter().map(|it| it.taken).sum(),
             repeats: self.roamers.iter().map(|it| it.repeats).sum(),
             votes: self.votes.made(),
             ballots: self.votes.cast,
