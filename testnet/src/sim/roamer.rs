@@ -239,6 +239,7 @@ impl World {
         if at_once.is_some() && serves != Cursor::Here {
             return broken("roaming", format!("{cursor:?} is served at once, and is not of here"));
         }
+        let mut more = false;
         let (rows, settled) = match (served.came_with(cursor), serves) {
             (Some(came), _) => {
                 self.roamers[i].came = came;
@@ -269,10 +270,11 @@ impl World {
                 if roam.later.is_some() && roam.rows.is_empty() {
                     return Ok(());
                 }
-                (roam.rows, !roam.needs_claim && roam.later.is_none())
+                more = roam.more;
+                (roam.rows, !roam.needs_claim && (more || roam.later.is_none()))
             }
         };
-        let full = rows.len() >= PAGE;
+        let full = rows.len() >= PAGE || more;
         self.say(|| {
             format!(
                 "roamer {i} at node{node} with {cursor:?} {serves:?} reads {:?}",
