@@ -74,8 +74,9 @@ pub(super) struct Roamer {
     came: Number,
     /// Its last page was the end of what there was: live events may follow.
     caught_up: bool,
-    /// Its node has numbered what it could for the cursor.
+    /// What it asked its node to number, and that was answered.
     claimed: bool,
+    asked: BTreeSet<At>,
     /// An era above its cursor was asked for.
     pub(super) waits_for: Option<CallId>,
     pub(super) taken: u64,
@@ -96,6 +97,7 @@ impl Roamer {
             came: Number::ZERO,
             caught_up: false,
             claimed: false,
+            asked: BTreeSet::new(),
             waits_for: None,
             taken: 0,
             repeats: 0,
@@ -253,7 +255,11 @@ impl World {
             (None, Cursor::Foreign) => {
                 let roam = reader.roam(room, cursor, &served, PAGE);
                 let roam = roam.map_err(|it| read_failed(&it))?;
-                if roam.needs_claim && !claimed {
+                let entries = || roam.unproven.iter().map(|it| it.0);
+                let again = claimed && !entries().all(|it| self.roamers[i].asked.contains(&it));
+                if roam.needs_claim && (!claimed || again) {
+                    self.roamers[i].asked = entries().collect();
+                    self.roamers[i].claimed = false;
                     let call = self.call();
                     // Live events are held until it has read again.
                     self.roamers[i].waits_for = Some(call);
