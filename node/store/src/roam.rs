@@ -173,24 +173,6 @@ impl Reader {
         roam.needs_claim = !roam.unproven.is_empty() || !eras.contains_key(&cursor.era());
         Ok(roam)
     }
-
-    /// Whether an entry that is passed over here under `number`, for it was delivered before, is to be given under
-    /// that number all the same to a client that came with the cursor `came` and was given `served`.
-    ///
-    /// # Errors
-    ///
-    /// See [`ReadError`].
-    pub fn owes(
-        &self,
-        room: RoomId,
-        (number, at): (Number, At),
-        came: Number,
-        served: &Served,
-    ) -> Result<bool, ReadError> {
-        let Some(view) = self.view(room)? else { return Ok(false) };
-        let eras = view.eras()?.into_iter().collect();
-        Seen::new(&eras, came, served).is_owed(&view, number, at)
-    }
 }
 
 /// Whether its era has got as far here.
@@ -358,11 +340,8 @@ impl Seen<'_> {
     /// By the cursor alone.
     pub(crate) fn proves(&self, numbers: &Numbers) -> bool {
         let era = self.cursor.era();
-        let mut own = numbers.0.iter().filter(|(number, _)| number.era() == era).peekable();
-        if own.peek().is_none() {
-            return self.is_cut(numbers);
-        }
-        own.any(|(number, fate)| *number <= self.cursor && *fate != Fate::Hole)
+        own(numbers, self.cursor)
+            || (numbers.all().all(|it| it.era() != era) && self.is_cut(numbers))
     }
 
     /// Whether a cut says so of one of them.
@@ -379,14 +358,28 @@ impl Seen<'_> {
         numbers.above(self.cursor).is_none() && !self.has(numbers)
     }
 
-    /// Whether what was delivered here up to the cursor is given under this number above it: the first one, so that
-    /// it is given once.
-    pub(crate) fn is_owed(&self, view: &View, number: Number, at: At) -> Result<bool, ReadError> {
+    /// Whether what was delivered here up to the cursor that a client came with is given under `number`, now that it
+    /// has read up to `after`.
+    pub(crate) fn is_owed(
+        &self,
+        view: &View,
+        (number, at): (Number, At),
+        after: Number,
+    ) -> Result<bool, ReadError> {
         let numbers = view.numbers_of(at)?;
         let before = numbers.delivered().is_some_and(|it| it <= self.cursor);
-        let first = numbers.above(self.cursor) == Some(number);
-        Ok(before && first && !self.has(&numbers) && has_body(view, at)?)
+        // The first one, so that it is given once. One that it has passed may have become known too late.
+        let first = numbers.above(after) == Some(number);
+        Ok(before && first && !self.has(&numbers) && !own(&numbers, after) && has_body(view, at)?)
     }
+}
+
+/// Whether an entry with these numbers was given up to a cursor, in the cursor's own era.
+fn own(numbers: &Numbers, cursor: Number) -> bool {
+    let own = |(number, fate): &(Number, Fate)| {
+        number.era() == cursor.era() && *number <= cursor && *fate != Fate::Hole
+    };
+    numbers.0.iter().any(own)
 }
 
 /// How far in each lower era everything was *delivered* to a client whose cursor is in `era`, and

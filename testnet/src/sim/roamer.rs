@@ -333,7 +333,7 @@ impl World {
         &mut self,
         i: usize,
         node: usize,
-        (room, number, entry, at): (RoomId, Number, Entry, At),
+        (room, number, entry): (RoomId, Number, Entry),
     ) -> Result<(), Broken> {
         let roamer = &self.roamers[i];
         let came = arrival(roamer.came);
@@ -341,9 +341,11 @@ impl World {
             return Ok(());
         }
         let Some(running) = &self.nodes[node].running else { return Ok(()) };
-        let owes = running.reader.owes(room, (number, at), came, &roamer.served());
+        let arrival = (came, &roamer.served());
         // A disk that fails here is found out by the next who reads.
-        if owes.unwrap_or(false) { self.roam_live(i, node, (room, number, entry)) } else { Ok(()) }
+        let next = running.reader.page_of_arrival(room, roamer.cursor, arrival, 1);
+        let is_owed = next.is_ok_and(|it| it.first().is_some_and(|row| row.number == number));
+        if is_owed { self.roam_live(i, node, (room, number, entry)) } else { Ok(()) }
     }
 
     /// Whether the answer was to a roamer.

@@ -515,7 +515,7 @@ impl World {
                     if let RoomEvent::PassedOver { number, log, at } = event {
                         self.say(|| format!("node{node} passes over {number:?} {:?} in {room}", (log, at.seq)));
                         for i in 0..self.roamers.len() {
-                            let passed = (room, number, (log, at.seq), at);
+                            let passed = (room, number, (log, at.seq));
                             self.roam_passed_over(i, node, passed)?;
                         }
                     }

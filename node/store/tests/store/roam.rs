@@ -238,16 +238,9 @@ fn what_is_proven_seen_is_not_served_however_often_it_is_numbered_again() {
     assert_eq!(served(&rows), [(new.number(2), at(0, 3)), (newer.number(4), at(0, 4))]);
     let rows = reader.page_of_arrival(ROOM, new.number(1), (new.number(1), &NOTHING), 9).unwrap();
     assert_eq!(rows.iter().map(|it| it.at).collect::<Vec<_>>(), [at(0, 3), at(0, 4)]);
-    let owes = |number, place, served: &Served| {
-        reader.owes(ROOM, (number, place), new.number(1), served).unwrap()
-    };
-    assert!(owes(new.number(2), at(0, 3), &NOTHING) && owes(newer.number(4), at(0, 4), &NOTHING));
-    assert!(!owes(newer.number(3), at(0, 3), &NOTHING), "under the first number alone");
-    assert!(!owes(newer.number(1), at(0, 1), &NOTHING), "the cut proves it");
     // Who was given it here before it went away needs nothing of it again.
     let mut before = Served::default();
     before.page(Number(1), Number(4));
-    assert!(!owes(newer.number(4), at(0, 4), &before));
     let roam = reader.roam(ROOM, new.number(1), &before, 9).unwrap();
     assert_eq!((served(&roam), unproven(&roam)), (Vec::new(), Vec::new()));
 }
