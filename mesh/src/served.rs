@@ -14,7 +14,9 @@ pub struct Stretch {
     /// The cursor that it began with: everything that was delivered above it, up to `upto`, was given.
     #[n(0)]
     pub after: Number,
-    /// Where it ends. A cursor within, both ends included, is one that the reader has from here.
+    /// Where it ends. A cursor within, both ends included, is one that the reader has from here; so is, for all that
+    /// matters, a higher one of the same era: of this era every node gives the same, and everything below it that is
+    /// owed was given when the reader came into it.
     #[n(1)]
     pub upto: Number,
     /// The reader came to `after` here, too, and not from another node: nothing below it is owed.
@@ -24,7 +26,13 @@ pub struct Stretch {
 
 impl Stretch {
     fn has(&self, cursor: Number) -> bool {
-        self.after <= cursor && cursor <= self.upto
+        self.after <= cursor && cursor <= self.reach()
+    }
+
+    /// The highest cursor of which it speaks. What a reader was only told of says nothing of higher ones.
+    fn reach(&self) -> Number {
+        let era = self.upto.era();
+        if self.after < self.upto { era.number(era.capacity()) } else { self.upto }
     }
 }
 
@@ -82,6 +90,12 @@ impl Served {
         Some(if stretch.whole { Number::ZERO } else { stretch.after })
     }
 
+    /// Whether it says anything of this cursor: if not, it is lost with the process what is not kept at once.
+    #[must_use]
+    pub fn knows(&self, cursor: Number) -> bool {
+        self.came_with(cursor).is_some()
+    }
+
     /// Whether what was delivered under this number was given from here.
     #[must_use]
     pub fn includes(&self, number: Number) -> bool {
@@ -89,7 +103,7 @@ impl Served {
     }
 
     fn add(&mut self, new: Stretch) {
-        let touches = |it: &Stretch| it.after <= new.upto && new.after <= it.upto;
+        let touches = |it: &Stretch| it.after <= new.reach() && new.after <= it.reach();
         let (touched, mut apart): (Vec<Stretch>, Vec<Stretch>) =
             self.stretches.iter().partition(|it| touches(it));
         let mut all = new;
@@ -130,8 +144,20 @@ mod tests {
         for cursor in [home(9), n(1), n(9)] {
             assert_eq!(served.came_with(cursor), Some(Number::ZERO));
         }
-        assert_eq!(served.came_with(n(10)), None);
         assert!(served.includes(n(9)) && served.includes(home(1)) && !served.includes(n(10)));
+    }
+
+    /// So it is enough that the first number of an era outlives a crash.
+    #[test]
+    fn who_came_into_an_era_here_was_given_all_that_is_below_it() {
+        let mut served = Served::default();
+        served.live(home(5), n(1));
+        assert_eq!(served.came_with(n(30)), Some(Number::ZERO));
+        let higher = Era::new(2, 7).expect("an era");
+        assert_eq!(served.came_with(higher.number(1)), None, "it may have come into that elsewhere");
+        served.page(n(30), n(35));
+        assert_eq!(served.came_with(n(36)), Some(Number::ZERO));
+        assert!(!served.includes(n(36)));
     }
 
     #[test]
@@ -142,9 +168,12 @@ mod tests {
         assert!(!served.includes(n(20)) && served.includes(n(21)));
         served.live(n(25), n(30));
         served.told(n(28));
-        assert_eq!(served.came_with(n(30)), Some(n(20)), "what it hears then changes nothing");
         served.told(n(40));
-        assert_eq!(served.came_with(n(40)), Some(Number::ZERO), "but if it goes on from the tip");
+        assert_eq!(served.came_with(n(40)), Some(n(20)), "what it hears then changes nothing");
+        let higher = Era::new(2, 7).expect("an era");
+        served.told(higher.number(2));
+        assert_eq!(served.came_with(higher.number(2)), Some(Number::ZERO), "it goes on from the tip");
+        assert_eq!(served.came_with(higher.number(3)), None, "which says nothing of another");
         served.page(n(24), n(45));
         assert_eq!(served.came_with(n(45)), Some(n(20)), "from where it was");
         served.page(home(0), n(21));

@@ -143,7 +143,12 @@ impl Roamer {
         self.known.get(&self.node).map(|it| it.served.clone()).unwrap_or_default()
     }
 
-    fn note(&mut self, now: Duration, given: &[Entry], note: impl FnOnce(&mut Served)) {
+    fn note(
+        &mut self,
+        now: Duration,
+        (given, upto): (&[Entry], Number),
+        note: impl FnOnce(&mut Served),
+    ) {
         if !self.kind.stable {
             return;
         }
@@ -152,8 +157,15 @@ impl Roamer {
             known.kept = known.served.clone();
             known.unkept.clear();
         }
+        let mut served = known.served.clone();
+        note(&mut served);
         known.unkept.extend(given);
-        note(&mut known.served);
+        // Who comes into an era is noted at once.
+        if !known.served.knows(upto) {
+            known.kept = served.clone();
+            known.unkept.clear();
+        }
+        known.served = served;
         known.noted = now;
     }
 
@@ -300,7 +312,7 @@ impl World {
         let roamer = &mut self.roamers[i];
         let upto = roamer.cursor;
         if settled && upto.era() > Era::HOME {
-            roamer.note(now, &given, |served| served.page(cursor, upto));
+            roamer.note(now, (&given, upto), |served| served.page(cursor, upto));
         }
         roamer.caught_up = !full && settled;
         Ok(())
@@ -322,7 +334,7 @@ impl World {
         }
         roamer.take(number, entry)?;
         if number.era() > Era::HOME {
-            roamer.note(now, &[entry], |served| served.live(before, number));
+            roamer.note(now, (&[entry], number), |served| served.live(before, number));
         }
         self.say(|| format!("roamer {i} at node{node} hears {number:?} {entry:?}"));
         Ok(())
