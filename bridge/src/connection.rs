@@ -285,6 +285,9 @@ async fn write<W: Sink>(shared: &Arc<Shared>, link: &Arc<Link>, mut sink: W) {
         match work {
             Work::Wait => {
                 batch = Vec::new();
+                if link.takes_entered() {
+                    shared.hub.readers().hurry();
+                }
                 link.writer_woken().await;
             }
             Work::Write => {

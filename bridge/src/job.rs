@@ -55,6 +55,8 @@ pub(crate) struct Cursor {
     pub(crate) served: Served,
     /// How often a page from here was read again, for something was still to be passed.
     pub(crate) waited: u8,
+    /// Up to where the room was delivered here when the mesh was asked to number what the cursor lacks.
+    pub(crate) asked: Number,
 }
 
 /// What is known of a cursor.
@@ -76,7 +78,7 @@ pub(crate) fn arrival(cursor: Number) -> Number {
 
 impl Cursor {
     pub(crate) fn new(number: Number, origin: Origin, served: Served) -> Cursor {
-        Cursor { number, origin, served, waited: 0 }
+        Cursor { number, origin, served, waited: 0, asked: Number::ZERO }
     }
 
     /// Of a client of which nothing else is known than what it was given here.
@@ -243,8 +245,16 @@ fn since(
         };
         return reads.page_of_arrival(room, cursor.number, arrival, limit).map(Found::Log);
     }
+    let tip = reads.tip(room)?;
     let roam = reads.roam(room, cursor.number, &cursor.served, limit)?;
-    if roam.needs_claim && cursor.origin == Origin::Any {
+    // What was delivered below the cursor since the mesh was asked has no number above it.
+    let is_new = |(_, number): &(At, Option<Number>)| number.is_some_and(|it| it > cursor.asked);
+    let asks = match cursor.origin {
+        Origin::Any | Origin::Here { .. } => roam.needs_claim,
+        Origin::Claimed => roam.unproven.iter().any(is_new),
+    };
+    if asks {
+        let cursor = Cursor { origin: Origin::Any, asked: tip, ..cursor };
         return Ok(Found::Claim(Claim { room, cursor, entries: roam.unproven }));
     }
     if roam.later && !roam.more && cursor.waited < limits::LATER_TRIES_MAX {

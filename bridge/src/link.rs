@@ -256,6 +256,11 @@ impl Link {
         self.locked().outbox.seen()
     }
 
+    /// See [`Outbox::takes_entered`].
+    pub(crate) fn takes_entered(&self) -> bool {
+        self.locked().outbox.takes_entered()
+    }
+
     /// See [`Outbox::given`].
     pub(crate) fn given(&self) -> Vec<(RoomId, Number, Number)> {
         self.locked().outbox.given()

@@ -110,6 +110,8 @@ pub(crate) struct Outbox {
     turn: Option<RoomId>,
     page_rows: usize,
     writes: u32,
+    /// The first number of an era was written in some room.
+    entered: bool,
     /// Only replies: the agent has not been told yet that it is registered.
     quiet: bool,
 }
@@ -128,6 +130,7 @@ impl Outbox {
             turn: None,
             page_rows: limits::CATCH_UP_ROWS_FIRST,
             writes: 0,
+            entered: false,
             quiet: true,
         }
     }
@@ -248,6 +251,11 @@ impl Outbox {
         let given =
             self.seats.iter().filter(|(_, it)| it.latest > Number::ZERO && it.written > it.first);
         given.map(|(room, it)| (*room, it.first, it.written)).collect()
+    }
+
+    /// Whether the first number of an era was written in some room since this was asked.
+    pub(crate) fn takes_entered(&mut self) -> bool {
+        std::mem::take(&mut self.entered)
     }
 
     /// Seats it; `false` if it was seated. `held`: until [`Outbox::release`].
@@ -384,6 +392,7 @@ impl Outbox {
                 Kind::Event | Kind::Notice { .. } => {}
                 Kind::Message { room, number } => {
                     if let Some(seat) = self.seats.get_mut(&room) {
+                        self.entered |= number.era() > seat.written.era();
                         seat.written = seat.written.max(number);
                     }
                 }

@@ -1,8 +1,9 @@
 //! What agents with an id of their own were given by this node, durably: who stays here gets no message twice, however
 //! often others have it numbered again (`docs/numbering.md`, "Roaming").
 //!
-//! Only rooms that have left their first numbers are noted: below a cursor of those nobody was given less. It is written
-//! after it was given, about once a second and at the end: what is lost by a crash may be told again, never skipped.
+//! Only rooms that have left their first numbers are noted: below a cursor of those nobody was given less. Of each era
+//! the first number that a reader is given says all there is to say of it, and is written as soon as it was given; the
+//! rest about once a second, and at the end. What a crash in between takes away may be told again, never skipped.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,6 +16,8 @@ use mesh::{
     number::{Era, Number},
     served::Served,
 };
+
+use tokio::sync::Notify;
 
 use crate::{backend::Kept, limits};
 
@@ -47,6 +50,8 @@ impl Name {
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
     inner: Mutex<Inner>,
+    /// There is something to be written that does not bear to wait.
+    urgent: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -97,10 +102,25 @@ impl Readers {
         let known = inner.by_name.get(name);
         let mut served = known.map(|it| it.served.clone()).unwrap_or_default();
         let dirty = known.is_some_and(|it| it.dirty);
+        let is_new = served.came_with(upto).is_none();
         note(&mut served);
         if known.is_none_or(|it| it.served != served) {
             inner.put(name.clone(), served, dirty || durable);
+            // Who came into an era from here is known for ever by its first number.
+            if is_new && durable {
+                self.urgent.notify_one();
+            }
         }
+    }
+
+    /// Something is to be written at once.
+    pub(crate) async fn is_urgent(&self) {
+        self.urgent.notified().await;
+    }
+
+    /// Somebody was given the first number of an era live.
+    pub(crate) fn hurry(&self) {
+        self.urgent.notify_one();
     }
 
     /// What is to be written, at most so many.

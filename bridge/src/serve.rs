@@ -111,7 +111,8 @@ impl Bridge {
     /// itself.
     pub async fn keep_readers(&self) {
         loop {
-            sleep(limits::READERS_KEPT_EVERY).await;
+            let urgent = self.shared.hub.readers().is_urgent();
+            _ = tokio::time::timeout(limits::READERS_KEPT_EVERY, urgent).await;
             self.keep_readers_now().await;
         }
     }

@@ -90,12 +90,6 @@ impl Served {
         Some(if stretch.whole { Number::ZERO } else { stretch.after })
     }
 
-    /// Whether it says anything of this cursor: if not, it is lost with the process what is not kept at once.
-    #[must_use]
-    pub fn knows(&self, cursor: Number) -> bool {
-        self.came_with(cursor).is_some()
-    }
-
     /// Whether what was delivered under this number was given from here.
     #[must_use]
     pub fn includes(&self, number: Number) -> bool {
@@ -154,7 +148,11 @@ mod tests {
         served.live(home(5), n(1));
         assert_eq!(served.came_with(n(30)), Some(Number::ZERO));
         let higher = Era::new(2, 7).expect("an era");
-        assert_eq!(served.came_with(higher.number(1)), None, "it may have come into that elsewhere");
+        assert_eq!(
+            served.came_with(higher.number(1)),
+            None,
+            "it may have come into that elsewhere"
+        );
         served.page(n(30), n(35));
         assert_eq!(served.came_with(n(36)), Some(Number::ZERO));
         assert!(!served.includes(n(36)));
@@ -172,7 +170,11 @@ mod tests {
         assert_eq!(served.came_with(n(40)), Some(n(20)), "what it hears then changes nothing");
         let higher = Era::new(2, 7).expect("an era");
         served.told(higher.number(2));
-        assert_eq!(served.came_with(higher.number(2)), Some(Number::ZERO), "it goes on from the tip");
+        assert_eq!(
+            served.came_with(higher.number(2)),
+            Some(Number::ZERO),
+            "it goes on from the tip"
+        );
         assert_eq!(served.came_with(higher.number(3)), None, "which says nothing of another");
         served.page(n(24), n(45));
         assert_eq!(served.came_with(n(45)), Some(n(20)), "from where it was");

@@ -496,7 +496,11 @@ async fn with_a_secret_the_node_sees_blobs_and_the_program_does_not() {
         let page = conn.recv().await;
         let damaged = format!("{thought}AAAA");
         let messages = vec![sealed(1, blob.clone()), sealed(2, damaged), sealed(3, "plain".into())];
-        conn.answer(&page, Reply::History(HistoryResult { room_id: "r".into(), messages, mesh: None })).await;
+        conn.answer(
+            &page,
+            Reply::History(HistoryResult { room_id: "r".into(), messages, mesh: None }),
+        )
+        .await;
         let live = || Box::new(sealed(4, blob.clone()));
         conn.push(Pushed::MessageReceived(live())).await;
         conn.push(Pushed::Thinking(live())).await;

@@ -151,8 +151,7 @@ impl Hub {
         // What has no body any more is not given to anybody.
         let row = self.reads.row_at(room, at).ok().flatten().filter(|row| row.said.is_some());
         let Some(row) = row else { return };
-        let is_first = |came: Number| row.numbers.iter().find(|it| **it > came) == Some(&number);
-        for (link, _) in came.filter(|(_, came)| row.number <= *came && is_first(*came)) {
+        for (link, _) in came.filter(|(_, came)| row.number <= *came) {
             link.owed(room, number);
         }
     }

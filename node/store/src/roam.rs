@@ -301,7 +301,16 @@ fn serve(
     }
     let truthful = |k: &usize| ends[&pending[*k - 1].0.era()].1 <= *k;
     let limit = limit.min(most);
-    let k = (1..=limit).rev().find(&truthful).or_else(|| (limit + 1..=most).find(&truthful)).unwrap_or_else(|| { if ready > 0 { eprintln!("UNTRUE"); } if std::env::var("U").is_ok() {limit} else {0}});
+    let k = (1..=limit)
+        .rev()
+        .find(&truthful)
+        .or_else(|| (limit + 1..=most).find(&truthful))
+        .unwrap_or_else(|| {
+            if ready > 0 {
+                eprintln!("UNTRUE");
+            }
+            if std::env::var("U").is_ok() { limit } else { 0 }
+        });
     for (number, at, _) in &pending[..k] {
         roam.rows.extend(view.row(*number, *at)?);
     }

@@ -76,7 +76,8 @@ pub(super) struct Roamer {
     caught_up: bool,
     /// What it asked its node to number, and that was answered.
     claimed: bool,
-    asked: BTreeSet<At>,
+    /// Up to where its room was delivered when it asked.
+    asked: Number,
     /// An era above its cursor was asked for.
     pub(super) waits_for: Option<CallId>,
     pub(super) taken: u64,
@@ -97,7 +98,7 @@ impl Roamer {
             came: Number::ZERO,
             caught_up: false,
             claimed: false,
-            asked: BTreeSet::new(),
+            asked: Number::ZERO,
             waits_for: None,
             taken: 0,
             repeats: 0,
@@ -161,7 +162,7 @@ impl Roamer {
         note(&mut served);
         known.unkept.extend(given);
         // Who comes into an era is noted at once.
-        if !known.served.knows(upto) {
+        if known.served.came_with(upto).is_none() {
             known.kept = served.clone();
             known.unkept.clear();
         }
@@ -265,19 +266,25 @@ impl World {
                 (page.map_err(|it| read_failed(&it))?, true)
             }
             (None, Cursor::Foreign) => {
+                let tip = reader.tip(room).map_err(|it| read_failed(&it))?;
                 let roam = reader.roam(room, cursor, &served, PAGE);
                 let roam = roam.map_err(|it| read_failed(&it))?;
-                let entries = || roam.unproven.iter().map(|it| it.0);
-                let again = claimed && !entries().all(|it| self.roamers[i].asked.contains(&it));
+                let mut delivered = roam.unproven.iter().filter_map(|it| it.1);
+                let again = claimed && delivered.any(|it| it > self.roamers[i].asked);
                 if roam.needs_claim && (!claimed || again) {
-                    self.roamers[i].asked = entries().collect();
+                    self.roamers[i].asked = tip;
                     self.roamers[i].claimed = false;
                     let call = self.call();
                     // Live events are held until it has read again.
                     self.roamers[i].waits_for = Some(call);
                     self.roamers[i].caught_up = false;
                     self.roam_calls.insert(call);
-                    self.say(|| format!("roamer {i} at node{node} asks with {cursor:?} for {:?}", roam.unproven));
+                    self.say(|| {
+                        format!(
+                            "roamer {i} at node{node} asks with {cursor:?} for {:?}",
+                            roam.unproven
+                        )
+                    });
                     let command = Command::Roam { room, cursor, entries: roam.unproven };
                     self.give(node, Input::Command { call, command });
                     return Ok(());

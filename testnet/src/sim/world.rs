@@ -507,13 +507,20 @@ impl World {
                 Effect::Notify { room, event } => {
                     if let RoomEvent::Message(it) = &event {
                         let entry = (it.log, it.at.seq);
-                        self.say(|| format!("node{node} delivers {:?} {entry:?} in {room}", it.number));
+                        self.say(|| {
+                            format!("node{node} delivers {:?} {entry:?} in {room}", it.number)
+                        });
                         for i in 0..self.roamers.len() {
                             self.roam_live(i, node, (room, it.number, entry))?;
                         }
                     }
                     if let RoomEvent::PassedOver { number, log, at } = event {
-                        self.say(|| format!("node{node} passes over {number:?} {:?} in {room}", (log, at.seq)));
+                        self.say(|| {
+                            format!(
+                                "node{node} passes over {number:?} {:?} in {room}",
+                                (log, at.seq)
+                            )
+                        });
                         for i in 0..self.roamers.len() {
                             let passed = (room, number, (log, at.seq));
                             self.roam_passed_over(i, node, passed)?;

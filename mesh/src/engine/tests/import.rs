@@ -367,11 +367,9 @@ fn the_lobby_is_described_as_it_was_and_by_the_founder_alone() {
     assert_eq!(view.description.as_deref(), Some("first"));
     // It forked: what it said from there on does not count. Others may fork what they like.
     let mesh = node.secret.mesh_id();
-    for (log, seq, stays) in [
-        (Liar::new(9).log(), 1, true),
-        (founder.log(), 3, true),
-        (founder.log(), 2, false),
-    ] {
+    for (log, seq, stays) in
+        [(Liar::new(9).log(), 1, true), (founder.log(), 3, true), (founder.log(), 2, false)]
+    {
         node.engine.directory.forget(mesh, directory, (log, seq));
         assert_eq!(node.engine.directory.lobby().is_some(), stays, "{seq}");
     }
