@@ -12,6 +12,9 @@ pub const SCAN_ROWS: usize = 4_096;
 pub const AT_ONCE_ROWS_MAX: usize = 100;
 /// Eras of a room of which that can be said: each is looked at.
 pub const AT_ONCE_ERAS_MAX: usize = 64;
+/// Numbers beyond a roaming client's page that are looked through for what its next cursor would hide. What is further
+/// away is not found by that: it is skipped only if the client leaves in the middle of so long a stretch.
+pub const PAGE_AHEAD_NUMBERS_MAX: usize = 4_096;
 /// Rows given in one page, however many were asked for.
 pub const PAGE_ROWS_MAX: usize = 1_000;
 /// Numbers of one message that a row tells. Each split adds one or two; a page of rows with many more

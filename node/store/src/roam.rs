@@ -12,7 +12,10 @@ use mesh::{
 
 use crate::{
     error::ReadError,
-    limits::{AT_ONCE_ERAS_MAX, AT_ONCE_ROWS_MAX, PAGE_ROWS_MAX, UNPROVEN_NUMBERS_MAX},
+    limits::{
+        AT_ONCE_ERAS_MAX, AT_ONCE_ROWS_MAX, PAGE_AHEAD_NUMBERS_MAX, PAGE_ROWS_MAX,
+        UNPROVEN_NUMBERS_MAX,
+    },
     reader::{Reader, Row},
     schema::Numbers,
     view::View,
@@ -150,7 +153,8 @@ impl Reader {
     }
 
     /// The oldest `limit` (at most [`PAGE_ROWS_MAX`]) rows that a client with a cursor of another
-    /// node may not have seen, and what stands in the way of serving it. Never skips; may repeat.
+    /// node may not have seen, and what stands in the way of serving it. Never skips; may repeat; may be more than
+    /// `limit` where a shorter page would have to end with a cursor that says too much.
     /// Any cursor may be given: for one that is served here in calm weather, the rows are those of
     /// [`Reader::page_since`]. `served`: what the client was given here before.
     ///
@@ -264,58 +268,90 @@ fn serve(
     let done = |number: Number| {
         number <= tip || eras.get(&number.era()).is_some_and(|era| number.n() <= era.done)
     };
-    let mut live = false;
-    let mut pending: Vec<(Number, At, Numbers)> = Vec::new();
-    let mut ready = 0;
+    let ahead = if is_one_to_one(view, eras)? { 0 } else { PAGE_AHEAD_NUMBERS_MAX };
+    let (mut live, mut beyond) = (false, 0);
+    let mut page = Page::default();
     for numbered in view.numbers(Number(cursor.0.saturating_add(1)), Number(u64::MAX))? {
         let (number, at, _) = numbered?;
         // From the first number on that is still to be delivered nothing is served: the client's
         // cursor would pass it.
         live = live || !done(number);
+        beyond += usize::from(page.rows.len() >= limit);
         let numbers = view.numbers_of(at)?;
         if numbers.above(cursor) != Some(number) || seen.has(&numbers) || !has_body(view, at)? {
             continue;
         }
         if !live {
-            ready += 1;
+            // Or there is, and it is too far away to be found.
+            roam.more = page.rows.len() >= PAGE_ROWS_MAX || beyond > ahead;
+            if roam.more {
+                break;
+            }
+            page.rows.push((number, at));
         } else if numbers.delivered().is_some_and(|it| it <= cursor) {
             roam.later = Some(number);
         } else {
             continue;
         }
-        pending.push((number, at, numbers));
+        page.goes_on_with(numbers, cursor);
     }
-    let most = ready.min(PAGE_ROWS_MAX);
-    let mut ends: BTreeMap<Era, (Seen<'_>, usize)> = BTreeMap::new();
-    for (number, _, _) in &pending[..most] {
-        let era = number.era();
-        ends.entry(era).or_insert_with(|| (Seen::new(eras, Number(era.0), &NOTHING), 0));
+    let end = page.end(eras, limit);
+    roam.more |= end < page.rows.len();
+    for (number, at) in page.rows.into_iter().take(end) {
+        roam.rows.extend(view.row(number, at)?);
     }
-    for (nth, (_, _, numbers)) in pending.iter().enumerate() {
-        for (seen, last) in ends.values_mut() {
-            let own = numbers.0.iter().any(|it| it.0.era() == seen.cursor.era());
-            if !own && seen.is_cut(numbers) {
-                *last = nth + 1;
-            }
+    Ok(())
+}
+
+/// What may be served to a cursor, and where a page of it may end.
+///
+/// The last number of a page is the client's next cursor, and proves what the cut of its era names. What was numbered
+/// again for somebody may be within that cut, and still be to come, under a number of a higher era: if the client then
+/// went elsewhere, it would never get it. So a page ends where its cursor says nothing that is not so, and is rather
+/// longer than was asked for.
+#[derive(Debug, Default)]
+struct Page {
+    rows: Vec<(Number, At)>,
+    /// How many there are, with those that live delivery has still to pass.
+    len: usize,
+    /// Those that have a number up to the cursor, too, with their places from 1.
+    again: Vec<(usize, Numbers)>,
+}
+
+impl Page {
+    fn goes_on_with(&mut self, numbers: Numbers, cursor: Number) {
+        self.len += 1;
+        // A cut that names a number above the cursor is of a higher era, and below that this is served.
+        if numbers.all().any(|it| it <= cursor) {
+            self.again.push((self.len, numbers));
         }
     }
-    let truthful = |k: &usize| ends[&pending[*k - 1].0.era()].1 <= *k;
-    let limit = limit.min(most);
-    let k = (1..=limit)
-        .rev()
-        .find(&truthful)
-        .or_else(|| (limit + 1..=most).find(&truthful))
-        .unwrap_or_else(|| {
-            if ready > 0 {
-                eprintln!("UNTRUE");
+
+    /// How many rows to serve: at most `limit` if that can be.
+    fn end(&self, eras: &BTreeMap<Era, EraRecord>, limit: usize) -> usize {
+        // Up to which place an era's cut names what is to come.
+        let mut named: BTreeMap<Era, usize> = BTreeMap::new();
+        let mut ends = Vec::with_capacity(self.rows.len());
+        for (place, (number, _)) in (1..).zip(&self.rows) {
+            let era = number.era();
+            if !named.contains_key(&era) {
+                if named.len() >= AT_ONCE_ERAS_MAX {
+                    break;
+                }
+                let cut = cut(eras, era);
+                let is_named = |numbers: &Numbers| numbers.is_free_of(era) && within(&cut, numbers);
+                let last = self.again.iter().rev().find(|(_, numbers)| is_named(numbers));
+                named.insert(era, last.map_or(0, |it| it.0));
             }
-            if std::env::var("U").is_ok() { limit } else { 0 }
-        });
-    for (number, at, _) in &pending[..k] {
-        roam.rows.extend(view.row(*number, *at)?);
+            if named[&era] <= place {
+                ends.push(place);
+            }
+        }
+        let within = ends.partition_point(|it| *it <= limit);
+        let end = within.checked_sub(1).or(Some(within)).and_then(|it| ends.get(it));
+        // If there is none yet, what live delivery has still to pass is waited for first.
+        end.copied().unwrap_or(limit).min(self.rows.len())
     }
-    roam.more = k < ready && k > 0;
-    Ok(())
 }
 
 /// Whether there is anything to be served of an entry: not if it is old.
@@ -348,18 +384,8 @@ impl Seen<'_> {
 
     /// By the cursor alone.
     pub(crate) fn proves(&self, numbers: &Numbers) -> bool {
-        let era = self.cursor.era();
         own(numbers, self.cursor)
-            || (numbers.all().all(|it| it.era() != era) && self.is_cut(numbers))
-    }
-
-    /// Whether a cut says so of one of them.
-    fn is_cut(&self, numbers: &Numbers) -> bool {
-        let within = |(number, fate): &(Number, Fate)| {
-            let cut = self.cut.get(&number.era());
-            *fate != Fate::Hole && cut.is_some_and(|n| number.n() <= *n)
-        };
-        numbers.0.iter().any(within)
+            || (numbers.is_free_of(self.cursor.era()) && within(&self.cut, numbers))
     }
 
     /// Whether an entry with these numbers is neither seen nor served above the cursor.
@@ -381,6 +407,14 @@ impl Seen<'_> {
         let first = numbers.above(after) == Some(number);
         Ok(before && first && !self.has(&numbers) && !own(&numbers, after) && has_body(view, at)?)
     }
+}
+
+/// Whether a cut names one of these numbers.
+fn within(cut: &BTreeMap<Era, u64>, numbers: &Numbers) -> bool {
+    let within = |(number, fate): &(Number, Fate)| {
+        *fate != Fate::Hole && cut.get(&number.era()).is_some_and(|n| number.n() <= *n)
+    };
+    numbers.0.iter().any(within)
 }
 
 /// Whether an entry with these numbers was given up to a cursor, in the cursor's own era.

@@ -9,7 +9,7 @@ use redb::{
 use mesh::{
     batch::Fate,
     entry::{Facts, Gone, is_act},
-    number::Number,
+    number::{Era, Number},
 };
 
 use crate::error::ReadError;
@@ -230,6 +230,11 @@ impl Numbers {
             (Err(i), Some(fate)) => self.0.insert(i, (number, fate)),
             (Err(_), None) => {}
         }
+    }
+
+    /// Whether none is of this era.
+    pub(crate) fn is_free_of(&self, era: Era) -> bool {
+        self.all().all(|it| it.era() != era)
     }
 
     /// Ascending.

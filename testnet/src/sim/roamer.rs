@@ -10,7 +10,7 @@ use std::{
 use mesh::{
     Input,
     command::{CallId, Command, Outcome, Refused, Roamed},
-    id::{At, RoomId},
+    id::RoomId,
     number::{Era, Number},
     served::Served,
 };
@@ -292,7 +292,7 @@ impl World {
                 self.roamers[i].claimed = false;
                 // What is still to come under a number of its own must not be overtaken by live
                 // events: it is read again later.
-                if roam.later.is_some() && roam.rows.is_empty() {
+                if roam.later.is_some() && !roam.more {
                     return Ok(());
                 }
                 more = roam.more;
