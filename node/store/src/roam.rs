@@ -278,7 +278,14 @@ fn serve(
         live = live || !done(number);
         beyond += usize::from(page.rows.len() >= limit);
         let numbers = view.numbers_of(at)?;
-        if numbers.above(cursor) != Some(number) || seen.has(&numbers) || !has_body(view, at)? {
+        if numbers.above(cursor) != Some(number) || seen.has(&numbers) {
+            continue;
+        }
+        let Some(gist) = view.gist(at)? else {
+            page.lacks(number);
+            continue;
+        };
+        if gist.gone.is_some() {
             continue;
         }
         if !live {
@@ -295,8 +302,18 @@ fn serve(
         }
         page.goes_on_with(numbers, cursor);
     }
-    let end = page.end(eras, limit);
-    roam.more |= end < page.rows.len();
+    let end = match page.end(eras, limit) {
+        Some(end) => {
+            roam.more |= end < page.rows.len();
+            end
+        }
+        None => {
+            // What stands in the way may come.
+            roam.more = false;
+            roam.later = roam.later.or(page.lacking);
+            limit.min(page.rows.len())
+        }
+    };
     for (number, at) in page.rows.into_iter().take(end) {
         roam.rows.extend(view.row(number, at)?);
     }
@@ -316,6 +333,9 @@ struct Page {
     len: usize,
     /// Those that have a number up to the cursor, too, with their places from 1.
     again: Vec<(usize, Numbers)>,
+    /// Where each era goes on beyond an entry that is not here: other nodes have given that one under this number.
+    beyond: BTreeMap<Era, usize>,
+    lacking: Option<Number>,
 }
 
 impl Page {
@@ -327,8 +347,14 @@ impl Page {
         }
     }
 
-    /// How many rows to serve: at most `limit` if that can be.
-    fn end(&self, eras: &BTreeMap<Era, EraRecord>, limit: usize) -> usize {
+    fn lacks(&mut self, number: Number) {
+        self.beyond.entry(number.era()).or_insert(self.len);
+        self.lacking = self.lacking.or(Some(number));
+    }
+
+    /// How many rows to serve: at most `limit` if that can be. `None`: wherever a page ended, its cursor would say too
+    /// much.
+    fn end(&self, eras: &BTreeMap<Era, EraRecord>, limit: usize) -> Option<usize> {
         // Up to which place an era's cut names what is to come.
         let mut named: BTreeMap<Era, usize> = BTreeMap::new();
         let mut ends = Vec::with_capacity(self.rows.len());
@@ -343,14 +369,14 @@ impl Page {
                 let last = self.again.iter().rev().find(|(_, numbers)| is_named(numbers));
                 named.insert(era, last.map_or(0, |it| it.0));
             }
-            if named[&era] <= place {
+            let whole = self.beyond.get(&era).is_none_or(|it| place <= *it);
+            if named[&era] <= place && whole {
                 ends.push(place);
             }
         }
         let within = ends.partition_point(|it| *it <= limit);
         let end = within.checked_sub(1).or(Some(within)).and_then(|it| ends.get(it));
-        // If there is none yet, what live delivery has still to pass is waited for first.
-        end.copied().unwrap_or(limit).min(self.rows.len())
+        end.copied()
     }
 }
 

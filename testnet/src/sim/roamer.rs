@@ -23,6 +23,8 @@ use super::{
 
 /// Rows it takes at once.
 const PAGE: usize = 20;
+/// How often a page is read again that waits for something to come, as the bridge does it.
+const LATER_TRIES_MAX: u8 = 50;
 /// After so long what a client was given has been written, as the bridge does it.
 const KEPT_AFTER: Duration = Duration::from_secs(1);
 
@@ -78,6 +80,8 @@ pub(super) struct Roamer {
     claimed: bool,
     /// Up to where its room was delivered when it asked.
     asked: Number,
+    /// How often it read again, for something was still to come.
+    waited: u8,
     /// An era above its cursor was asked for.
     pub(super) waits_for: Option<CallId>,
     pub(super) taken: u64,
@@ -99,6 +103,7 @@ impl Roamer {
             caught_up: false,
             claimed: false,
             asked: Number::ZERO,
+            waited: 0,
             waits_for: None,
             taken: 0,
             repeats: 0,
@@ -292,9 +297,11 @@ impl World {
                 self.roamers[i].claimed = false;
                 // What is still to come under a number of its own must not be overtaken by live
                 // events: it is read again later.
-                if roam.later.is_some() && !roam.more {
+                if roam.later.is_some() && !roam.more && self.roamers[i].waited < LATER_TRIES_MAX {
+                    self.roamers[i].waited += 1;
                     return Ok(());
                 }
+                self.roamers[i].waited = 0;
                 more = roam.more;
                 (roam.rows, !roam.needs_claim && (more || roam.later.is_none()))
             }
