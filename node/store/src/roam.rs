@@ -282,7 +282,9 @@ fn serve(
             continue;
         }
         let Some(gist) = view.gist(at)? else {
-            page.lacks(number);
+            if !live {
+                page.lacks(number);
+            }
             continue;
         };
         if gist.gone.is_some() {
@@ -307,6 +309,7 @@ fn serve(
             roam.more |= end < page.rows.len();
             end
         }
+        None if page.rows.is_empty() => 0,
         None => {
             // What stands in the way may come.
             roam.more = false;

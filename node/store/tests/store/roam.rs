@@ -358,3 +358,65 @@ fn nobody_who_roams_misses_anything() {
     assert!(dropped > checked, "{dropped} bodies dropped in {checked} checks");
     assert!(checked - here_at_once > 50 && unheard < checked / 50, "{unheard} of {checked}");
 }
+
+/// Home 1 to 4, delivered here; then a message in an era whose cut names them, and all four once more in a higher one:
+/// somebody came from an era that is not known here.
+fn numbered_for_a_stranger() -> (Vec<Change>, [Era; 3]) {
+    let [unknown, newer, newest] =
+        [(1, 9), (2, 1), (3, 1)].map(|(c, lane)| Era::new(c, lane).unwrap());
+    let mut batch: Vec<Change> = (1..=4).flat_map(|seq| message(ROOM, seq)).collect();
+    batch.extend([
+        log(ROOM, 1, 1),
+        entry(ROOM, at(1, 1), stored(9, "new")),
+        era(ROOM, newer, 1, 1, &[(Era::HOME, 4)]),
+        number(ROOM, newer.number(1), at(1, 1), Fate::Delivered),
+        era(ROOM, newest, 4, 4, &[(newer, 1)]),
+        tip(ROOM, newest.number(4)),
+    ]);
+    batch.extend((1..=4).map(|n| number(ROOM, newest.number(n), at(0, n), Fate::Assigned)));
+    (batch, [unknown, newer, newest])
+}
+
+/// Found by worlds: who left after a page that ended in an era whose cut named the rest of it never got that rest.
+#[test]
+fn a_page_ends_where_its_cursor_proves_nothing_that_is_still_to_be_served() {
+    let (batch, [unknown, newer, newest]) = numbered_for_a_stranger();
+    let reader = reader(&batch);
+    let came = unknown.number(3);
+    let all: BTreeSet<At> = (1..=4).map(|seq| at(0, seq)).chain([at(1, 1)]).collect();
+    for limit in 1..=6 {
+        let (mut cursor, mut got) = (came, BTreeSet::new());
+        loop {
+            let roam = reader.roam(ROOM, cursor, &NOTHING, limit).unwrap();
+            got.extend(roam.rows.iter().map(|it| it.at));
+            cursor = roam.rows.last().map_or(cursor, |it| it.number);
+            if !roam.more {
+                break;
+            }
+        }
+        assert_eq!(got, all, "in pages of {limit}");
+    }
+    let roam = reader.roam(ROOM, came, &NOTHING, 1).unwrap();
+    let longer = [(newer.number(1), at(1, 1)), (newest.number(1), at(0, 1))];
+    assert_eq!((served(&roam).as_slice(), roam.more), (longer.as_slice(), true));
+}
+
+/// Other nodes have given under this number what is still to come here, under another one.
+#[test]
+fn a_page_waits_for_an_entry_that_others_have() {
+    let (mut batch, [unknown, _, newest]) = numbered_for_a_stranger();
+    batch.extend([
+        era(ROOM, newest, 6, 6, &[]),
+        number(ROOM, newest.number(5), at(2, 1), Fate::Hole),
+        log(ROOM, 1, 2),
+        entry(ROOM, at(1, 2), stored(10, "newer")),
+        number(ROOM, newest.number(6), at(1, 2), Fate::Delivered),
+        tip(ROOM, newest.number(6)),
+    ]);
+    let reader = self::reader(&batch);
+    let roam = reader.roam(ROOM, unknown.number(3), &NOTHING, 9).unwrap();
+    assert_eq!((roam.rows.last().unwrap().number, roam.more), (newest.number(4), true));
+    let roam = reader.roam(ROOM, newest.number(4), &NOTHING, 9).unwrap();
+    assert_eq!((served(&roam).len(), roam.more), (1, false));
+    assert_eq!(roam.later, Some(newest.number(5)), "it is given as it is when that was waited for");
+}
