@@ -33,6 +33,8 @@ mod meter;
 mod notice;
 mod outbox;
 mod readers;
+#[cfg(test)]
+mod readers_tests;
 mod refusal;
 mod reply;
 mod serve;

@@ -156,6 +156,11 @@ impl Readers {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn forget_all(&self) {
+        *self.locked() = Inner::default();
+    }
+
     fn locked(&self) -> MutexGuard<'_, Inner> {
         // Nothing that is done under the lock can leave it half changed.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)

@@ -118,9 +118,7 @@ impl Engine {
             return Ok(Some(Roamed::Behind));
         }
         let since = room.roamers.tip_at(heard);
-        let fresh = |(_, number): &&(At, Option<Number>)| {
-            std::env::var("V3").is_ok() || number.is_none_or(|it| it > since)
-        };
+        let fresh = |(_, number): &&(At, Option<Number>)| number.is_none_or(|it| it > since);
         let entries: Vec<At> = it.entries.iter().filter(fresh).map(|(at, _)| *at).collect();
         if entries.is_empty() {
             if era > room.numbering.current() {

@@ -389,9 +389,6 @@ impl World {
 
     fn report(&self) -> Report {
         let (entries, eras, holes) = self.promises.counts();
-        for (i, it) in self.roamers.iter().enumerate() {
-            eprintln!("KIND {i} {} {} {}", it.moves, it.taken, it.repeats);
-        }
         Report {
             entries,
             eras,
