@@ -246,7 +246,9 @@ impl<R: Source> Connection<R> {
             self.shared.mesh.call(detach, reply);
             match answer.await {
                 Ok(Ok(_) | Err(Failure::Refused(_))) => return,
-                Ok(Err(Failure::Unanswered)) | Err(_) => sleep(limits::DETACH_RETRY).await,
+                Ok(Err(Failure::Unanswered | Failure::Unknown)) | Err(_) => {
+                    sleep(limits::DETACH_RETRY).await
+                }
             }
         }
         tracing::warn!(

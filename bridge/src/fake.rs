@@ -63,6 +63,8 @@ pub(crate) struct Fake {
 /// What goes otherwise than with a node that is well.
 #[derive(Default)]
 pub(crate) struct Knobs {
+    /// Commands are taken, and nothing comes of them: the engine has ended.
+    pub(crate) ends: AtomicBool,
     /// Commands are not taken.
     pub(crate) full: AtomicBool,
     /// The delivery log goes on from no cursor, as after a split.
@@ -386,9 +388,12 @@ fn row(delivered: &Delivered) -> Row {
 }
 
 impl Mesh for Fake {
-    fn call(&self, command: Command, reply: Reply) {
+    fn call(&self, command: Command, mut reply: Reply) {
         if self.knobs.full.load(Ordering::Relaxed) {
             return;
+        }
+        if self.knobs.ends.load(Ordering::Relaxed) {
+            return reply.take();
         }
         if let Some(ended) = self.knobs.script.lock().unwrap().take() {
             *self.knobs.scripted.lock().unwrap() = Some(command);

@@ -135,7 +135,7 @@ impl IntoResponse for Problem {
             code: Code,
             message: String,
         }
-        let Refusal { code, message } = self.refusal;
+        let Refusal { code, message, .. } = self.refusal;
         let mut response = (self.status, Json(Body { code, message })).into_response();
         if let Some(secs) = self.retry_after_secs {
             response.headers_mut().insert(header::RETRY_AFTER, secs.into());

@@ -1,7 +1,10 @@
 //! Why a client does not get what it asked for: the one place where core refusals become codes.
 
 use mesh::command::Refused;
-use protocol::{code::Code, reply::Reply};
+use protocol::{
+    code::Code,
+    reply::{ErrorBody, ErrorNote, Reason, Reply},
+};
 
 use crate::{backend::ReadError, reply::Failure};
 
@@ -10,11 +13,13 @@ use crate::{backend::ReadError, reply::Failure};
 pub(crate) struct Refusal {
     pub(crate) code: Code,
     pub(crate) message: String,
+    /// What no code says.
+    pub(crate) reason: Option<Reason>,
 }
 
 impl Refusal {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Refusal {
-        Refusal { code, message: message.into() }
+        Refusal { code, message: message.into(), reason: None }
     }
 
     pub(crate) fn invalid(message: impl Into<String>) -> Refusal {
@@ -29,8 +34,16 @@ impl Refusal {
         Refusal::new(Code::AccessDenied, "the room belongs to another key")
     }
 
+    /// Whether it was done is not known. No code of the protocol says that.
+    pub(crate) fn unknown() -> Refusal {
+        let message = "the node is stopping, and it is not known whether this was done: ask another node with the \
+                       same id, which is safe";
+        Refusal { reason: Some(Reason::Unknown), ..Refusal::new(Code::InternalError, message) }
+    }
+
     pub(crate) fn into_reply(self) -> Reply {
-        Reply::error(self.code, self.message)
+        let mesh = self.reason.map(|reason| ErrorNote { reason });
+        Reply::Error(ErrorBody { code: self.code, message: self.message, mesh })
     }
 
     /// What became of a call. `full`: what it means for this call that a bound was reached.
@@ -40,6 +53,7 @@ impl Refusal {
             Failure::Unanswered => {
                 return Refusal::new(Code::InternalError, "the node is overloaded; try again");
             }
+            Failure::Unknown => return Refusal::unknown(),
         };
         let message = refused.to_string();
         let code = match refused {
@@ -68,7 +82,7 @@ impl Refusal {
             Refused::TooManyRooms { .. } => Code::RateLimitRooms,
             Refused::DiskFull | Refused::Stopping => Code::InternalError,
         };
-        Refusal { code, message }
+        Refusal::new(code, message)
     }
 }
 

@@ -29,8 +29,10 @@ pub(crate) enum Given {
 pub(crate) enum Failure {
     /// The mesh says no.
     Refused(Refused),
-    /// The mesh said nothing: its queue was full, or the node is going down.
+    /// The mesh has not taken it: its queue was full.
     Unanswered,
+    /// The mesh took it and said nothing: the node stops, and nobody knows what becomes of it.
+    Unknown,
 }
 
 /// What routing has to know of an answer. It is told on the engine's thread, so that it is in force
@@ -52,6 +54,7 @@ pub(crate) enum Hook {
 #[derive(Debug)]
 pub struct Reply {
     to: Option<To>,
+    taken: bool,
 }
 
 #[derive(Debug)]
@@ -62,12 +65,18 @@ enum To {
 
 impl Reply {
     pub(crate) fn to_link(hub: Arc<Hub>, link: Arc<Link>, ticket: Ticket, hook: Hook) -> Reply {
-        Reply { to: Some(To::Link { hub, link, ticket, hook }) }
+        Reply { to: Some(To::Link { hub, link, ticket, hook }), taken: false }
     }
 
     pub(crate) fn once() -> (Reply, oneshot::Receiver<Answer>) {
         let (sender, receiver) = oneshot::channel();
-        (Reply { to: Some(To::Once(sender)) }, receiver)
+        (Reply { to: Some(To::Once(sender)), taken: false }, receiver)
+    }
+
+    /// The mesh has begun with it. If it is dropped from now on, the client is told that nobody knows whether it was
+    /// done; before, that the node is too busy.
+    pub fn take(&mut self) {
+        self.taken = true;
     }
 
     /// Hands the answer over. Never blocks. To be called on the thread that calls
@@ -91,6 +100,6 @@ impl Reply {
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        self.finish(Err(Failure::Unanswered));
+        self.finish(Err(if self.taken { Failure::Unknown } else { Failure::Unanswered }));
     }
 }

@@ -667,3 +667,16 @@ fn content_that_is_no_longer_in_memory_is_read() {
     a.call("send_message", json!({"room_id": room, "content": "x"}));
     assert_eq!(b.event("message_received").unwrap()["content"], "x");
 }
+
+/// The mesh has taken it, and the node ends: it may have been stored, and spread.
+#[test]
+fn what_a_node_that_ends_does_not_answer_is_unknown() {
+    let (fake, mut a, _b, room) = pair();
+    fake.knobs.ends.store(true, Ordering::Relaxed);
+    let reply = a.ask("send_message", json!({"room_id": room, "content": "x"}));
+    assert_eq!(
+        (&reply["type"], &reply["payload"]["code"]),
+        (&json!("error"), &json!("internal_error"))
+    );
+    assert_eq!(reply["payload"]["mesh"], json!({"reason": "unknown"}));
+}

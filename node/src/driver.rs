@@ -305,9 +305,12 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    pub(crate) fn open(&mut self, asker: Asker) -> CallId {
+    pub(crate) fn open(&mut self, mut asker: Asker) -> CallId {
         self.last += 1;
         let call = CallId(self.last);
+        if let Asker::Client(reply) = &mut asker {
+            reply.take();
+        }
         if !matches!(asker, Asker::Nobody) {
             self.open.insert(call, asker);
         }

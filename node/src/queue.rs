@@ -28,7 +28,8 @@ use crate::{
 /// Who waits for a command's end.
 #[derive(Debug)]
 pub(crate) enum Asker {
-    /// A client of the bridge. Dropped, it is told that the node is too busy.
+    /// A client of the bridge. Dropped, it is told that the node is too busy, or, if the engine had it already, that nobody knows
+    /// what becomes of it.
     Client(Reply),
     /// An operator, or this program itself.
     Operator(oneshot::Sender<Result<Outcome, Refused>>),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use protocol::frame::{ServerFrame, encode_request};
 use protocol::limits::LINE_BYTES_MAX;
-use protocol::reply::ErrorBody;
+use protocol::reply::{ErrorBody, Reason};
 use protocol::request::{Command, Request};
 use protocol::value::{DedupId, SendOptions};
 use tokio::sync::{mpsc, oneshot};
@@ -93,7 +93,11 @@ impl Client {
             };
             match outcome {
                 Ok(frame) if frame.kind == "error" => {
-                    let ErrorBody { code, message } = frame.body()?;
+                    let ErrorBody { code, message, mesh } = frame.body()?;
+                    if mesh.is_some_and(|it| it.reason == Reason::Unknown) {
+                        // As good as a connection that broke before the answer.
+                        return Err(CallError::Lost);
+                    }
                     return Err(CallError::Refused { code, message });
                 }
                 Ok(frame) => {

@@ -207,7 +207,7 @@ impl Driver {
                 self.agent_id = Some(registered.agent_id.clone());
                 Ok((link, registered))
             }
-            Err(ErrorBody { code, message }) => {
+            Err(ErrorBody { code, message, .. }) => {
                 Err(ConnectError::Refused { address: address.clone(), code, message })
             }
         }

@@ -93,7 +93,7 @@ impl Reply {
 
     /// A refusal.
     pub fn error(code: Code, message: impl Into<String>) -> Self {
-        Self::Error(ErrorBody { code, message: message.into() })
+        Self::Error(ErrorBody { code, message: message.into(), mesh: None })
     }
 }
 
@@ -294,4 +294,25 @@ pub struct ErrorBody {
     pub code: Code,
     /// What to change, for people.
     pub message: String,
+    /// What only mesh nodes say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<ErrorNote>,
+}
+
+/// What a mesh node adds to a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorNote {
+    /// What no code says.
+    pub reason: Reason,
+}
+
+/// See [`ErrorNote`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// It is not known whether it was done: the node stopped before it knew. A repeat with the same id is safe.
+    Unknown,
+    /// One that this version does not know.
+    #[serde(other)]
+    Other,
 }

@@ -12,6 +12,7 @@ mod log;
 mod members;
 mod metrics;
 mod secret;
+mod stopping;
 mod webhooks;
 
 use std::{
