@@ -270,7 +270,13 @@ impl Hub {
         let Some(me) = link.me().filter(|it| it.stable) else { return };
         for (room, after, upto) in link.given() {
             let durable = state.rooms.get(&room).is_some_and(|it| !it.facts.ephemeral);
-            let note = |served: &mut Served| served.live(after, upto);
+            // If it came with a cursor from elsewhere, something below that may be owed to it.
+            let note = |served: &mut Served| match link.came_with(room) {
+                Number::ZERO => served.live(after, upto),
+                came if came < upto => served.page(came, upto),
+                // It drops what is not above its cursor.
+                _ => {}
+            };
             self.readers.note(&name_of(me, room), upto, durable, note);
         }
     }

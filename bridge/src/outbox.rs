@@ -275,8 +275,9 @@ impl Outbox {
 
     /// Its client has come with this cursor, which may be of another node.
     pub(crate) fn came(&mut self, room: RoomId, cursor: Number) {
-        // What it was given here is of this node.
-        let own = self.seats.get(&room).is_some_and(|seat| cursor <= seat.written);
+        // What it was given here is of this node; not what is older than that.
+        let given = |seat: &Seat| seat.first <= cursor && cursor <= seat.written;
+        let own = self.seats.get(&room).is_some_and(given);
         let full = self.came.len() >= limits::CAME_ROOMS_MAX && !self.came.contains_key(&room);
         if !own && !full {
             let came = self.came.entry(room).or_default();

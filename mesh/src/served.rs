@@ -14,9 +14,9 @@ pub struct Stretch {
     /// The cursor that it began with: everything that was delivered above it, up to `upto`, was given.
     #[n(0)]
     pub after: Number,
-    /// Where it ends. A cursor within, both ends included, is one that the reader has from here; so is, for all that
-    /// matters, a higher one of the same era: of this era every node gives the same, and everything below it that is
-    /// owed was given when the reader came into it.
+    /// Where it ends. A cursor within, both ends included, is one that the reader has from here. If the reader came into
+    /// an era here, so is, for all that matters, a higher one of that era: of the era every node gives the same, and
+    /// everything below it that is owed was given then.
     #[n(1)]
     pub upto: Number,
     /// The reader came to `after` here, too, and not from another node: nothing below it is owed.
@@ -29,10 +29,12 @@ impl Stretch {
         self.after <= cursor && cursor <= self.reach()
     }
 
-    /// The highest cursor of which it speaks. What a reader was only told of says nothing of higher ones.
+    /// The highest cursor of which it speaks.
     fn reach(&self) -> Number {
         let era = self.upto.era();
-        if self.after < self.upto { era.number(era.capacity()) } else { self.upto }
+        let came_into_it =
+            self.after.era() < era || (self.after.n() == 0 && self.after < self.upto);
+        if came_into_it { era.number(era.capacity()) } else { self.upto }
     }
 }
 
@@ -166,16 +168,15 @@ mod tests {
         assert!(!served.includes(n(20)) && served.includes(n(21)));
         served.live(n(25), n(30));
         served.told(n(28));
+        assert_eq!(served.came_with(n(30)), Some(n(20)), "what it hears then changes nothing");
         served.told(n(40));
-        assert_eq!(served.came_with(n(40)), Some(n(20)), "what it hears then changes nothing");
-        let higher = Era::new(2, 7).expect("an era");
-        served.told(higher.number(2));
+        assert_eq!(served.came_with(n(40)), Some(Number::ZERO), "but if it goes on from the tip");
+        served.live(n(40), n(42));
         assert_eq!(
-            served.came_with(higher.number(2)),
-            Some(Number::ZERO),
-            "it goes on from the tip"
+            served.came_with(n(43)),
+            None,
+            "which says nothing of one that it may have from elsewhere"
         );
-        assert_eq!(served.came_with(higher.number(3)), None, "which says nothing of another");
         served.page(n(24), n(45));
         assert_eq!(served.came_with(n(45)), Some(n(20)), "from where it was");
         served.page(home(0), n(21));

@@ -20,7 +20,7 @@ use super::{Paged, Pending, Saying, Session, State, Step, Steps};
 use crate::{
     backend::Row,
     convert::{self, Told},
-    job::{Claim, Found, From, History, Job, Origin},
+    job::{Claim, Cursor, Found, From, History, Job, Origin},
     limits,
     refusal::Refusal,
     reply::{Answer, Hook},
@@ -183,24 +183,19 @@ impl Session {
                 }
             }
             (Pending::History(history), Found::Rows(rows)) => {
-                if let (From::Newest, None) = (&history.from, history.before_ms)
-                    && let (Some(first), Some(last)) = (rows.first(), rows.last())
-                {
-                    let (after, upto) = (Number(first.number.0 - 1), last.number);
-                    self.gave((history.room, upto), |served| served.live(after, upto));
+                match (&history.from, rows.last().map(|row| row.number)) {
+                    (From::After(cursor), Some(last)) => self.paged(history.room, cursor, last),
+                    (From::Newest, Some(last)) if history.before_ms.is_none() => {
+                        self.gave((history.room, last), |served| served.told(last));
+                    }
+                    (From::Newest | From::After(_) | From::AfterMessage(..), _) => {}
                 }
                 self.page(&history, &rows)
             }
             (Pending::History(history), Found::Log(rows)) => {
                 if let From::After(cursor) = &history.from {
-                    let (after, room) = (cursor.number, history.room);
-                    let upto = rows.last().map_or(after, |row| row.number);
-                    self.gave((room, upto), |served| served.page(after, upto));
-                    // An empty page is the end of those before it: where they ended still counts.
-                    if !rows.is_empty() {
-                        let came = cursor.came_with();
-                        self.paged = Some(Paged { room, number: upto, came });
-                    }
+                    let upto = rows.last().map_or(cursor.number, |row| row.number);
+                    self.paged(history.room, cursor, upto);
                 }
                 self.page(&history, &rows)
             }
@@ -300,6 +295,15 @@ impl Session {
             return vec![self.ask_again(room, cursor, tries + 1)];
         }
         vec![Step::Release(room, Number::ZERO)]
+    }
+
+    /// The agent was given a page, up to a number.
+    fn paged(&mut self, room: RoomId, cursor: &Cursor, upto: Number) {
+        self.gave((room, upto), |served| served.page(cursor.number, upto));
+        // An empty page is the end of those before it: where they ended still counts.
+        if upto > cursor.number {
+            self.paged = Some(Paged { room, number: upto, came: cursor.came_with() });
+        }
     }
 
     /// The agent was given something in a room, or told of it.

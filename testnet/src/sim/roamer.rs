@@ -325,7 +325,7 @@ impl World {
         let now = self.now;
         let roamer = &mut self.roamers[i];
         let upto = roamer.cursor;
-        if settled && upto.era() > Era::HOME {
+        if (settled || upto > cursor) && upto.era() > Era::HOME {
             roamer.note(now, (&given, upto), |served| served.page(cursor, upto));
         }
         roamer.caught_up = !full && settled;
@@ -348,7 +348,11 @@ impl World {
         }
         roamer.take(number, entry)?;
         if number.era() > Era::HOME {
-            roamer.note(now, (&[entry], number), |served| served.live(before, number));
+            let came = arrival(roamer.came);
+            roamer.note(now, (&[entry], number), |served| match came {
+                Number::ZERO => served.live(before, number),
+                came => served.page(came, number),
+            });
         }
         self.say(|| format!("roamer {i} at node{node} hears {number:?} {entry:?}"));
         Ok(())
