@@ -139,7 +139,10 @@ fn a_vote_that_is_closed_shows_what_came_of_it() {
                        {"option_index": 1, "option_text": "y", "count": 2}]);
     for (notes, note) in [
         (VoteNotes::default(), None),
-        (VoteNotes { unopened: 1, late: 2, corrected: 0 }, Some(json!({"unopened": 1, "late": 2}))),
+        (
+            VoteNotes { unopened: 1, late: 2, ..VoteNotes::default() },
+            Some(json!({"unopened": 1, "late": 2})),
+        ),
     ] {
         let views = vec![closed(id, notes)];
         let (list, asked) =

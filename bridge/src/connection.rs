@@ -341,6 +341,6 @@ impl Hub {
         let rows = self.reads().page_of_arrival(room, after, (came, &served), rows)?;
         let last = rows.last().map(|row| row.number);
         let frames = rows.iter().filter_map(|row| self.encode_row(me, room, row)).collect();
-        Ok(Page { after, last, frames })
+        Ok(Page { after, last, judged: came > Number::ZERO, frames })
     }
 }

@@ -90,6 +90,8 @@ pub(crate) struct Page {
     pub(crate) after: Number,
     /// The last row that was read; `None` if there was none.
     pub(crate) last: Option<Number>,
+    /// What the client is proven to have is not in it: it may have no row though something was announced.
+    pub(crate) judged: bool,
     /// What the connection is to get of it, ascending, each with its mention of the agent, if any.
     pub(crate) frames: Vec<(Number, Bytes, Option<Bytes>)>,
 }
@@ -334,7 +336,7 @@ impl Outbox {
                 true
             }
             None => {
-                let complete = seat.latest <= seat.queued;
+                let complete = page.judged || seat.latest <= seat.queued;
                 seat.queued = seat.queued.max(seat.latest).max(seat.owed);
                 complete
             }

@@ -199,9 +199,9 @@ mod tests {
     }
 
     fn kept(commands: &[(Name, Command)]) -> Vec<Kept> {
-        let row = |(_, command): &(Name, Command)| match command {
-            Command::Keep { name, value: Some(value) } => Some((name.clone(), value.0.clone())),
-            _ => None,
+        let row = |(_, command): &(Name, Command)| {
+            let Command::Keep { name, value: Some(value) } = command else { return None };
+            Some((name.clone(), value.0.clone()))
         };
         commands.iter().filter_map(row).collect()
     }

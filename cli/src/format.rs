@@ -111,8 +111,9 @@ pub fn vote_note(it: &VoteNote) -> Option<String> {
         (it.corrected, "opened after the result"),
     ];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0);
-    let parts: Vec<String> =
-        parts.map(|(count, what)| format!("{} {what}", counted(count, "ballot"))).collect();
+    let parts = parts.map(|(count, what)| format!("{} {what}", counted(count, "ballot")));
+    let closing = it.closing.then(|| "takes no more ballots, its result is being gathered".into());
+    let parts: Vec<String> = closing.into_iter().chain(parts).collect();
     (!parts.is_empty()).then(|| format!("  on the mesh: {}", parts.join(", ")))
 }
 

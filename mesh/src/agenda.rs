@@ -47,9 +47,9 @@ pub struct VoteView {
     pub cast: usize,
     /// Who may vote.
     pub eligible: usize,
-    /// Once it is closed and its ballots are open, or waited for in vain: votes by option.
+    /// Votes by option, once it is closed.
     pub tally: Option<Vec<u64>>,
-    /// Whether it takes no more ballots.
+    /// Its result is known: its ballots are open, or were waited for in vain. Never without a tally.
     pub closed: bool,
     /// What a mesh adds.
     pub notes: VoteNotes,
@@ -58,6 +58,8 @@ pub struct VoteView {
 /// What of a vote is different on a mesh. All zero in calm weather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct VoteNotes {
+    /// It takes no more ballots, and its result is still being gathered.
+    pub closing: bool,
     /// Ballots that count and that their nodes have not opened: missing from the tally.
     pub unopened: usize,
     /// Ballots that were cast and reached the node that closed the vote too late: they do not count.

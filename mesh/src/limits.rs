@@ -399,12 +399,20 @@ pub const STAMP_AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
 pub const VOTE_FOR_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// How long after the deadline the node that opened a vote takes in ballots that are on their way.
 pub const VOTE_COLLECT: Duration = Duration::from_secs(1);
+/// How long it does so while a node that lived not long ago is away, or has just come back: a split that heals before
+/// the deadline is noticed within a second, a link of 150 ms one way needs two more, and the ballots of the other
+/// side [`VOTE_REUNITE`].
+pub const VOTE_COLLECT_APART: Duration = Duration::from_secs(5);
+/// How long after a node was heard again its ballots are on their way: the two compare what they have, and fetch it.
+pub const VOTE_REUNITE: Duration = Duration::from_secs(2);
+/// Who is silent for longer is not waited for: links to it are not tried every second any more, either.
+pub const VOTE_AWAY_FOR: Duration = Duration::from_secs(15 * 60);
 /// A node that has just started, or was paused, hears others for so long before it closes a vote of
 /// its own whose deadline has passed: ballots were cast while it was away.
 pub const VOTE_LISTEN: Duration = Duration::from_secs(3);
 /// How long others leave a vote that should be closed to the node that opened it, though that is
 /// silent. Longer than its own wait.
-pub const VOTE_CLOSE_GRACE: Duration = Duration::from_secs(5);
+pub const VOTE_CLOSE_GRACE: Duration = Duration::from_secs(7);
 /// How much later the next-ranked node closes it.
 pub const VOTE_CLOSE_RANK_STEP: Duration = Duration::from_secs(1);
 /// How long the ballots that count are waited for before the result is told without them.

@@ -9,7 +9,7 @@ use crate::{
     id::{LogId, NodeId, RoomId, sha256},
     limits::{
         ALONE_AFTER, HEARD_DIRECTLY_WITHIN, NODES_MAX, RESTLESS_FOR, ROSTER_LEASE, SAID_WHILE_CALM,
-        TAKEOVER_AFTER, TAKEOVER_RANK_STEP, VETO_WAIT,
+        TAKEOVER_AFTER, TAKEOVER_RANK_STEP, VETO_WAIT, VOTE_AWAY_FOR, VOTE_REUNITE,
     },
     log::first_8,
     message::Beacon,
@@ -24,6 +24,8 @@ pub(crate) struct Heard {
     silent_since: Duration,
     /// When the first one of this start came.
     begun: Duration,
+    /// When it was heard again after a silence, if it ever was.
+    back: Option<Duration>,
     pub(crate) beacon: Beacon,
 }
 
@@ -141,7 +143,10 @@ impl Liveness {
         }
         let same = self.heard.get(&beacon.node).filter(|it| it.beacon.boot == beacon.boot);
         let begun = same.map_or(now, |it| it.begun);
-        self.heard.insert(beacon.node, Heard { at: now, silent_since: now, begun, beacon });
+        let last = self.heard.get(&beacon.node);
+        let was_silent = last.is_some_and(|it| now >= it.at + self.takeover_after);
+        let back = if was_silent { Some(now) } else { last.and_then(|it| it.back) };
+        self.heard.insert(beacon.node, Heard { at: now, silent_since: now, begun, back, beacon });
         self.heard_since = true;
         self.unclean = false;
         self.probes.remove(&beacon.node);
@@ -230,6 +235,16 @@ impl Liveness {
     pub(crate) fn silent_for(&self, now: Duration, node: NodeId) -> Duration {
         let heard = self.heard.get(&node).map_or(Duration::ZERO, |it| it.at);
         now.saturating_sub(heard.max(self.awake_since))
+    }
+
+    /// Whether a node that lived not long ago may still bring what it wrote while it was cut off: it is silent now, or
+    /// was until a moment ago.
+    pub(crate) fn may_bring_more(&self, now: Duration, node: NodeId) -> bool {
+        let Some(heard) = self.heard.get(&node) else { return false };
+        let silent = self.silent_for(now, node);
+        let back = heard.back.max(self.since.get(&node).copied());
+        (self.takeover_after..VOTE_AWAY_FOR).contains(&silent)
+            || back.is_some_and(|at| now < at + VOTE_REUNITE)
     }
 
     /// How long this node has been able to hear others without a break.

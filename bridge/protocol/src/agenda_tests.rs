@@ -51,7 +51,7 @@ fn closed_vote() -> Vote {
         closes_at: Some(TIME.into()),
         status: VoteStatus::Closed,
         tally: Some(tally()),
-        mesh: Some(VoteNote { unopened: 0, late: 2, corrected: 1 }),
+        mesh: Some(VoteNote { late: 2, corrected: 1, ..VoteNote::default() }),
         ..open_vote()
     }
 }

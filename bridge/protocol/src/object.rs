@@ -156,7 +156,7 @@ pub struct Vote {
     /// RFC 3339 UTC time at which it closes, whoever has voted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closes_at: Option<String>,
-    /// Whether it takes ballots.
+    /// Whether it is over.
     pub status: VoteStatus,
     /// Ballots so far.
     pub votes_cast: u64,
@@ -170,13 +170,13 @@ pub struct Vote {
     pub mesh: Option<VoteNote>,
 }
 
-/// Whether a vote takes ballots.
+/// Whether a vote is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VoteStatus {
-    /// It does; nobody can know what was chosen.
+    /// It is not: nobody can know what was chosen. It may take no more ballots ([`VoteNote::closing`]).
     Open,
-    /// It does not.
+    /// It is, and its tally is there.
     Closed,
 }
 
@@ -194,6 +194,9 @@ pub struct Tallied {
 /// What is different about a vote on a mesh; nothing in calm weather.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct VoteNote {
+    /// It takes no more ballots, and its result is still being gathered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closing: bool,
     /// Ballots that count, and that their nodes have not opened: missing from the tally.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unopened: u64,

@@ -66,8 +66,9 @@ fn tally(view: &VoteView, counts: &[u64]) -> Vec<Tallied> {
 }
 
 fn vote_note(notes: VoteNotes) -> Option<VoteNote> {
-    let VoteNotes { unopened, late, corrected } = notes;
+    let VoteNotes { closing, unopened, late, corrected } = notes;
     (notes != VoteNotes::default()).then_some(VoteNote {
+        closing,
         unopened: unopened as u64,
         late: late as u64,
         corrected: corrected as u64,

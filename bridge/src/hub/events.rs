@@ -124,8 +124,12 @@ impl Hub {
         let frame = self.encode(&convert::message_event(speech, message));
         let author = (!reaches_its_author(speech)).then_some(&said.agent);
         for link in known.seats.values().filter(|link| author.is_none_or(|it| !link.is(it))) {
+            // One that came late may be proven seen by the cursor that a client brought: the page that is read for it
+            // says so.
+            let judged = delivered.canonical.is_some() && link.came_with(room) > Number::ZERO;
             let mention = mention.as_ref().filter(|_| mentioned.contains_key(&link.id));
-            link.message(room, delivered.number, Some(&frame), mention);
+            let frame = Some(&frame).filter(|_| !judged);
+            link.message(room, delivered.number, frame, mention.filter(|_| !judged));
         }
         let Some(notice) = mention.map(|bytes| known.notice(room, bytes)) else { return };
         let outside = |link: &&Arc<Link>| !known.seats.contains_key(&link.id);

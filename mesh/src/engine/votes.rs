@@ -16,7 +16,7 @@ use crate::{
     id::{At, KeyPrint, MessageId, NodeId, RoomId},
     limits::{
         RECONNECT_WITHIN, ROSTER_LEASE, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP, VOTE_COLLECT,
-        VOTE_LISTEN, VOTE_NEWS_FOR,
+        VOTE_COLLECT_APART, VOTE_LISTEN, VOTE_NEWS_FOR,
     },
     room::Room,
     votes::{Vote, check, commitment, nonce},
@@ -225,7 +225,15 @@ impl Engine {
             return overdue.then_some(Duration::ZERO);
         }
         let listened = self.live.awake_for(now.mono) >= VOTE_LISTEN;
-        (overdue && listened).then_some(VOTE_COLLECT)
+        let collect = if self.may_get_ballots(room) { VOTE_COLLECT_APART } else { VOTE_COLLECT };
+        (overdue && listened).then_some(collect)
+    }
+
+    /// Whether ballots that were cast on another side of a split may still come.
+    fn may_get_ballots(&self, room: &Room) -> bool {
+        let heirs = room.heirs(&self.cx);
+        let mut others = self.live.others.iter().filter(|it| heirs.has(**it));
+        others.any(|it| self.live.may_bring_more(self.cx.now.mono, *it))
     }
 
     /// Whether a node can be counted upon to do something: not if it was not heard for a while.

@@ -486,8 +486,9 @@ impl Vote {
             }
         }
         let notes = VoteNotes {
+            closing: !result && (closed || self.is_overdue(now.wall_ms)),
             unopened: if result { unopened } else { 0 },
-            late: if closed { self.cast.saturating_sub(counted) } else { 0 },
+            late: if result { self.cast.saturating_sub(counted) } else { 0 },
             corrected: self.corrected(),
         };
         VoteView {
@@ -502,7 +503,7 @@ impl Vote {
             cast: if closed { counted } else { self.cast },
             eligible: self.voters.len(),
             tally: result.then_some(tally),
-            closed: closed || self.is_overdue(now.wall_ms),
+            closed: result,
             notes,
         }
     }

@@ -11,204 +11,22 @@ use crate::announcement::Record;
 use crate::backoff::Backoff;
 use crate::identity::NodeId;
 use crate::limits::{
-    ANNOUNCED_PEERS_MAX, DEAD_AFTER, DIALS_MAX, DOUBTED_FOR, FULL_MESH_PEERS, GOSSIP_BURST_MAX,
-    GOSSIP_PER_SECOND_MAX, HANDSHAKE_TIMEOUT, HEARSAY_PER_PEER_MAX, LOST_RECENTLY, OUT_TOLD_WITHIN,
-    PEER_ADDRESSES_MAX, PEER_GOSSIP_BYTES, PEERS_MAX, REDIAL_LOST_MAX, REDIAL_MAX, REDIAL_MIN,
-    REFUSAL_MAX, REFUSAL_MIN, SEEDS_MAX, SILENT_FOR, SLOW_GAP, STREAMS_PER_WINDOW_MAX, STRIKES_MAX,
-    STRIKES_WINDOW, TOPICS_CHANGED_MAX, TOPICS_PER_STRIKE, WATCHDOG,
+    ANNOUNCED_PEERS_MAX, DEAD_AFTER, DIALS_MAX, DOUBTED_FOR, GOSSIP_BURST_MAX,
+    GOSSIP_PER_SECOND_MAX, HANDSHAKE_TIMEOUT, HEARSAY_PER_PEER_MAX, OUT_TOLD_WITHIN,
+    PEER_ADDRESSES_MAX, PEER_GOSSIP_BYTES, PEERS_MAX, REFUSAL_MAX, REFUSAL_MIN, SEEDS_MAX,
+    SILENT_FOR, SLOW_GAP, STREAMS_PER_WINDOW_MAX, STRIKES_MAX, STRIKES_WINDOW, TOPICS_CHANGED_MAX,
+    TOPICS_PER_STRIKE, WATCHDOG,
 };
 use crate::settings::Discovery;
 
-const REDIAL: Backoff = Backoff { min: REDIAL_MIN, max: REDIAL_MAX };
-const REDIAL_LOST: Backoff = Backoff { min: REDIAL_MIN, max: REDIAL_LOST_MAX };
+mod peer;
+mod redial;
+
+use peer::{Connection, Slow};
+pub(crate) use peer::{Origin, Peer, Place};
+pub(crate) use redial::Redial;
+
 const REFUSAL: Backoff = Backoff { min: REFUSAL_MIN, max: REFUSAL_MAX };
-
-/// How much an address is worth: the later ones push out the earlier ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Origin {
-    /// Some peer says so.
-    Hearsay,
-    /// The node itself says so.
-    Announced,
-    /// We have met the node there.
-    Dialled,
-    /// The operator named the address, and this node answered there.
-    Seeded,
-    /// The operator says that this node is there.
-    Configured,
-}
-
-#[derive(Clone, Debug)]
-struct Known {
-    address: Address,
-    origin: Origin,
-}
-
-/// Dialling one thing: when next, and how often it has failed in a row.
-#[derive(Debug, Default)]
-pub(crate) struct Redial {
-    pub(crate) failures: u32,
-    pub(crate) under_way: bool,
-    pub(crate) next: Option<Instant>,
-    /// When there was last a link.
-    lost: Option<Instant>,
-}
-
-impl Redial {
-    fn is_due(&self, now: Instant) -> bool {
-        !self.under_way && self.next.is_none_or(|next| next <= now)
-    }
-
-    /// When it is due; `None` while it is under way.
-    fn at(&self, now: Instant) -> Option<Instant> {
-        (!self.under_way).then(|| self.next.unwrap_or(now))
-    }
-
-    fn fail(&mut self, now: Instant) {
-        self.failures = self.failures.saturating_add(1);
-        self.under_way = false;
-        let lost = self.lost.is_some_and(|at| now.saturating_duration_since(at) < LOST_RECENTLY);
-        let policy = if lost { REDIAL_LOST } else { REDIAL };
-        self.next = Some(now + policy.after(self.failures));
-    }
-}
-
-/// From where a connection comes: decides which addresses may be told to the other side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    SameMachine,
-    Elsewhere,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Connection {
-    place: Place,
-    since: Instant,
-    /// When it last showed a sign of life.
-    alive: Instant,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Peer {
-    addresses: Vec<Known>,
-    connections: HashMap<ConnectionId, Connection>,
-    /// The one that gossip is said over ([`crate::newest`]).
-    newest: Option<ConnectionId>,
-    pub(crate) up_since: Option<Instant>,
-    pub(crate) redial: Redial,
-    pub(crate) rtt: Option<Duration>,
-    pub(crate) last_error: Option<String>,
-    strikes: u32,
-    strikes_since: Option<Instant>,
-    strikes_ever: u64,
-    /// What the last strike was for.
-    pub(crate) fault: Option<String>,
-    refusals: u32,
-    refused_until: Option<Instant>,
-    subscribed: HashSet<u16>,
-    /// Topics, of the mesh or not, that it began or ceased to listen to since it is connected, and since the last strike
-    /// for it.
-    topics_changed: u32,
-    /// Who spoke of it first, while nobody has better.
-    told_by: Option<NodeId>,
-    slow: Option<Slow>,
-    gossip: Gossip,
-    opened: u32,
-    opened_since: Option<Instant>,
-}
-
-/// How much gossip came from a peer, less what it has earned since.
-#[derive(Debug, Default)]
-struct Gossip {
-    taken: u32,
-    /// What came beyond what is taken, since the last strike for it.
-    over: u32,
-    since: Option<Instant>,
-}
-
-/// Since when, and when last, gossip could not be sent to a peer.
-#[derive(Clone, Copy, Debug)]
-struct Slow {
-    since: Instant,
-    last: Instant,
-}
-
-impl Peer {
-    pub(crate) fn is_connected(&self) -> bool {
-        !self.connections.is_empty()
-    }
-
-    /// The connection that gossip is said over.
-    fn newest(&self) -> Option<&Connection> {
-        self.connections.get(&self.newest?)
-    }
-
-    pub(crate) fn strikes(&self) -> u32 {
-        self.strikes
-    }
-
-    pub(crate) fn strikes_ever(&self) -> u64 {
-        self.strikes_ever
-    }
-
-    pub(crate) fn refused_until(&self) -> Option<Instant> {
-        self.refused_until
-    }
-
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = &Address> {
-        self.addresses.iter().map(|known| &known.address)
-    }
-
-    /// On this machine only if all connections are: a peer elsewhere may also have a tunnel.
-    fn place(&self) -> Place {
-        match self.connections.values().all(|it| it.place == Place::SameMachine) {
-            true => Place::SameMachine,
-            false => Place::Elsewhere,
-        }
-    }
-
-    fn is_configured(&self) -> bool {
-        self.addresses.iter().any(|known| known.origin >= Origin::Seeded)
-    }
-
-    /// Whether it is to be dialled, with so many connected or being dialled.
-    fn is_wanted(&self, discovery: Discovery, linked: usize) -> bool {
-        let missing = discovery == Discovery::FullMesh && linked < FULL_MESH_PEERS;
-        let idle = !self.is_connected() && !self.addresses.is_empty();
-        idle && (missing || self.is_configured())
-    }
-
-    /// Nobody but others says that it is there.
-    fn is_hearsay(&self) -> bool {
-        self.addresses.iter().all(|known| known.origin == Origin::Hearsay)
-    }
-
-    fn may_be_forgotten(&self, now: Instant) -> bool {
-        !self.is_connected()
-            && self.up_since.is_none()
-            && !self.redial.under_way
-            && !self.is_configured()
-            && self.refused_until.is_none_or(|until| until <= now)
-    }
-
-    /// Adds or promotes an address; `true` if it was not known this well before.
-    fn note(&mut self, address: &Address, origin: Origin) -> bool {
-        if let Some(known) = self.addresses.iter_mut().find(|known| known.address == *address) {
-            let better = origin > known.origin;
-            known.origin = known.origin.max(origin);
-            return better;
-        }
-        if self.addresses.len() >= PEER_ADDRESSES_MAX {
-            let worst = self.addresses.iter().enumerate().min_by_key(|(_, known)| known.origin);
-            match worst.map(|(index, known)| (index, known.origin)) {
-                Some((index, worst)) if worst < origin => self.addresses.remove(index),
-                Some(_) | None => return false,
-            };
-        }
-        self.addresses.push(Known { address: address.clone(), origin });
-        true
-    }
-}
 
 /// A configured address whose node is not known (yet).
 #[derive(Debug)]

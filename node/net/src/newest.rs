@@ -117,21 +117,21 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Newest<B> {
     }
 
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
-        match event {
-            FromSwarm::ConnectionEstablished(it) => {
-                self.known.insert(it.peer_id, (it.connection_id, it.endpoint.clone()));
-                let first = ConnectionEstablished { other_established: 0, ..it };
-                self.inner.on_swarm_event(FromSwarm::ConnectionEstablished(first));
+        if let FromSwarm::ConnectionEstablished(it) = event {
+            self.known.insert(it.peer_id, (it.connection_id, it.endpoint.clone()));
+            let first = ConnectionEstablished { other_established: 0, ..it };
+            self.inner.on_swarm_event(FromSwarm::ConnectionEstablished(first));
+        } else if let FromSwarm::ConnectionClosed(it) = event {
+            if self.is_known(&it.peer_id, it.connection_id) {
+                self.known.remove(&it.peer_id);
+                self.closed(it.peer_id, it.connection_id, it.endpoint);
             }
-            FromSwarm::ConnectionClosed(it) => {
-                if self.is_known(&it.peer_id, it.connection_id) {
-                    self.known.remove(&it.peer_id);
-                    self.closed(it.peer_id, it.connection_id, it.endpoint);
-                }
-            }
-            FromSwarm::AddressChange(AddressChange { peer_id, connection_id, .. })
-                if !self.is_known(&peer_id, connection_id) => {}
-            event => self.inner.on_swarm_event(event),
+        } else if let FromSwarm::AddressChange(AddressChange { peer_id, connection_id, .. }) = event
+            && !self.is_known(&peer_id, connection_id)
+        {
+            // Of an older connection, which the behaviour does not know any more.
+        } else {
+            self.inner.on_swarm_event(event);
         }
     }
 

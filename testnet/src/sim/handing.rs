@@ -6,7 +6,7 @@ use mesh::{
     Input,
     acts::TaskStatus,
     agenda::{NewTask, NewVote, TaskUpdate},
-    command::{Caller, Command, NewRoom, Outcome, Refused, Say, Speech},
+    command::{CallId, Caller, Command, NewRoom, Outcome, Refused, Say, Speech},
     id::{MessageId, RoomId},
 };
 
@@ -42,6 +42,17 @@ impl World {
             }
             let until = self.now + LOOK_EVERY;
             self.run_until(until)?;
+        }
+    }
+
+    /// Whether the answer was to such a call.
+    pub(super) fn is_probe(&mut self, call: CallId, result: &Result<Outcome, Refused>) -> bool {
+        match &mut self.probe {
+            Some((probe, answer)) if *probe == call => {
+                *answer = Some(result.clone());
+                true
+            }
+            Some(_) | None => false,
         }
     }
 

@@ -10,11 +10,12 @@ use std::{
 use mesh::{
     Input,
     command::{CallId, Command, Outcome, Refused, Roamed},
+    event::RoomEvent,
     id::RoomId,
     number::{Era, Number},
     served::Served,
 };
-use store::Cursor;
+use store::{Cursor, Reader, Row};
 
 use super::{
     promises::{Broken, Entry, broken},
@@ -191,6 +192,15 @@ impl Roamer {
     }
 }
 
+/// What is given to a client at once.
+struct Page {
+    rows: Vec<Row>,
+    /// Live events may follow.
+    settled: bool,
+    /// There is more to be read.
+    more: bool,
+}
+
 /// What a client came with, if anybody may have been given less below it.
 fn arrival(cursor: Number) -> Number {
     if cursor.era() > Era::HOME { cursor } else { Number::ZERO }
@@ -247,7 +257,7 @@ impl World {
     }
 
     fn roam_page(&mut self, i: usize) -> Result<(), Broken> {
-        let Roamer { node, room, cursor, waits_for, claimed, .. } = self.roamers[i];
+        let Roamer { node, room, cursor, waits_for, .. } = self.roamers[i];
         let Some(running) = &self.nodes[node].running else { return Ok(()) };
         if waits_for.is_some() {
             return Ok(());
@@ -259,52 +269,20 @@ impl World {
         if at_once.is_some() && serves != Cursor::Here {
             return broken("roaming", format!("{cursor:?} is served at once, and is not of here"));
         }
-        let mut more = false;
-        let (rows, settled) = match (served.came_with(cursor), serves) {
+        let own = |rows| Page { rows, settled: true, more: false };
+        let Page { rows, settled, more } = match (served.came_with(cursor), serves) {
             (Some(came), _) => {
                 self.roamers[i].came = came;
                 let page = reader.page_of_arrival(room, cursor, (came, &served), PAGE);
-                (page.map_err(|it| read_failed(&it))?, true)
+                page.map(own).map_err(|it| read_failed(&it))?
             }
             (None, Cursor::Here) => {
-                let page = reader.page_since(room, cursor, PAGE);
-                (page.map_err(|it| read_failed(&it))?, true)
+                reader.page_since(room, cursor, PAGE).map(own).map_err(|it| read_failed(&it))?
             }
-            (None, Cursor::Foreign) => {
-                let tip = reader.tip(room).map_err(|it| read_failed(&it))?;
-                let roam = reader.roam(room, cursor, &served, PAGE);
-                let roam = roam.map_err(|it| read_failed(&it))?;
-                let mut delivered = roam.unproven.iter().filter_map(|it| it.1);
-                let again = claimed && delivered.any(|it| it > self.roamers[i].asked);
-                if roam.needs_claim && (!claimed || again) {
-                    self.roamers[i].asked = tip;
-                    self.roamers[i].claimed = false;
-                    let call = self.call();
-                    // Live events are held until it has read again.
-                    self.roamers[i].waits_for = Some(call);
-                    self.roamers[i].caught_up = false;
-                    self.roam_calls.insert(call);
-                    self.say(|| {
-                        format!(
-                            "roamer {i} at node{node} asks with {cursor:?} for {:?}",
-                            roam.unproven
-                        )
-                    });
-                    let command = Command::Roam { room, cursor, entries: roam.unproven };
-                    self.give(node, Input::Command { call, command });
-                    return Ok(());
-                }
-                self.roamers[i].claimed = false;
-                // What is still to come under a number of its own must not be overtaken by live
-                // events: it is read again later.
-                if roam.later.is_some() && !roam.more && self.roamers[i].waited < LATER_TRIES_MAX {
-                    self.roamers[i].waited += 1;
-                    return Ok(());
-                }
-                self.roamers[i].waited = 0;
-                more = roam.more;
-                (roam.rows, !roam.needs_claim && (more || roam.later.is_none()))
-            }
+            (None, Cursor::Foreign) => match self.read_as_foreign(i, &reader)? {
+                Some(page) => page,
+                None => return Ok(()),
+            },
         };
         let full = rows.len() >= PAGE || more;
         self.say(|| {
@@ -332,8 +310,45 @@ impl World {
         Ok(())
     }
 
+    /// A page for a cursor of another node. `None`: it asked its node for numbers, or reads again later.
+    fn read_as_foreign(&mut self, i: usize, reader: &Reader) -> Result<Option<Page>, Broken> {
+        let Roamer { node, room, cursor, claimed, .. } = self.roamers[i];
+        let served = self.roamers[i].served();
+        let tip = reader.tip(room).map_err(|it| read_failed(&it))?;
+        let roam = reader.roam(room, cursor, &served, PAGE).map_err(|it| read_failed(&it))?;
+        let mut delivered = roam.unproven.iter().filter_map(|it| it.1);
+        let again = claimed && delivered.any(|it| it > self.roamers[i].asked);
+        if roam.needs_claim && (!claimed || again) {
+            let call = self.call();
+            let roamer = &mut self.roamers[i];
+            roamer.asked = tip;
+            roamer.claimed = false;
+            // Live events are held until it has read again.
+            roamer.waits_for = Some(call);
+            roamer.caught_up = false;
+            self.roam_calls.insert(call);
+            self.say(|| {
+                format!("roamer {i} at node{node} asks with {cursor:?} for {:?}", roam.unproven)
+            });
+            let command = Command::Roam { room, cursor, entries: roam.unproven };
+            self.give(node, Input::Command { call, command });
+            return Ok(None);
+        }
+        let roamer = &mut self.roamers[i];
+        roamer.claimed = false;
+        // What is still to come under a number of its own must not be overtaken by live
+        // events: it is read again later.
+        if roam.later.is_some() && !roam.more && roamer.waited < LATER_TRIES_MAX {
+            roamer.waited += 1;
+            return Ok(None);
+        }
+        roamer.waited = 0;
+        let settled = !roam.needs_claim && (roam.more || roam.later.is_none());
+        Ok(Some(Page { rows: roam.rows, settled, more: roam.more }))
+    }
+
     /// A live event of the node it is at.
-    pub(super) fn roam_live(
+    fn roam_live(
         &mut self,
         i: usize,
         node: usize,
@@ -358,8 +373,50 @@ impl World {
         Ok(())
     }
 
+    /// What a node tells members, for clients that are there.
+    pub(super) fn roamers_told(
+        &mut self,
+        node: usize,
+        room: RoomId,
+        event: &RoomEvent,
+    ) -> Result<(), Broken> {
+        if let RoomEvent::Message(it) = event {
+            let entry = (it.log, it.at.seq);
+            self.say(|| format!("node{node} delivers {:?} {entry:?} in {room}", it.number));
+            for i in 0..self.roamers.len() {
+                let delivered = (room, it.number, entry);
+                if it.canonical.is_some() {
+                    self.roam_late(i, node, delivered)?;
+                } else {
+                    self.roam_live(i, node, delivered)?;
+                }
+            }
+        }
+        if let RoomEvent::PassedOver { number, log, at } = event {
+            let entry = (*log, at.seq);
+            self.say(|| format!("node{node} passes over {number:?} {entry:?} in {room}"));
+            for i in 0..self.roamers.len() {
+                self.roam_passed_over(i, node, (room, *number, entry))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A live event of something that came late: the cursor that it brought may say that it was seen.
+    fn roam_late(
+        &mut self,
+        i: usize,
+        node: usize,
+        delivered: (RoomId, Number, Entry),
+    ) -> Result<(), Broken> {
+        if arrival(self.roamers[i].came) == Number::ZERO {
+            return self.roam_live(i, node, delivered);
+        }
+        self.roam_passed_over(i, node, delivered)
+    }
+
     /// The node it is at passes over another number of what was delivered there before.
-    pub(super) fn roam_passed_over(
+    fn roam_passed_over(
         &mut self,
         i: usize,
         node: usize,

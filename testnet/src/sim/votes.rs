@@ -473,7 +473,7 @@ impl World {
     }
 
     fn vote_is_whole(&self, view: &VoteView) -> Result<(), Broken> {
-        let VoteNotes { unopened, late, corrected } = view.notes;
+        let VoteNotes { closing: _, unopened, late, corrected } = view.notes;
         let due = view.closes_ms.is_some() || view.cast + late == view.eligible;
         if due && view.tally.is_none() {
             return broken("votes end", format!("this should be over: {view:?}"));

@@ -504,37 +504,7 @@ impl World {
                     self.send_answer(node, to, answer);
                 }
                 Effect::Reply { call, result } => self.replied(node, call, result)?,
-                Effect::Notify { room, event } => {
-                    if let RoomEvent::Message(it) = &event {
-                        let entry = (it.log, it.at.seq);
-                        self.say(|| {
-                            format!("node{node} delivers {:?} {entry:?} in {room}", it.number)
-                        });
-                        for i in 0..self.roamers.len() {
-                            self.roam_live(i, node, (room, it.number, entry))?;
-                        }
-                    }
-                    if let RoomEvent::PassedOver { number, log, at } = event {
-                        self.say(|| {
-                            format!(
-                                "node{node} passes over {number:?} {:?} in {room}",
-                                (log, at.seq)
-                            )
-                        });
-                        for i in 0..self.roamers.len() {
-                            let passed = (room, number, (log, at.seq));
-                            self.roam_passed_over(i, node, passed)?;
-                        }
-                    }
-                    if matches!(event, RoomEvent::Destroyed { .. }) && !self.is_exempt(node) {
-                        self.void.insert(room);
-                    }
-                    if let RoomEvent::VoteEnded(it) = &event {
-                        self.vote_ended(node, it)?;
-                    }
-                    self.task_told(node, &event);
-                    self.script_told(node, room, &event);
-                }
+                Effect::Notify { room, event } => self.members_told(node, room, &event)?,
                 Effect::Pulse(_) => self.begin_beating(node),
                 Effect::ShutOut(out) => self.shut_out(node, out),
                 Effect::Known(known) => self.nodes[node].know(known),
@@ -556,6 +526,20 @@ impl World {
                 Effect::Tell(event) => self.holder_told(node, &event),
             }
         }
+        Ok(())
+    }
+
+    /// What a node tells members of a room.
+    fn members_told(&mut self, node: usize, room: RoomId, event: &RoomEvent) -> Result<(), Broken> {
+        if matches!(event, RoomEvent::Destroyed { .. }) && !self.is_exempt(node) {
+            self.void.insert(room);
+        }
+        if let RoomEvent::VoteEnded(it) = event {
+            self.vote_ended(node, it)?;
+        }
+        self.roamers_told(node, room, event)?;
+        self.task_told(node, event);
+        self.script_told(node, room, event);
         Ok(())
     }
 
@@ -710,24 +694,6 @@ impl World {
 
     pub(super) fn is_exempt(&self, node: usize) -> bool {
         self.exempt.contains(&self.nodes[node].id)
-    }
-
-    fn is_probe(&mut self, call: CallId, result: &Result<Outcome, Refused>) -> bool {
-        match &mut self.probe {
-            Some((probe, answer)) if *probe == call => {
-                *answer = Some(result.clone());
-                true
-            }
-            Some(_) | None => false,
-        }
-    }
-
-    /// A node comes back with another disk. Its own promises are off from then on.
-    pub(super) fn replace_disk(&mut self, node: usize, image: Vec<u8>) {
-        self.exempt.insert(self.nodes[node].id);
-        self.nodes[node].restore(image);
-        self.went_down(node);
-        self.start(node).expect("a copy opens");
     }
 
     #[cfg(test)]

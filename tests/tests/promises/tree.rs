@@ -51,7 +51,7 @@ const PACKAGES: &[Package] = &[
         name: "import",
         folder: "node/import",
         edges: &[],
-        crates: &["jiff", "rusqlite", "serde_json", "sha2", "thiserror"],
+        crates: &["jiff", "rusqlite", "serde_json", "sha2", "tempfile", "thiserror"],
         in_tests: &["tempfile"],
     },
     Package {

@@ -193,7 +193,7 @@ fn members_are_told_a_result_though_its_first_close_is_void_before_they_were() {
     world.cast(1, vote, 0).expect("eligible");
     world.cast(3, vote, 1).expect("eligible");
     world.pass(STEP);
-    assert_eq!((world.view(3, vote).closed, world.ended(3).len()), (true, 0));
+    assert_eq!((world.view(3, vote).notes.closing, world.ended(3).len()), (true, 0));
     world.groups = vec![0, 1, 2, 0];
     world.pass(STEP);
     assert_eq!((world.view(3, vote).tally, world.ended(3).len()), (None, 0));
@@ -214,7 +214,7 @@ fn a_close_that_is_void_now_is_made_good_though_the_opener_is_back_and_knows_of_
     world.cast(3, vote, 1).expect("eligible");
     // Nobody waits longer than that for an opener that is gone.
     world.pass(RECONNECT_WITHIN + VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 3);
-    assert!(world.view(3, vote).closed);
+    assert!(world.view(3, vote).notes.closing);
     let room = &world.nodes[3].engine.rooms[&world.lobby()];
     let closed = room.votes.all().next().expect("it is known");
     assert!(!closed.is_closed_by(id(&world, 3)), "else there is nothing to be made good");

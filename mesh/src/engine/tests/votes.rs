@@ -12,8 +12,9 @@ use crate::{
     event::RoomEvent,
     id::MessageId,
     limits::{
-        RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_COLLECT, VOTE_FOR_MAX, VOTE_NEWS_FOR,
-        VOTE_SHOW_WITHIN, VOTES_OPEN_PER_AGENT_MAX, VOTES_OPEN_PER_LOG_MAX, VOTES_PER_LOG_MAX,
+        RECONNECT_WITHIN, VOTE_AWAY_FOR, VOTE_CLOSE_GRACE, VOTE_COLLECT, VOTE_COLLECT_APART,
+        VOTE_FOR_MAX, VOTE_NEWS_FOR, VOTE_SHOW_WITHIN, VOTES_OPEN_PER_AGENT_MAX,
+        VOTES_OPEN_PER_LOG_MAX, VOTES_PER_LOG_MAX,
     },
     votes::commitment,
 };
@@ -334,6 +335,38 @@ fn a_vote_that_somebody_never_casts_in_ends_after_a_month() {
     world.pass(Duration::from_secs(10));
     assert_eq!(world.tallies(vote), vec![Some(vec![0, 1]); 2]);
     assert_eq!(world.view(0, vote).closes_ms, None);
+}
+
+/// A link that heals before the deadline is made anew some seconds later.
+#[test]
+fn ballots_of_another_side_count_where_the_split_is_over_by_the_deadline() {
+    let mut world = World::new(3);
+    let vote = world.create(0, Some(10));
+    world.groups = vec![0, 1, 1];
+    world.pass(Duration::from_secs(4));
+    world.cast(1, vote, 1).expect("eligible");
+    world.pass(Duration::from_secs(6) + VOTE_COLLECT * 2);
+    let view = world.view(0, vote);
+    assert_eq!((world.closes(), view.closed, view.notes.closing), (0, false, true));
+    world.groups = vec![0; 3];
+    world.pass(VOTE_COLLECT_APART);
+    assert_eq!(world.tallies(vote), vec![Some(vec![0, 1]); 3]);
+}
+
+#[test]
+fn nobody_waits_long_for_ballots_of_who_has_been_away_for_long() {
+    let mut world = World::new(3);
+    world.down.insert(2);
+    for (away, collect) in [(Duration::ZERO, VOTE_COLLECT_APART), (VOTE_AWAY_FOR, VOTE_COLLECT)] {
+        world.pass(away);
+        let before = world.closes();
+        let vote = world.create(0, Some(5));
+        world.cast(1, vote, 1).expect("eligible");
+        world.pass(Duration::from_secs(5) + collect - STEP);
+        assert_eq!(world.closes(), before, "{away:?}");
+        world.pass(STEP * 3);
+        assert_eq!(world.closes(), before + 1, "{away:?}");
+    }
 }
 
 #[test]
@@ -686,7 +719,8 @@ fn a_vote_goes_on_over_restarts_at_every_stage() {
         assert_eq!(world.view(opener, vote).tally, None, "closed, and one ballot sealed");
         world.restart(opener);
         world.restart(other);
-        assert!(world.view(opener, vote).closed);
+        let view = world.view(opener, vote);
+        assert!(view.notes.closing && !view.closed, "a closed vote has a tally");
         world.pass(VOTE_SHOW_WITHIN + STEP);
         assert_eq!(world.view(opener, vote).tally, Some(vec![2, 0]));
         assert_eq!(world.ended(opener).len(), 1);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::limits::{FULL_MESH_PEERS, LOST_RECENTLY, REDIAL_LOST_MAX, REDIAL_MAX, REDIAL_MIN};
 
 const ME: NodeId = [0; 32];
 const A: NodeId = [1; 32];

@@ -128,4 +128,12 @@ impl World {
             self.after(Duration::from_millis(wait), Event::Start { node });
         }
     }
+
+    /// A node comes back with another disk. Its own promises are off from then on.
+    pub(in crate::sim) fn replace_disk(&mut self, node: usize, image: Vec<u8>) {
+        self.exempt.insert(self.nodes[node].id);
+        self.nodes[node].restore(image);
+        self.went_down(node);
+        self.start(node).expect("a copy opens");
+    }
 }

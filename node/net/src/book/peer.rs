@@ -1,0 +1,170 @@
+//! One peer: where it is, over which connections, and how it behaves.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use libp2p::swarm::ConnectionId;
+
+use super::Redial;
+use crate::address::Address;
+use crate::identity::NodeId;
+use crate::limits::{FULL_MESH_PEERS, PEER_ADDRESSES_MAX};
+use crate::settings::Discovery;
+
+/// How much an address is worth: the later ones push out the earlier ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Origin {
+    /// Some peer says so.
+    Hearsay,
+    /// The node itself says so.
+    Announced,
+    /// We have met the node there.
+    Dialled,
+    /// The operator named the address, and this node answered there.
+    Seeded,
+    /// The operator says that this node is there.
+    Configured,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub(super) address: Address,
+    pub(super) origin: Origin,
+}
+
+/// From where a connection comes: decides which addresses may be told to the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    SameMachine,
+    Elsewhere,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Connection {
+    pub(super) place: Place,
+    pub(super) since: Instant,
+    /// When it last showed a sign of life.
+    pub(super) alive: Instant,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Peer {
+    pub(super) addresses: Vec<Known>,
+    pub(super) connections: HashMap<ConnectionId, Connection>,
+    /// The one that gossip is said over ([`crate::newest`]).
+    pub(super) newest: Option<ConnectionId>,
+    pub(crate) up_since: Option<Instant>,
+    pub(crate) redial: Redial,
+    pub(crate) rtt: Option<Duration>,
+    pub(crate) last_error: Option<String>,
+    pub(super) strikes: u32,
+    pub(super) strikes_since: Option<Instant>,
+    pub(super) strikes_ever: u64,
+    /// What the last strike was for.
+    pub(crate) fault: Option<String>,
+    pub(super) refusals: u32,
+    pub(super) refused_until: Option<Instant>,
+    pub(super) subscribed: HashSet<u16>,
+    /// Topics, of the mesh or not, that it began or ceased to listen to since it is connected, and since the last strike
+    /// for it.
+    pub(super) topics_changed: u32,
+    /// Who spoke of it first, while nobody has better.
+    pub(super) told_by: Option<NodeId>,
+    pub(super) slow: Option<Slow>,
+    pub(super) gossip: Gossip,
+    pub(super) opened: u32,
+    pub(super) opened_since: Option<Instant>,
+}
+
+/// How much gossip came from a peer, less what it has earned since.
+#[derive(Debug, Default)]
+pub(super) struct Gossip {
+    pub(super) taken: u32,
+    /// What came beyond what is taken, since the last strike for it.
+    pub(super) over: u32,
+    pub(super) since: Option<Instant>,
+}
+
+/// Since when, and when last, gossip could not be sent to a peer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slow {
+    pub(super) since: Instant,
+    pub(super) last: Instant,
+}
+
+impl Peer {
+    pub(crate) fn is_connected(&self) -> bool {
+        !self.connections.is_empty()
+    }
+
+    /// The connection that gossip is said over.
+    pub(super) fn newest(&self) -> Option<&Connection> {
+        self.connections.get(&self.newest?)
+    }
+
+    pub(crate) fn strikes(&self) -> u32 {
+        self.strikes
+    }
+
+    pub(crate) fn strikes_ever(&self) -> u64 {
+        self.strikes_ever
+    }
+
+    pub(crate) fn refused_until(&self) -> Option<Instant> {
+        self.refused_until
+    }
+
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.addresses.iter().map(|known| &known.address)
+    }
+
+    /// On this machine only if all connections are: a peer elsewhere may also have a tunnel.
+    pub(super) fn place(&self) -> Place {
+        match self.connections.values().all(|it| it.place == Place::SameMachine) {
+            true => Place::SameMachine,
+            false => Place::Elsewhere,
+        }
+    }
+
+    pub(super) fn is_configured(&self) -> bool {
+        self.addresses.iter().any(|known| known.origin >= Origin::Seeded)
+    }
+
+    /// Whether it is to be dialled, with so many connected or being dialled.
+    pub(super) fn is_wanted(&self, discovery: Discovery, linked: usize) -> bool {
+        let missing = discovery == Discovery::FullMesh && linked < FULL_MESH_PEERS;
+        let idle = !self.is_connected() && !self.addresses.is_empty();
+        idle && (missing || self.is_configured())
+    }
+
+    /// Nobody but others says that it is there.
+    pub(super) fn is_hearsay(&self) -> bool {
+        self.addresses.iter().all(|known| known.origin == Origin::Hearsay)
+    }
+
+    pub(super) fn may_be_forgotten(&self, now: Instant) -> bool {
+        !self.is_connected()
+            && self.up_since.is_none()
+            && !self.redial.under_way
+            && !self.is_configured()
+            && self.refused_until.is_none_or(|until| until <= now)
+    }
+
+    /// Adds or promotes an address; `true` if it was not known this well before.
+    pub(super) fn note(&mut self, address: &Address, origin: Origin) -> bool {
+        if let Some(known) = self.addresses.iter_mut().find(|known| known.address == *address) {
+            let better = origin > known.origin;
+            known.origin = known.origin.max(origin);
+            return better;
+        }
+        if self.addresses.len() >= PEER_ADDRESSES_MAX {
+            let worst = self.addresses.iter().enumerate().min_by_key(|(_, known)| known.origin);
+            match worst.map(|(index, known)| (index, known.origin)) {
+                Some((index, worst)) if worst < origin => self.addresses.remove(index),
+                Some(_) | None => return false,
+            };
+        }
+        self.addresses.push(Known { address: address.clone(), origin });
+        true
+    }
+}
