@@ -214,7 +214,7 @@ fn a_close_that_is_void_now_is_made_good_though_the_opener_is_back_and_knows_of_
     world.cast(3, vote, 1).expect("eligible");
     // Nobody waits longer than that for an opener that is gone.
     world.pass(RECONNECT_WITHIN + VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 3);
-    assert!(world.view(3, vote).notes.closing);
+    assert!(world.view(3, vote).closed);
     let room = &world.nodes[3].engine.rooms[&world.lobby()];
     let closed = room.votes.all().next().expect("it is known");
     assert!(!closed.is_closed_by(id(&world, 3)), "else there is nothing to be made good");

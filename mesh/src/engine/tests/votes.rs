@@ -478,7 +478,7 @@ fn a_close_of_another_is_believed_when_the_opener_has_had_its_time() {
     let close = VoteAct::Closed(VoteClosed { vote: place, logs: vec![], ballots: vec![] });
     let (_, run) = Liar::new(9).write(&world.nodes[1], &Body::Vote(close));
     world.nodes[1].hear(&run);
-    assert!(!lives(&mut world, Duration::from_secs(4)));
+    assert!(!lives(&mut world, VOTE_CLOSE_GRACE - Duration::from_secs(1)));
     assert!(lives(&mut world, Duration::from_secs(1)));
 }
 
@@ -781,7 +781,7 @@ fn nothing_of_a_ballot_is_kept_once_it_is_open_or_will_never_count() {
     assert!(notes(&world, 1).is_empty());
     world.groups[1] = 1;
     world.cast(1, vote, 1).expect("eligible");
-    world.pass(Duration::from_secs(4));
+    world.pass(Duration::from_secs(2) + VOTE_COLLECT_APART + STEP);
     assert!(notes(&world, 0)[0].choices.is_empty());
     assert_eq!(notes(&world, 1)[0].choices.len(), 1, "it does not know of the close");
     world.groups[1] = 0;
