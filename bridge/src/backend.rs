@@ -5,7 +5,6 @@ use mesh::{
     entry::{Facts, Said},
     id::{At, LogId, MessageId, RoomId},
     number::Number,
-    served::{NOTHING, Served},
 };
 
 use crate::reply::Reply;
@@ -24,19 +23,19 @@ pub trait Mesh: Send + Sync + 'static {
 pub trait Reads: Send + Sync + 'static {
     /// The oldest `limit` rows of the delivery log above `after`, ascending.
     fn page_since(&self, room: RoomId, after: Number, limit: usize) -> Result<Vec<Row>, ReadError> {
-        self.page_of_arrival(room, after, (Number::ZERO, &NOTHING), limit)
+        self.page_of_arrival(room, after, Number::ZERO, limit)
     }
 
-    /// The same, for a client that came with the cursor `came`, has got everything since, and was given `served` here:
-    /// with what was delivered here up to `came`, is not proven seen, and is passed over above `after` under another
-    /// number ([`RoomEvent::PassedOver`]).
+    /// The same, for a client that came with the cursor `came` and has got everything since: with what was delivered here
+    /// up to `came`, is not proven seen, and is passed over above `after` under another number
+    /// ([`RoomEvent::PassedOver`]); without what `came` proves to be seen.
     ///
     /// [`RoomEvent::PassedOver`]: mesh::event::RoomEvent::PassedOver
     fn page_of_arrival(
         &self,
         room: RoomId,
         after: Number,
-        arrival: (Number, &Served),
+        came: Number,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError>;
 
@@ -72,13 +71,7 @@ pub trait Reads: Send + Sync + 'static {
 
     /// What a cursor of another node has not proven seen, ascending, each under its first number
     /// above the cursor.
-    fn roam(
-        &self,
-        room: RoomId,
-        cursor: Number,
-        served: &Served,
-        limit: usize,
-    ) -> Result<Roam, ReadError>;
+    fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError>;
 
     /// What was kept under names that begin so ([`Command::Keep`]): names and values, ascending.
     fn kept(&self, prefix: &[u8]) -> Result<Vec<Kept>, ReadError>;

@@ -333,14 +333,11 @@ async fn catch_up(shared: &Arc<Shared>, link: &Arc<Link>, lag: Lag) -> bool {
 impl Hub {
     /// Reads and encodes a page of the delivery log for one member.
     pub(crate) fn page(&self, link: &Link, lag: Lag) -> Result<Page, ReadError> {
-        let Lag { room, after, came, rows } = lag;
+        let Lag { room, after, came, upto, rows } = lag;
         let me = link.me();
-        // Nothing is owed to whoever was always here.
-        let is_owed = me.filter(|_| came > Number::ZERO);
-        let served = is_owed.map(|me| self.served(me, room)).unwrap_or_default();
-        let rows = self.reads().page_of_arrival(room, after, (came, &served), rows)?;
+        let rows = self.reads().page_of_arrival(room, after, came, rows)?;
         let last = rows.last().map(|row| row.number);
         let frames = rows.iter().filter_map(|row| self.encode_row(me, room, row)).collect();
-        Ok(Page { after, last, judged: came > Number::ZERO, frames })
+        Ok(Page { after, upto, last, judged: came > Number::ZERO, frames })
     }
 }

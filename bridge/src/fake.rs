@@ -17,7 +17,6 @@ use mesh::{
     event::{AgentEvent, Delivered, RoomEvent},
     id::{AgentId, At, KeyPrint, MessageId, RoomId},
     number::Number,
-    served::Served,
     time::Now,
 };
 
@@ -426,7 +425,7 @@ impl Reads for Fake {
         &self,
         room: RoomId,
         after: Number,
-        (came, _): (Number, &Served),
+        came: Number,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
         let mut rows = self.all(room)?;
@@ -487,7 +486,7 @@ impl Reads for Fake {
         Ok(rows.get(&room).and_then(|rows| rows.last()).map_or(Number::ZERO, |row| row.number))
     }
 
-    fn roam(&self, _: RoomId, _: Number, _: &Served, limit: usize) -> Result<Roam, ReadError> {
+    fn roam(&self, _: RoomId, _: Number, limit: usize) -> Result<Roam, ReadError> {
         let mut script = self.knobs.roam.lock().unwrap();
         let mut roam = script.clone().unwrap_or_default();
         // Passed, when it is read once more.

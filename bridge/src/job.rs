@@ -51,8 +51,6 @@ pub(crate) enum From {
 pub(crate) struct Cursor {
     pub(crate) number: Number,
     pub(crate) origin: Origin,
-    /// What its agent was given here, as far as that is known.
-    pub(crate) served: Served,
     /// How often a page from here was read again, for something was still to be passed.
     pub(crate) waited: u8,
     /// Up to where the room was delivered here when the mesh was asked to number what the cursor lacks.
@@ -77,14 +75,14 @@ pub(crate) fn arrival(cursor: Number) -> Number {
 }
 
 impl Cursor {
-    pub(crate) fn new(number: Number, origin: Origin, served: Served) -> Cursor {
-        Cursor { number, origin, served, waited: 0, asked: Number::ZERO }
+    pub(crate) fn new(number: Number, origin: Origin) -> Cursor {
+        Cursor { number, origin, waited: 0, asked: Number::ZERO }
     }
 
     /// Of a client of which nothing else is known than what it was given here.
-    pub(crate) fn of(number: Number, served: Served) -> Cursor {
+    pub(crate) fn of(number: Number, served: &Served) -> Cursor {
         let here = served.came_with(number).map(|came| Origin::Here { came });
-        Cursor::new(number, here.unwrap_or(Origin::Any), served)
+        Cursor::new(number, here.unwrap_or(Origin::Any))
     }
 
     /// What the client came to this node with.
@@ -208,7 +206,7 @@ impl History {
             }
             From::After(cursor) => cursor,
             From::AfterMessage(message, served) => match reads.by_message(self.room, message)? {
-                Some(row) => Cursor::of(row.number, served),
+                Some(row) => Cursor::of(row.number, &served),
                 None => return Ok(Found::NoSuchMessage),
             },
         };
@@ -231,6 +229,14 @@ fn is_here(reads: &dyn Reads, room: RoomId, cursor: &Cursor) -> Result<bool, Rea
     })
 }
 
+/// What a client that goes on in this node's delivery log came here with; zero if nothing below its cursor is owed to it.
+fn came_here(cursor: &Cursor) -> Number {
+    match cursor.origin {
+        Origin::Here { came } => came,
+        Origin::Any | Origin::Claimed => Number::ZERO,
+    }
+}
+
 /// The oldest `limit` messages that a cursor has not proven seen.
 fn since(
     reads: &dyn Reads,
@@ -239,14 +245,12 @@ fn since(
     limit: usize,
 ) -> Result<Found, ReadError> {
     if is_here(reads, room, &cursor)? {
-        let arrival = match cursor.origin {
-            Origin::Here { came } => (came, &cursor.served),
-            Origin::Any | Origin::Claimed => (Number::ZERO, &cursor.served),
-        };
-        return reads.page_of_arrival(room, cursor.number, arrival, limit).map(Found::Log);
+        return reads
+            .page_of_arrival(room, cursor.number, came_here(&cursor), limit)
+            .map(Found::Log);
     }
     let tip = reads.tip(room)?;
-    let roam = reads.roam(room, cursor.number, &cursor.served, limit)?;
+    let roam = reads.roam(room, cursor.number, limit)?;
     // What was delivered below the cursor since the mesh was asked has no number above it.
     let is_new = |(_, number): &(At, Option<Number>)| number.is_some_and(|it| it > cursor.asked);
     let asks = match cursor.origin {
@@ -266,7 +270,12 @@ fn since(
 fn missed(reads: &dyn Reads, rooms: Vec<(RoomId, Cursor)>) -> Result<Missed, ReadError> {
     let mut missed = Missed::default();
     for (room, cursor) in rooms {
-        let rows = if is_here(reads, room, &cursor)? {
+        let came = came_here(&cursor);
+        let rows = if is_here(reads, room, &cursor)? && came > Number::ZERO {
+            let limit = limits::HISTORY_ROWS_MAX;
+            let rows = reads.page_of_arrival(room, cursor.number, came, limit)?;
+            rest(reads, room, rows)?
+        } else if is_here(reads, room, &cursor)? {
             let newest = reads.page_newest(room, limits::MISSED_MAX, None)?;
             newest.into_iter().filter(|row| row.number > cursor.number).collect()
         } else {

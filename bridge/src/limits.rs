@@ -198,5 +198,7 @@ pub const READERS_MAX: usize = 16_384;
 pub const READERS_KEPT_EVERY: Duration = Duration::from_secs(1);
 /// And how many at once: in some commits together.
 pub const READERS_KEPT_AT_ONCE: usize = 512;
+/// When the node stops, it may take this long: it has 3 s for everything.
+pub const READERS_CLOSE_WITHIN: Duration = Duration::from_millis(300);
 /// How often a client whose cursor cannot be judged yet is asked for again before its live messages go on: a second each.
 pub const BEHIND_TRIES_MAX: u8 = 6;

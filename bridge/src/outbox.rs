@@ -80,6 +80,8 @@ pub(crate) struct Lag {
     pub(crate) after: Number,
     /// What the client came with.
     pub(crate) came: Number,
+    /// What was announced by now: the delivery log has it when it is read.
+    pub(crate) upto: Number,
     pub(crate) rows: usize,
 }
 
@@ -88,6 +90,8 @@ pub(crate) struct Lag {
 pub(crate) struct Page {
     /// What was asked for.
     pub(crate) after: Number,
+    /// What had been announced then.
+    pub(crate) upto: Number,
     /// The last row that was read; `None` if there was none.
     pub(crate) last: Option<Number>,
     /// What the client is proven to have is not in it: it may have no row though something was announced.
@@ -336,8 +340,9 @@ impl Outbox {
                 true
             }
             None => {
-                let complete = page.judged || seat.latest <= seat.queued;
-                seat.queued = seat.queued.max(seat.latest).max(seat.owed);
+                // Not what was announced since: the page was read before that.
+                let complete = page.judged || page.upto <= seat.queued;
+                seat.queued = seat.queued.max(page.upto);
                 complete
             }
         };
@@ -432,8 +437,8 @@ impl Outbox {
         let later = self.seats.range((start, Bound::Unbounded));
         let mut rooms = later.chain(self.seats.iter());
         let (room, seat) = rooms.find(|(_, seat)| seat.lags && seat.holds == 0)?;
-        let (after, came) = (seat.queued, self.came_with(*room));
-        Some(Lag { room: *room, after, came, rows: self.page_rows })
+        let (after, upto) = (seat.queued, seat.latest.max(seat.owed));
+        Some(Lag { room: *room, after, came: self.came_with(*room), upto, rows: self.page_rows })
     }
 
     /// What a burst has grown is given back.

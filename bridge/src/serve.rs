@@ -117,19 +117,34 @@ impl Bridge {
         }
     }
 
-    /// The same, once. To be called at the end, too, while the mesh still takes commands.
-    pub async fn keep_readers_now(&self) {
+    /// The same, at the end, while the mesh still takes commands. A disk that takes nothing holds nobody up.
+    pub async fn close_readers(&self) {
+        let kept = tokio::time::timeout(limits::READERS_CLOSE_WITHIN, self.keep_readers_now());
+        if kept.await.is_err() {
+            tracing::debug!("what readers were given last is not written: they may get it again");
+        }
+    }
+
+    async fn keep_readers_now(&self) {
         let hub = &self.shared.hub;
         hub.note_all_live();
-        let unkept = hub.readers().take_unkept(limits::READERS_KEPT_AT_ONCE);
-        let asked = unkept.into_iter().map(|(name, command)| {
-            let (reply, kept) = Reply::once();
-            self.shared.mesh.call(command, reply);
-            (name, kept)
-        });
-        for (name, kept) in asked.collect::<Vec<_>>() {
-            if !matches!(kept.await, Ok(Ok(_))) {
-                hub.readers().not_kept(name);
+        loop {
+            let unkept = hub.readers().take_unkept(limits::READERS_KEPT_AT_ONCE);
+            let is_last = unkept.len() < limits::READERS_KEPT_AT_ONCE;
+            let asked = unkept.into_iter().map(|(name, command)| {
+                let (reply, kept) = Reply::once();
+                self.shared.mesh.call(command, reply);
+                (name, kept)
+            });
+            let mut all_kept = true;
+            for (name, kept) in asked.collect::<Vec<_>>() {
+                if !matches!(kept.await, Ok(Ok(_))) {
+                    hub.readers().not_kept(name);
+                    all_kept = false;
+                }
+            }
+            if is_last || !all_kept {
+                return;
             }
         }
     }

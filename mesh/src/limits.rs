@@ -386,10 +386,11 @@ pub const ROAM_ASK_FOR: Duration = Duration::from_secs(1);
 pub const ROAM_ASK_EVERY: Duration = Duration::from_millis(250);
 /// For so long after its start a node that has not met all members again does not judge cursors that it does not know.
 pub const ROAM_START_FOR: Duration = Duration::from_secs(5);
-/// What was delivered so shortly before a node was heard for the last time may not have reached it.
-pub const ROAM_HEARD_MARGIN: Duration = Duration::from_secs(2);
-/// Moments of a room's deliveries that are remembered, coarser the older they are: 16 bytes each, in active rooms.
-pub const ROAM_MOMENTS_MAX: usize = 16;
+/// Eras that a node opens in a room for roaming clients within [`ROAM_ERAS_WITHIN`]: enough for one cursor that is as far
+/// ahead as one may be, and so few that clients which make cursors up need five days to use up a room's 262,143.
+pub const ROAM_ERAS_MAX: u32 = 2 * ROAM_ERAS_AHEAD_MAX;
+/// See [`ROAM_ERAS_MAX`].
+pub const ROAM_ERAS_WITHIN: Duration = Duration::from_secs(3_600);
 /// Entries that are delivered below the cursor of a client from an era that is not known here, and are to get a number
 /// above it: at least one era can be opened for them all.
 pub const ROAM_BELOW_MAX: usize = 4_096;

@@ -1,61 +1,33 @@
-//! What a room remembers for clients that come from other nodes (`docs/numbering.md`, "Roaming"): when it delivered
-//! what, in this process, and above which cursor the next numbers have to be.
+//! What a room remembers for clients that come from other nodes (`docs/numbering.md`, "Roaming"): above which cursor the
+//! next numbers have to be, and how many eras were opened for them.
 
 use std::time::Duration;
 
 use crate::{
     id::At,
-    limits::{ROAM_BELOW_MAX, ROAM_CLAIM_EVERY, ROAM_MOMENTS_MAX, TICK},
+    limits::{ROAM_BELOW_MAX, ROAM_CLAIM_EVERY, ROAM_ERAS_MAX, ROAM_ERAS_WITHIN},
     number::{Era, Number},
 };
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Roamers {
-    /// The tip when this process began with the room.
-    began: Number,
-    /// At some moments since: up to which number everything had been delivered by then. Ascending.
-    moments: Vec<(Duration, Number)>,
-    /// When the last of them was begun: what is delivered within a [`TICK`] moves it on.
-    begun: Duration,
     /// The highest cursor of a client that came from an era above the current one. Zero: there is none.
     floor: Number,
     /// Delivered at or below it since: the client would drop it.
     below: Vec<At>,
     claimed_at: Option<Duration>,
+    /// Eras opened since `counted_from`.
+    opened: u32,
+    counted_from: Duration,
 }
 
 impl Roamers {
-    /// A room in which this was the tip when the process started.
-    pub(crate) fn new(began: Number) -> Roamers {
-        Roamers { began, ..Roamers::default() }
-    }
-
     /// Something is delivered.
-    pub(crate) fn delivers(&mut self, now: Duration, (number, at): (Number, At)) {
-        if let Some(last) = self.moments.last_mut().filter(|_| now < self.begun + TICK) {
-            *last = (now, number);
-        } else {
-            if self.moments.len() >= ROAM_MOMENTS_MAX {
-                // Coarser the older it is.
-                let mut nth = 0;
-                self.moments.retain(|_| {
-                    nth += 1;
-                    nth % 2 == 1
-                });
-            }
-            self.moments.push((now, number));
-            self.begun = now;
-        }
+    pub(crate) fn delivers(&mut self, number: Number, at: At) {
         if number <= self.floor && self.below.len() < ROAM_BELOW_MAX {
             self.below.push(at);
         }
-    }
-
-    /// Up to where everything had been delivered at that time, or before it.
-    pub(crate) fn tip_at(&self, at: Duration) -> Number {
-        let before = self.moments.iter().rev().find(|(moment, _)| *moment <= at);
-        before.map_or(self.began, |(_, tip)| *tip)
     }
 
     /// A client came with a cursor of an era above the current one: nothing is numbered for it before something
@@ -85,13 +57,27 @@ impl Roamers {
         &self.below
     }
 
-    /// Whether an era may be claimed for clients now.
-    pub(crate) fn may_claim(&self, now: Duration) -> bool {
+    /// Whether so many eras may be opened for clients now.
+    pub(crate) fn may_claim(&self, now: Duration, eras: u32) -> bool {
+        let opened = if self.is_counted(now) { self.opened } else { 0 };
         self.claimed_at.is_none_or(|at| now >= at + ROAM_CLAIM_EVERY)
+            && opened.saturating_add(eras) <= ROAM_ERAS_MAX
     }
 
-    pub(crate) fn claimed(&mut self, now: Duration) {
+    /// So many were.
+    pub(crate) fn claimed(&mut self, now: Duration, eras: u32) {
+        if eras == 0 {
+            return;
+        }
+        if !self.is_counted(now) {
+            (self.opened, self.counted_from) = (0, now);
+        }
+        self.opened = self.opened.saturating_add(eras);
         self.claimed_at = Some(now);
+    }
+
+    fn is_counted(&self, now: Duration) -> bool {
+        now < self.counted_from + ROAM_ERAS_WITHIN
     }
 }
 
@@ -103,38 +89,34 @@ mod tests {
         At { log: 0, seq }
     }
 
-    /// Rounded down: rather one entry too many is numbered for a client than that it misses one.
+    /// A room has 262,143 eras: cursors that clients make up must not use them up.
     #[test]
-    fn what_was_delivered_after_a_moment_is_known_and_rather_too_much() {
-        let mut roamers = Roamers::new(Number(7));
-        assert_eq!(roamers.tip_at(Duration::MAX), Number(7), "nothing in this process");
-        for second in 0..1_000 {
-            let now = Duration::from_secs(second);
-            roamers.delivers(now, (Number(8 + second), at(second)));
-            assert!(roamers.moments.len() <= ROAM_MOMENTS_MAX);
+    fn so_many_eras_are_opened_for_clients_in_an_hour() {
+        let (mut roamers, mut now, mut opened) = (Roamers::default(), Duration::ZERO, 0);
+        for _ in 0..24 * 60 {
+            for eras in [1_025, 1] {
+                if roamers.may_claim(now, eras) {
+                    roamers.claimed(now, eras);
+                    opened += eras;
+                }
+            }
+            now += Duration::from_secs(60);
         }
-        for second in 0..1_000 {
-            let tip = roamers.tip_at(Duration::from_secs(second));
-            assert!(tip >= Number(7) && tip <= Number(8 + second), "{second}: {tip:?}");
-        }
-        let last = Duration::from_secs(999);
-        assert_eq!(roamers.tip_at(last), Number(1_007));
-        roamers.delivers(last + TICK / 2, (Number(1_008), at(1_000)));
-        assert!(roamers.tip_at(last) < Number(1_007), "what is one moment is known at its end");
-        assert_eq!(roamers.tip_at(last + TICK), Number(1_008));
+        assert!(opened <= 24 * ROAM_ERAS_MAX, "{opened}");
+        assert!(roamers.may_claim(now + ROAM_ERAS_WITHIN, 1_025));
     }
 
     #[test]
     fn what_is_delivered_below_a_floor_is_noted_within_a_bound() {
         let floor = Era::new(2, 1).expect("an era").number(3);
         let mut roamers = Roamers::default();
-        roamers.delivers(Duration::ZERO, (Number(1), at(1)));
+        roamers.delivers(Number(1), at(1));
         assert!(!roamers.is_waiting() && roamers.below().is_empty());
         roamers.raise(floor);
         assert_eq!(roamers.floor(Era::HOME), Some(floor));
         assert_eq!(roamers.floor(floor.era()), None, "what comes next is above it");
         for seq in 0..2 * ROAM_BELOW_MAX as u64 {
-            roamers.delivers(Duration::ZERO, (Number(seq + 2), at(seq)));
+            roamers.delivers(Number(seq + 2), at(seq));
         }
         assert_eq!(roamers.below().len(), ROAM_BELOW_MAX);
         roamers.settle();

@@ -90,7 +90,7 @@ impl Room {
         let logs = Logs::of(&record, is_open_directory(cx, id));
         let forked: BTreeSet<NodeId> = cx.forked_in(record.seal.as_ref()).collect();
         let unheard = cx.unheard_in(record.seal.as_ref());
-        let roamers = Roamers::new(record.tip);
+        let roamers = Roamers::default();
         cx.active.insert(id);
         Room {
             id,
@@ -558,7 +558,7 @@ impl Room {
     fn deliver_entry(&mut self, cx: &mut Context, number: Number, at: At, entry: Undelivered) {
         cx.warm_bytes -= entry.body_bytes;
         cx.change(Change::Number { room: self.id, number, at, fate: Fate::Delivered });
-        self.roamers.delivers(cx.now.mono, (number, at));
+        self.roamers.delivers(number, at);
         let numbers = entry.numbers.unwrap_or(Foretold { best: number, canonical: number });
         let log = self.logs.id(at.log);
         let record = self.edit_record();

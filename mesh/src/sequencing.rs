@@ -197,11 +197,14 @@ impl Room {
         }
         let era = self.numbering.current();
         let now = cx.now.mono;
-        if let Some(floor) = self.roamers.floor(era).filter(|_| self.roamers.may_claim(now))
+        let eras = |floor: Number| floor.era().c().saturating_sub(era.c()) + 1;
+        let floor = self.roamers.floor(era);
+        let floor = floor.filter(|it| self.roamers.may_claim(now, eras(*it)));
+        if let Some(floor) = floor
             && self.claim_above(cx, floor)
         {
             // A client came from an era above this one: it would drop what gets a number below its cursor.
-            self.roamers.claimed(now);
+            self.roamers.claimed(now, eras(floor));
             self.issue(cx, waits);
         } else if self.numbering.known(era) >= cx.capacity(era) {
             // A full era is followed by one that its own sequencer opens.

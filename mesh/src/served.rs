@@ -44,10 +44,10 @@ pub struct Served {
     /// Ascending and apart, at most [`SERVED_STRETCHES_MAX`].
     #[n(0)]
     stretches: Vec<Stretch>,
+    /// What it was told last to be a number of the room. Zero: nothing.
+    #[n(1)]
+    told: Number,
 }
-
-/// Nothing was given.
-pub static NOTHING: Served = Served { stretches: Vec::new() };
 
 impl Served {
     /// A page was given, from a cursor up to a number: everything of the delivery log between them, but for what
@@ -64,9 +64,12 @@ impl Served {
         self.add(Stretch { after, upto: upto.max(after), whole: true });
     }
 
-    /// The reader was told that this is a number of the room: as its tip, or as that of its own message.
+    /// The reader was told that this is a number of the room: as its tip, or as that of its own message. If it goes on
+    /// from there, it wants nothing that is below.
     pub fn told(&mut self, number: Number) {
-        self.live(number, number);
+        if self.came_with(number).is_none() {
+            self.told = number;
+        }
     }
 
     /// As it is kept.
@@ -88,14 +91,9 @@ impl Served {
     /// another node. What was delivered here up to that may be owed to it.
     #[must_use]
     pub fn came_with(&self, cursor: Number) -> Option<Number> {
-        let stretch = self.stretches.iter().find(|it| it.has(cursor))?;
-        Some(if stretch.whole { Number::ZERO } else { stretch.after })
-    }
-
-    /// Whether what was delivered under this number was given from here.
-    #[must_use]
-    pub fn includes(&self, number: Number) -> bool {
-        self.stretches.iter().any(|it| it.after < number && number <= it.upto)
+        let stretch = self.stretches.iter().find(|it| it.has(cursor));
+        let came = stretch.map(|it| if it.whole { Number::ZERO } else { it.after });
+        came.or_else(|| (cursor > Number::ZERO && cursor == self.told).then_some(Number::ZERO))
     }
 
     fn add(&mut self, new: Stretch) {
@@ -140,7 +138,6 @@ mod tests {
         for cursor in [home(9), n(1), n(9)] {
             assert_eq!(served.came_with(cursor), Some(Number::ZERO));
         }
-        assert!(served.includes(n(9)) && served.includes(home(1)) && !served.includes(n(10)));
     }
 
     /// So it is enough that the first number of an era outlives a crash.
@@ -157,7 +154,6 @@ mod tests {
         );
         served.page(n(30), n(35));
         assert_eq!(served.came_with(n(36)), Some(Number::ZERO));
-        assert!(!served.includes(n(36)));
     }
 
     #[test]
@@ -165,7 +161,6 @@ mod tests {
         let mut served = Served::default();
         served.page(n(20), n(25));
         assert_eq!(served.came_with(n(22)), Some(n(20)));
-        assert!(!served.includes(n(20)) && served.includes(n(21)));
         served.live(n(25), n(30));
         served.told(n(28));
         assert_eq!(served.came_with(n(30)), Some(n(20)), "what it hears then changes nothing");
@@ -187,11 +182,16 @@ mod tests {
     fn so_many_stretches_are_kept_and_the_highest() {
         let mut served = Served::default();
         for it in 1..=3 * SERVED_STRETCHES_MAX as u64 {
-            served.told(n(2 * it));
+            served.live(n(3 * it), n(3 * it + 1));
             assert!(served.stretches.len() <= SERVED_STRETCHES_MAX);
         }
-        assert_eq!(served.came_with(n(2)), None);
-        assert_eq!(served.came_with(n(6 * SERVED_STRETCHES_MAX as u64)), Some(Number::ZERO));
+        let last = n(9 * SERVED_STRETCHES_MAX as u64);
+        assert_eq!((served.came_with(n(3)), served.came_with(last)), (None, Some(Number::ZERO)));
         assert_eq!(Served::decode(&served.encode()).expect("a record"), served);
+        // Its own messages, one after the other, take nothing of that away.
+        for it in 1..=3 * SERVED_STRETCHES_MAX as u64 {
+            served.told(n(1_000 + 2 * it));
+        }
+        assert_eq!(served.came_with(last), Some(Number::ZERO));
     }
 }

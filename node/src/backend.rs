@@ -11,7 +11,6 @@ use mesh::{
     command::Command,
     id::{At, MessageId, RoomId},
     number::{Era, Number},
-    served::Served,
 };
 use store::{Cursor, Reader};
 
@@ -46,10 +45,10 @@ impl backend::Reads for FromStore {
         &self,
         room: RoomId,
         after: Number,
-        arrival: (Number, &Served),
+        came: Number,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
-        let rows = self.0.page_of_arrival(room, after, arrival, limit).map_err(ReadError::new)?;
+        let rows = self.0.page_of_arrival(room, after, came, limit).map_err(ReadError::new)?;
         Ok(rows.into_iter().map(convert).collect())
     }
 
@@ -89,14 +88,8 @@ impl backend::Reads for FromStore {
         self.0.tip(room).map_err(ReadError::new)
     }
 
-    fn roam(
-        &self,
-        room: RoomId,
-        cursor: Number,
-        served: &Served,
-        limit: usize,
-    ) -> Result<Roam, ReadError> {
-        let roam = self.0.roam(room, cursor, served, limit).map_err(ReadError::new)?;
+    fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError> {
+        let roam = self.0.roam(room, cursor, limit).map_err(ReadError::new)?;
         Ok(Roam {
             rows: roam.rows.into_iter().map(convert).collect(),
             more: roam.more,

@@ -255,7 +255,7 @@ impl Running {
     pub async fn stop(mut self) -> Result<()> {
         self.bridge.set_ready(false);
         self.bridge.close_webhooks().await;
-        self.bridge.keep_readers_now().await;
+        self.bridge.close_readers().await;
         self.queue.ask(Command::Stop, Asker::Nobody);
         let end = timeout(HAND_OVER_WITHIN, self.end.recv()).await;
         if end.is_err() {

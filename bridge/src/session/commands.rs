@@ -180,8 +180,8 @@ impl Session {
         let served = if noted { self.hub.served(&me.reader(), room) } else { Served::default() };
         let paged = self.paged.filter(|it| (it.room, it.number) == (room, number));
         match paged {
-            Some(it) => Cursor::new(number, Origin::Here { came: it.came }, served),
-            None => Cursor::of(number, served),
+            Some(it) => Cursor::new(number, Origin::Here { came: it.came }),
+            None => Cursor::of(number, &served),
         }
     }
 

@@ -112,7 +112,7 @@ impl Session {
         let rooms = restored.iter().map(|(room, _)| *room).collect();
         let cursors = restored
             .into_iter()
-            .map(|(room, number)| (room, Cursor::of(number, self.hub.served(&reader, room))))
+            .map(|(room, number)| (room, Cursor::of(number, &self.hub.served(&reader, room))))
             .collect();
         self.state = State::Resuming(Box::new(Resuming {
             me,

@@ -6,11 +6,8 @@ use super::Engine;
 use crate::{
     command::{CallId, Outcome, Refused, Roamed},
     context::Context,
-    id::{At, NodeId, RoomId},
-    limits::{
-        ROAM_ASK_EVERY, ROAM_ASK_FOR, ROAM_ERAS_AHEAD_MAX, ROAM_HEARD_MARGIN, ROAM_START_FOR,
-        ROAMING_MAX,
-    },
+    id::{At, RoomId},
+    limits::{ROAM_ASK_EVERY, ROAM_ASK_FOR, ROAM_ERAS_AHEAD_MAX, ROAM_START_FOR, ROAMING_MAX},
     number::{Era, Number},
     room::Room,
 };
@@ -45,13 +42,16 @@ impl Engine {
         entries: Vec<(At, Option<Number>)>,
     ) {
         let era = cursor.era();
-        let member = era == Era::HOME || self.node_of(era).is_some();
         let Some(it) = self.rooms.get(&room) else {
             return self.reply(call, Err(Refused::NoRoom));
         };
         let far = era.c() > it.numbering.current().c() + ROAM_ERAS_AHEAD_MAX;
-        if !era.is_valid() || !member || far || self.roams.waiting.len() >= ROAMING_MAX {
+        let member = era == Era::HOME || self.has_member_for(era);
+        if !era.is_valid() || far || (!member && !self.is_meeting_others()) {
             return self.reply(call, Ok(Outcome::Roamed(Roamed::Never)));
+        }
+        if !member || self.roams.waiting.len() >= ROAMING_MAX {
+            return self.reply(call, Ok(Outcome::Roamed(Roamed::Behind)));
         }
         let since = self.cx.now.mono;
         let it = Roaming { call, room, cursor, entries, since, asked: false };
@@ -59,18 +59,9 @@ impl Engine {
         self.go_on_roaming();
     }
 
-    /// Whose lane the era is in.
-    fn node_of(&self, era: Era) -> Option<NodeId> {
-        let lane = era.lane()?;
-        let mut lanes = self.cx.lanes.iter();
-        lanes.find(|(_, lanes)| lanes.contains(&lane)).map(|(node, _)| *node)
-    }
-
-    /// Up to when everything that was delivered here has reached the node whose lane the era is in, or comes to it:
-    /// what it lacks of that is late there.
-    fn heard_of(&self, era: Era) -> Duration {
-        let heard = self.node_of(era).and_then(|node| self.live.last(node));
-        heard.map_or(Duration::ZERO, |it| it.at.saturating_sub(ROAM_HEARD_MARGIN))
+    /// Whether the era is in some member's lane.
+    fn has_member_for(&self, era: Era) -> bool {
+        era.lane().is_some_and(|lane| self.cx.lanes.values().any(|lanes| lanes.contains(&lane)))
     }
 
     /// This node has started a moment ago, and has not met all members again.
@@ -99,7 +90,7 @@ impl Engine {
     /// What is to be done for a client. `None`: it waits.
     fn roamed(&mut self, it: &mut Roaming) -> Result<Option<Roamed>, Refused> {
         let (now, era) = (self.cx.now.mono, it.cursor.era());
-        let (heard, meeting) = (self.heard_of(era), self.is_meeting_others());
+        let meeting = self.is_meeting_others();
         let waited = now >= it.since + ROAM_ASK_FOR;
         let room = self.rooms.get_mut(&it.room).ok_or(Refused::NoRoom)?;
         if !room.is_writable(&self.cx) {
@@ -117,9 +108,8 @@ impl Engine {
         } else if meeting {
             return Ok(Some(Roamed::Behind));
         }
-        let since = room.roamers.tip_at(heard);
-        let fresh = |(_, number): &&(At, Option<Number>)| number.is_none_or(|it| it > since);
-        let entries: Vec<At> = it.entries.iter().filter(fresh).map(|(at, _)| *at).collect();
+        // All of it, before it is given any number of an era that says that all of it was given.
+        let entries: Vec<At> = it.entries.iter().map(|(at, _)| *at).collect();
         if entries.is_empty() {
             if era > room.numbering.current() {
                 room.roamers.raise(it.cursor);
@@ -158,11 +148,12 @@ fn raise(room: &mut Room, cx: &mut Context, cursor: Number, entries: Vec<At>) ->
     let before = room.numbering.current();
     // Numbers of an era that is already this node's to give cost no claim.
     let claims = room.numbering.sequencer() != room.mine || before <= cursor.era();
-    if (claims && !room.roamers.may_claim(cx.now.mono)) || !room.number_above(cx, cursor, entries) {
+    let eras = cursor.era().c().saturating_sub(before.c()) + 1;
+    let may = !claims || room.roamers.may_claim(cx.now.mono, eras);
+    if !may || !room.number_above(cx, cursor, entries) {
         return false;
     }
-    if room.numbering.current() != before {
-        room.roamers.claimed(cx.now.mono);
-    }
+    let opened = room.numbering.current().c().saturating_sub(before.c());
+    room.roamers.claimed(cx.now.mono, opened);
     true
 }

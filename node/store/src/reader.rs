@@ -16,7 +16,6 @@ use mesh::{
     id::{At, LogId, MessageId, RoomId},
     number::Number,
     run::{Certificate, Run},
-    served::{NOTHING, Served},
 };
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
@@ -213,14 +212,14 @@ impl Reader {
         after: Number,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
-        self.page_of_arrival(room, after, (Number::ZERO, &NOTHING), limit)
+        self.page_of_arrival(room, after, Number::ZERO, limit)
     }
 
     /// As [`Reader::page_since`], for a client that came from elsewhere with the cursor `came` and has got everything
     /// since, up to `after`: with what was delivered here up to `came`, so that it was not given to it, is not proven to
     /// be seen, and has another number above that, under which this node passes it over. It got that number because
     /// somebody lacked it, and that may be this client. Once, however many more numbers it gets. Without what `came`
-    /// proves to be seen, though it was delivered here only above it. `served`: what the client was given here.
+    /// proves to be seen, though it was delivered here only above it.
     ///
     /// # Errors
     ///
@@ -229,7 +228,7 @@ impl Reader {
         &self,
         room: RoomId,
         after: Number,
-        (came, served): (Number, &Served),
+        came: Number,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
         let limit = limit.min(PAGE_ROWS_MAX);
@@ -244,7 +243,7 @@ impl Reader {
                 None
             } else {
                 let eras = view.eras()?.into_iter().collect();
-                Some((Seen::new(&eras, came, served), view.record()?.tip))
+                Some((Seen::new(&eras, came), view.record()?.tip))
             };
             from = from.max(Number(view.pruned()?.0.saturating_add(1)));
             for numbered in view.numbers(from, Number(u64::MAX))?.take(SCAN_ROWS) {

@@ -7,7 +7,6 @@ use mesh::{
     batch::{EraRecord, Fate},
     id::{At, RoomId},
     number::{Era, Number},
-    served::{NOTHING, Served},
 };
 
 use crate::{
@@ -85,7 +84,7 @@ impl Reader {
         }
         let Some(view) = self.view(room)? else { return Ok(Cursor::Here) };
         let eras: BTreeMap<Era, EraRecord> = view.eras()?.into_iter().collect();
-        let seen = Seen::new(&eras, cursor, &NOTHING);
+        let seen = Seen::new(&eras, cursor);
         if passes_over(&view, &eras, &seen)? {
             return Ok(Cursor::Foreign);
         }
@@ -149,29 +148,23 @@ impl Reader {
         if !proven || ahead > AT_ONCE_ROWS_MAX as u64 || !is_one_to_one(view, &eras)? {
             return Ok(false);
         }
-        Ok(!passes_over(view, &eras, &Seen::new(&eras, cursor, &NOTHING))?)
+        Ok(!passes_over(view, &eras, &Seen::new(&eras, cursor))?)
     }
 
     /// The oldest `limit` (at most [`PAGE_ROWS_MAX`]) rows that a client with a cursor of another
     /// node may not have seen, and what stands in the way of serving it. Never skips; may repeat; may be more than
     /// `limit` where a shorter page would have to end with a cursor that says too much.
     /// Any cursor may be given: for one that is served here in calm weather, the rows are those of
-    /// [`Reader::page_since`]. `served`: what the client was given here before.
+    /// [`Reader::page_since`].
     ///
     /// # Errors
     ///
     /// See [`ReadError`].
-    pub fn roam(
-        &self,
-        room: RoomId,
-        cursor: Number,
-        served: &Served,
-        limit: usize,
-    ) -> Result<Roam, ReadError> {
+    pub fn roam(&self, room: RoomId, cursor: Number, limit: usize) -> Result<Roam, ReadError> {
         let Some(view) = self.view(room)? else { return Ok(Roam::default()) };
         let eras: BTreeMap<Era, EraRecord> = view.eras()?.into_iter().collect();
         let mut roam = Roam::default();
-        let seen = Seen::new(&eras, cursor, served);
+        let seen = Seen::new(&eras, cursor);
         serve(&view, &eras, &seen, limit.min(PAGE_ROWS_MAX), &mut roam)?;
         roam.unproven = unproven(&view, &eras, &seen)?;
         roam.needs_claim = !roam.unproven.is_empty() || !eras.contains_key(&cursor.era());
@@ -231,7 +224,7 @@ fn is_one_to_one(view: &View, eras: &BTreeMap<Era, EraRecord>) -> Result<bool, R
 fn passes_over(
     view: &View,
     eras: &BTreeMap<Era, EraRecord>,
-    seen: &Seen<'_>,
+    seen: &Seen,
 ) -> Result<bool, ReadError> {
     let cursor = seen.cursor;
     let above = Number(cursor.0.saturating_add(1));
@@ -258,7 +251,7 @@ fn passes_over(
 fn serve(
     view: &View,
     eras: &BTreeMap<Era, EraRecord>,
-    seen: &Seen<'_>,
+    seen: &Seen,
     limit: usize,
     roam: &mut Roam,
 ) -> Result<(), ReadError> {
@@ -389,30 +382,18 @@ fn has_body(view: &View, at: At) -> Result<bool, ReadError> {
 }
 
 /// What a client with this cursor has seen for certain.
-pub(crate) struct Seen<'a> {
+pub(crate) struct Seen {
     cursor: Number,
     /// How far in the eras below the cursor's own.
     cut: BTreeMap<Era, u64>,
-    /// What it was given by this node.
-    served: &'a Served,
 }
 
-impl Seen<'_> {
-    pub(crate) fn new<'a>(
-        eras: &BTreeMap<Era, EraRecord>,
-        cursor: Number,
-        served: &'a Served,
-    ) -> Seen<'a> {
-        Seen { cursor, cut: cut(eras, cursor.era()), served }
+impl Seen {
+    pub(crate) fn new(eras: &BTreeMap<Era, EraRecord>, cursor: Number) -> Seen {
+        Seen { cursor, cut: cut(eras, cursor.era()) }
     }
 
     pub(crate) fn has(&self, numbers: &Numbers) -> bool {
-        let given = |it: Number| it <= self.cursor && self.served.includes(it);
-        numbers.delivered().is_some_and(given) || self.proves(numbers)
-    }
-
-    /// By the cursor alone.
-    pub(crate) fn proves(&self, numbers: &Numbers) -> bool {
         own(numbers, self.cursor)
             || (numbers.is_free_of(self.cursor.era()) && within(&self.cut, numbers))
     }
@@ -511,7 +492,7 @@ fn whole_cut(
 fn unproven(
     view: &View,
     eras: &BTreeMap<Era, EraRecord>,
-    seen: &Seen<'_>,
+    seen: &Seen,
 ) -> Result<Vec<(At, Option<Number>)>, ReadError> {
     let mut found = BTreeSet::new();
     let mut missing = Vec::new();

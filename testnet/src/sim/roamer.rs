@@ -273,7 +273,7 @@ impl World {
         let Page { rows, settled, more } = match (served.came_with(cursor), serves) {
             (Some(came), _) => {
                 self.roamers[i].came = came;
-                let page = reader.page_of_arrival(room, cursor, (came, &served), PAGE);
+                let page = reader.page_of_arrival(room, cursor, came, PAGE);
                 page.map(own).map_err(|it| read_failed(&it))?
             }
             (None, Cursor::Here) => {
@@ -313,9 +313,8 @@ impl World {
     /// A page for a cursor of another node. `None`: it asked its node for numbers, or reads again later.
     fn read_as_foreign(&mut self, i: usize, reader: &Reader) -> Result<Option<Page>, Broken> {
         let Roamer { node, room, cursor, claimed, .. } = self.roamers[i];
-        let served = self.roamers[i].served();
         let tip = reader.tip(room).map_err(|it| read_failed(&it))?;
-        let roam = reader.roam(room, cursor, &served, PAGE).map_err(|it| read_failed(&it))?;
+        let roam = reader.roam(room, cursor, PAGE).map_err(|it| read_failed(&it))?;
         let mut delivered = roam.unproven.iter().filter_map(|it| it.1);
         let again = claimed && delivered.any(|it| it > self.roamers[i].asked);
         if roam.needs_claim && (!claimed || again) {
@@ -428,9 +427,8 @@ impl World {
             return Ok(());
         }
         let Some(running) = &self.nodes[node].running else { return Ok(()) };
-        let arrival = (came, &roamer.served());
         // A disk that fails here is found out by the next who reads.
-        let next = running.reader.page_of_arrival(room, roamer.cursor, arrival, 1);
+        let next = running.reader.page_of_arrival(room, roamer.cursor, came, 1);
         let is_owed = next.is_ok_and(|it| it.first().is_some_and(|row| row.number == number));
         if is_owed { self.roam_live(i, node, (room, number, entry)) } else { Ok(()) }
     }

@@ -11,8 +11,8 @@ use crate::{
     event::RoomEvent,
     id::At,
     limits::{
-        NUMBER_WITHIN, ROAM_ASK_FOR, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX, ROAM_HEARD_MARGIN,
-        ROAM_START_FOR, ROAMING_MAX,
+        NUMBER_WITHIN, ROAM_ASK_FOR, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX, ROAM_START_FOR,
+        ROAMING_MAX,
     },
     message::Head,
     number::Era,
@@ -250,36 +250,6 @@ fn a_node_that_has_just_started_numbers_nothing_for_a_cursor_that_it_does_not_kn
     it.node.wait(ROAM_ASK_FOR);
     assert_eq!(it.answer(call), Some(Answer::Behind));
     assert_eq!((it.node.current(), it.node.gave().len()), (Era::HOME, before));
-}
-
-/// What was delivered before the other node was heard for the last time it has, or is late there and is numbered for
-/// that: it comes to the client by that number.
-#[test]
-fn only_what_was_delivered_after_the_cursors_node_was_heard_is_numbered_for_a_client() {
-    let mut it = Roamed::alone();
-    let caller = it.node.joins("another");
-    it.node.wait(ROAM_HEARD_MARGIN + STEP);
-    let (cursor, before) = (it.era(1).number(7), it.node.gave().len());
-    it.node.hears_beacon((6, 6), (1, 0, 0));
-    let call = it.roam(cursor);
-    assert_eq!(it.answer(call), Some(Answer::Ready));
-    assert_eq!((it.node.current(), it.node.gave().len()), (Era::HOME, before), "nothing is new");
-    // What is said next is above the cursor, at once and under one number.
-    let call = it.node.begin_say(&caller);
-    assert!(it.node.said_as(call).is_some_and(|number| number > cursor));
-    assert_eq!(it.node.gave().len(), before + 1);
-    let current = it.node.current();
-    it.node.wait(ROAM_CLAIM_EVERY);
-    it.node.say(&caller, it.node.lobby()).expect("a member");
-    assert_eq!(it.node.current(), current, "once");
-    // Who comes later, with another cursor of that era, is served what was said since it was heard.
-    let room = it.node.lobby();
-    let entries =
-        vec![(At { log: 0, seq: 1 }, Some(Number(1))), (At { log: 0, seq: 2 }, Some(cursor))];
-    let call = it.node.begin(Command::Roam { room, cursor, entries });
-    assert_eq!(it.answer(call), Some(Answer::Ready));
-    let items = it.node.gave().pop().expect("it gave some").items;
-    assert_eq!(items.iter().map(|it| (it.from, it.count)).collect::<Vec<_>>(), [(2, 1)]);
 }
 
 #[test]

@@ -7,7 +7,6 @@ use mesh::{
     message::{Head, Span},
     number::{Era, Number},
     run::Carried,
-    served::NOTHING,
 };
 use sha2::{Digest as _, Sha256};
 use store::{CommitError, Cursor, Reader, Store, limits::PRUNE_ROWS, testing::CrashingBackend};
@@ -75,8 +74,8 @@ fn old_bodies_go_and_numbers_stay() {
     let numbers = |rows: Vec<store::Row>| rows.iter().map(|it| it.number.0).collect::<Vec<_>>();
     assert_eq!(numbers(reader.page_since(ROOM, Number(2), 2).unwrap()), [5, 6]);
     assert_eq!(numbers(reader.page_newest(ROOM, 9, Some(7_000)).unwrap()), [5, 6]);
-    assert_eq!(numbers(reader.roam(ROOM, Number(2), &NOTHING, 2).unwrap().rows), [5, 6]);
-    assert!(reader.roam(ROOM, Number(2), &NOTHING, 2).unwrap().more);
+    assert_eq!(numbers(reader.roam(ROOM, Number(2), 2).unwrap().rows), [5, 6]);
+    assert!(reader.roam(ROOM, Number(2), 2).unwrap().more);
 }
 
 #[test]
@@ -188,7 +187,7 @@ fn readers_pass_over_any_number_of_dropped_rows() {
     assert_eq!(left(&reader), [1, 9_002]);
     assert_eq!(reader.page_newest(ROOM, 2, None).unwrap()[0].number, Number(1));
     assert_eq!(reader.page_since(ROOM, Number(1), 1).unwrap()[0].number, Number(9_002));
-    assert_eq!(reader.roam(ROOM, Number(1), &NOTHING, 1).unwrap().rows[0].number, Number(9_002));
+    assert_eq!(reader.roam(ROOM, Number(1), 1).unwrap().rows[0].number, Number(9_002));
 }
 
 #[test]
@@ -218,13 +217,8 @@ fn a_number_that_was_passed_over_leads_to_what_is_left() {
     store.commit(&[before(5_000)]).unwrap();
     let reader = store.reader();
     assert_eq!(left(&reader), [9]);
-    let served: Vec<_> = reader
-        .roam(ROOM, Number(1), &NOTHING, 9)
-        .unwrap()
-        .rows
-        .iter()
-        .map(|it| (it.number, it.at))
-        .collect();
+    let served: Vec<_> =
+        reader.roam(ROOM, Number(1), 9).unwrap().rows.iter().map(|it| (it.number, it.at)).collect();
     assert_eq!(served, [(Number(9), at(0, 4))]);
 }
 

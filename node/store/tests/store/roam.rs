@@ -6,7 +6,6 @@ use mesh::{
     batch::{Change, EraRecord, Fate, RoomRecord},
     id::At,
     number::{Era, Number},
-    served::{NOTHING, Served},
 };
 use store::{Cursor, Reader, Roam, Store, testing::CrashingBackend};
 
@@ -52,7 +51,7 @@ fn in_calm_weather_roaming_is_paging() {
         let cursor = Number(cursor);
         assert_eq!(reader.serves(ROOM, cursor).unwrap(), Cursor::Here, "{cursor}");
         assert_eq!(reader.serves_roamer(ROOM, cursor).unwrap(), Cursor::Here, "{cursor}");
-        let roam = reader.roam(ROOM, cursor, &NOTHING, 100).unwrap();
+        let roam = reader.roam(ROOM, cursor, 100).unwrap();
         assert_eq!(roam.rows, reader.page_since(ROOM, cursor, 100).unwrap());
         assert!(roam.unproven.is_empty() && !roam.needs_claim && !roam.more);
         assert_eq!(roam.later, None);
@@ -61,7 +60,7 @@ fn in_calm_weather_roaming_is_paging() {
         assert_eq!(at_once, (cursor <= Number(9)).then_some(page), "of what is known");
     }
     assert_eq!(reader.page_at_once(ROOM, Number(1), 101).unwrap(), None, "it takes long");
-    let page = reader.roam(ROOM, Number(2), &NOTHING, 3).unwrap();
+    let page = reader.roam(ROOM, Number(2), 3).unwrap();
     assert_eq!((page.rows.last().unwrap().number, page.more), (Number(5), true));
 }
 
@@ -90,7 +89,7 @@ fn a_cursor_that_names_nothing_is_served_as_the_one_before_it() {
         let above: Vec<u64> = numbers.into_iter().filter(|it| *it > cursor.0).collect();
         let page = reader.page_since(ROOM, cursor, 100).unwrap();
         assert_eq!(page.iter().map(|row| row.number.0).collect::<Vec<_>>(), above);
-        assert_eq!(reader.roam(ROOM, cursor, &NOTHING, 100).unwrap().rows, page);
+        assert_eq!(reader.roam(ROOM, cursor, 100).unwrap().rows, page);
         let named = reader.by_number(ROOM, cursor).unwrap().is_some();
         assert_eq!(named, numbers.contains(&cursor.0), "{cursor}");
     }
@@ -103,7 +102,7 @@ fn a_client_from_the_other_side_gets_what_that_side_had_not() {
     let (batch, new) = healed();
     let reader = reader(&batch);
     // It has seen home 1 and 2, then the first of the new era.
-    let roam = reader.roam(ROOM, new.number(1), &NOTHING, 100).unwrap();
+    let roam = reader.roam(ROOM, new.number(1), 100).unwrap();
     assert_eq!(served(&roam), [(new.number(2), at(0, 3))]);
     let delivered = vec![(at(0, 4), Some(Number(4)))];
     assert_eq!((&roam.unproven, roam.needs_claim), (&delivered, true));
@@ -115,11 +114,11 @@ fn a_client_from_the_other_side_gets_what_that_side_had_not() {
         number(ROOM, newer.number(1), at(0, 4), Fate::Assigned),
     ]);
     let reader = self::reader(&batch);
-    let roam = reader.roam(ROOM, new.number(1), &NOTHING, 100).unwrap();
+    let roam = reader.roam(ROOM, new.number(1), 100).unwrap();
     assert_eq!(served(&roam), [(new.number(2), at(0, 3)), (newer.number(1), at(0, 4))]);
     assert!(!roam.needs_claim);
     // One whose cursor the newer era's cut covers has seen it all.
-    let roam = reader.roam(ROOM, newer.number(1), &NOTHING, 100).unwrap();
+    let roam = reader.roam(ROOM, newer.number(1), 100).unwrap();
     assert!(roam.rows.is_empty() && !roam.needs_claim, "{roam:?}");
 }
 
@@ -129,7 +128,7 @@ fn a_cursor_of_an_unknown_era_proves_nothing() {
     let reader = reader(&batch);
     let far = Era::new(3, 9).unwrap().number(5);
     assert_eq!(reader.serves(ROOM, far).unwrap(), Cursor::Foreign);
-    let roam = reader.roam(ROOM, far, &NOTHING, 100).unwrap();
+    let roam = reader.roam(ROOM, far, 100).unwrap();
     let unproven: BTreeSet<At> = unproven(&roam).into_iter().collect();
     let all = [at(0, 1), at(0, 2), at(0, 3), at(0, 4), at(1, 1)];
     assert_eq!(unproven, BTreeSet::from(all));
@@ -154,10 +153,10 @@ fn a_hole_is_never_taken_for_seen() {
         number(ROOM, new.number(3), at(1, 2), Fate::Hole),
         tip(ROOM, new.number(3)),
     ]);
-    let roam = reader(&batch).roam(ROOM, new.number(3), &NOTHING, 9).unwrap();
+    let roam = reader(&batch).roam(ROOM, new.number(3), 9).unwrap();
     assert_eq!(roam.unproven, [(at(0, 4), Some(Number(4))), (at(1, 2), None)]);
     batch.push(number(ROOM, new.number(3), at(1, 2), Fate::Assigned));
-    let roam = reader(&batch).roam(ROOM, new.number(3), &NOTHING, 9).unwrap();
+    let roam = reader(&batch).roam(ROOM, new.number(3), 9).unwrap();
     assert_eq!(unproven(&roam), [at(0, 4)]);
 }
 
@@ -167,7 +166,7 @@ fn a_cut_of_the_other_side_proves_nothing() {
     let (mut batch, new) = healed();
     let other = Era::new(1, 5).unwrap();
     batch.push(era(ROOM, other, 0, 0, &[(Era::HOME, 4)]));
-    let roam = reader(&batch).roam(ROOM, new.number(1), &NOTHING, 9).unwrap();
+    let roam = reader(&batch).roam(ROOM, new.number(1), 9).unwrap();
     assert_eq!(unproven(&roam), [at(0, 4)]);
 }
 
@@ -181,7 +180,7 @@ fn what_is_passed_over_later_is_told() {
         number(ROOM, new.number(3), at(0, 4), Fate::Assigned),
         number(ROOM, Number(3), at(0, 3), Fate::Delivered),
     ]);
-    let roam = reader(&batch).roam(ROOM, new.number(1), &NOTHING, 9).unwrap();
+    let roam = reader(&batch).roam(ROOM, new.number(1), 9).unwrap();
     assert_eq!(roam.rows, [], "not past what is still to be delivered");
     assert_eq!(roam.later, Some(new.number(3)));
 }
@@ -192,7 +191,7 @@ fn what_is_passed_over_later_is_told() {
 fn what_gets_another_number_is_served_to_whoever_came_after_its_delivery() {
     let (mut batch, new) = healed();
     let served = |batch: &[Change], after: Number, came: Number| -> Vec<(Number, At)> {
-        let rows = reader(batch).page_of_arrival(ROOM, after, (came, &NOTHING), 9).unwrap();
+        let rows = reader(batch).page_of_arrival(ROOM, after, came, 9).unwrap();
         rows.iter().map(|row| (row.number, row.at)).collect()
     };
     let third = [(new.number(2), at(0, 3))];
@@ -231,18 +230,13 @@ fn what_is_proven_seen_is_not_served_however_often_it_is_numbered_again() {
     let reader = reader(&batch);
     // Home 4 is at the end of all of home, 1.7.1 is in an era whose cut is home 2.
     assert_eq!(reader.serves_roamer(ROOM, Number(4)).unwrap(), Cursor::Here);
-    let rows = reader.roam(ROOM, Number(4), &NOTHING, 9).unwrap();
+    let rows = reader.roam(ROOM, Number(4), 9).unwrap();
     assert_eq!(served(&rows), [(new.number(1), at(1, 1))]);
     assert_eq!(reader.serves_roamer(ROOM, new.number(1)).unwrap(), Cursor::Foreign);
-    let rows = reader.roam(ROOM, new.number(1), &NOTHING, 9).unwrap();
+    let rows = reader.roam(ROOM, new.number(1), 9).unwrap();
     assert_eq!(served(&rows), [(new.number(2), at(0, 3)), (newer.number(4), at(0, 4))]);
-    let rows = reader.page_of_arrival(ROOM, new.number(1), (new.number(1), &NOTHING), 9).unwrap();
+    let rows = reader.page_of_arrival(ROOM, new.number(1), new.number(1), 9).unwrap();
     assert_eq!(rows.iter().map(|it| it.at).collect::<Vec<_>>(), [at(0, 3), at(0, 4)]);
-    // Who was given it here before it went away needs nothing of it again.
-    let mut before = Served::default();
-    before.page(Number(1), Number(4));
-    let roam = reader.roam(ROOM, new.number(1), &before, 9).unwrap();
-    assert_eq!((served(&roam), unproven(&roam)), (Vec::new(), Vec::new()));
 }
 
 #[test]
@@ -261,10 +255,10 @@ fn nobody_waits_for_what_is_too_old_or_numbers_it_again() {
         if pruned {
             store.commit(&[Change::Prune { room: ROOM, before_ms: 5_000 }]).unwrap();
         }
-        assert_eq!(reader.roam(ROOM, new.number(1), &NOTHING, 9).unwrap().later, later);
+        assert_eq!(reader.roam(ROOM, new.number(1), 9).unwrap().later, later);
         assert_eq!(reader.serves_roamer(ROOM, new.number(1)).unwrap(), serves);
         let far = Era::new(3, 9).unwrap().number(5);
-        let unproven = unproven(&reader.roam(ROOM, far, &NOTHING, 9).unwrap());
+        let unproven = unproven(&reader.roam(ROOM, far, 9).unwrap());
         assert_eq!(unproven.contains(&at(0, 1)), !pruned, "{unproven:?}");
     };
     check(false, (Some(new.number(3)), Cursor::Foreign));
@@ -273,7 +267,7 @@ fn nobody_waits_for_what_is_too_old_or_numbers_it_again() {
 
 /// What a client misses that has seen `seen` up to `cursor` elsewhere and now reads here, to the end.
 fn missed(here: &Node, reader: &Reader, seen: &BTreeSet<At>, cursor: Number) -> Vec<At> {
-    let roam = reader.roam(ROOM, cursor, &NOTHING, 1_000).unwrap();
+    let roam = reader.roam(ROOM, cursor, 1_000).unwrap();
     let numbers: Vec<Number> = roam.rows.iter().map(|row| row.number).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "rising");
     let rows: BTreeSet<At> = roam.rows.iter().map(|row| row.at).collect();
@@ -387,7 +381,7 @@ fn a_page_ends_where_its_cursor_proves_nothing_that_is_still_to_be_served() {
     for limit in 1..=6 {
         let (mut cursor, mut got) = (came, BTreeSet::new());
         loop {
-            let roam = reader.roam(ROOM, cursor, &NOTHING, limit).unwrap();
+            let roam = reader.roam(ROOM, cursor, limit).unwrap();
             got.extend(roam.rows.iter().map(|it| it.at));
             cursor = roam.rows.last().map_or(cursor, |it| it.number);
             if !roam.more {
@@ -396,7 +390,7 @@ fn a_page_ends_where_its_cursor_proves_nothing_that_is_still_to_be_served() {
         }
         assert_eq!(got, all, "in pages of {limit}");
     }
-    let roam = reader.roam(ROOM, came, &NOTHING, 1).unwrap();
+    let roam = reader.roam(ROOM, came, 1).unwrap();
     let longer = [(newer.number(1), at(1, 1)), (newest.number(1), at(0, 1))];
     assert_eq!((served(&roam).as_slice(), roam.more), (longer.as_slice(), true));
 }
@@ -414,9 +408,9 @@ fn a_page_waits_for_an_entry_that_others_have() {
         tip(ROOM, newest.number(6)),
     ]);
     let reader = self::reader(&batch);
-    let roam = reader.roam(ROOM, unknown.number(3), &NOTHING, 9).unwrap();
+    let roam = reader.roam(ROOM, unknown.number(3), 9).unwrap();
     assert_eq!((roam.rows.last().unwrap().number, roam.more), (newest.number(4), true));
-    let roam = reader.roam(ROOM, newest.number(4), &NOTHING, 9).unwrap();
+    let roam = reader.roam(ROOM, newest.number(4), 9).unwrap();
     assert_eq!((served(&roam).len(), roam.more), (1, false));
     assert_eq!(roam.later, Some(newest.number(5)), "it is given as it is when that was waited for");
 }
