@@ -270,13 +270,7 @@ impl Hub {
         let Some(me) = link.me().filter(|it| it.stable) else { return };
         for (room, after, upto) in link.given() {
             let durable = state.rooms.get(&room).is_some_and(|it| !it.facts.ephemeral);
-            // If it came with a cursor from elsewhere, something below that may be owed to it.
-            let note = |served: &mut Served| match link.came_with(room) {
-                Number::ZERO => served.live(after, upto),
-                came if came < upto => served.page(came, upto),
-                // It drops what is not above its cursor.
-                _ => {}
-            };
+            let note = |served: &mut Served| served.went_on(after, upto);
             self.readers.note(&name_of(me, room), upto, durable, note);
         }
     }
@@ -363,7 +357,7 @@ impl Hub {
                 Some(place) => place.link.came_with(*room),
                 None => self.served_to(me, *room).came_with(*cursor).unwrap_or(*cursor),
             };
-            link.came(*room, came);
+            link.resumes(*room, came);
         }
         if let Some(place) = before {
             state.unseat_everywhere(&place.link);

@@ -152,12 +152,11 @@ impl Job {
         }
     }
 
-    /// With which cursor a client came by it from another node, if it may have done so.
+    /// With which cursor a client says that it came from another node; zero if it did not.
     pub(crate) fn comes_with(&self) -> Option<(RoomId, Number)> {
         match self {
             Job::History(History { room, from: From::After(cursor), .. }) => {
-                let came = cursor.came_with();
-                (came > Number::ZERO).then_some((*room, came))
+                Some((*room, cursor.came_with()))
             }
             Job::History(_) | Job::Tip(_) | Job::Message(..) | Job::Missed(_) => None,
         }

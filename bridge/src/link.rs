@@ -227,11 +227,26 @@ impl Link {
 
     /// The client has come to a room with a cursor.
     pub(crate) fn came(&self, room: RoomId, cursor: Number) {
-        let cursor = arrival(cursor);
+        self.arrives(room, arrival(cursor), true);
+    }
+
+    /// The same, as the mesh remembers it of the client's agent.
+    pub(crate) fn resumes(&self, room: RoomId, cursor: Number) {
+        self.arrives(room, arrival(cursor), false);
+    }
+
+    fn arrives(&self, room: RoomId, cursor: Number, stated: bool) {
         if cursor > Number::ZERO {
             self.has_come.store(true, Ordering::Relaxed);
-            self.locked().outbox.came(room, cursor);
         }
+        if self.has_come.load(Ordering::Relaxed) {
+            self.locked().outbox.came(room, cursor, stated);
+        }
+    }
+
+    /// See [`Outbox::paged`].
+    pub(crate) fn paged(&self, room: RoomId, upto: Number) {
+        self.locked().outbox.paged(room, upto);
     }
 
     /// See [`Outbox::came_with`]. Zero for nearly all, at once.

@@ -52,6 +52,8 @@ struct Seat {
     first: Number,
     /// The last one that was written.
     written: Number,
+    /// Where the client's last page ended: from there on it takes what comes live. `None`: it has not said where it is.
+    paged: Option<Number>,
     /// The newest that was announced while it was not queued.
     latest: Number,
     /// The newest that may have to be given though it was passed over: the delivery log says so.
@@ -60,6 +62,14 @@ struct Seat {
     lags: bool,
     /// Reasons not to deliver at the moment.
     holds: usize,
+}
+
+/// What a client came with to a room.
+#[derive(Clone, Copy, Debug)]
+struct Came {
+    cursor: Number,
+    /// The client said so itself.
+    stated: bool,
 }
 
 /// What the writer is to do next.
@@ -110,7 +120,7 @@ pub(crate) struct Outbox {
     spill_bytes: usize,
     seats: BTreeMap<RoomId, Seat>,
     /// What the client came with to rooms, where that may be another node's: at most [`limits::CAME_ROOMS_MAX`].
-    came: BTreeMap<RoomId, Number>,
+    came: BTreeMap<RoomId, Came>,
     lagging: usize,
     /// The room that was caught up with last.
     turn: Option<RoomId>,
@@ -252,11 +262,17 @@ impl Outbox {
         }
     }
 
-    /// What was given live, for rooms where anything was: from after which number, up to which.
+    /// The client was given a page, which ended there.
+    pub(crate) fn paged(&mut self, room: RoomId, upto: Number) {
+        if let Some(seat) = self.seats.get_mut(&room) {
+            seat.paged = seat.paged.max(Some(upto));
+        }
+    }
+
+    /// What was given live after a page, for rooms where anything was: from after which number, up to which.
     pub(crate) fn given(&self) -> Vec<(RoomId, Number, Number)> {
-        let given =
-            self.seats.iter().filter(|(_, it)| it.latest > Number::ZERO && it.written > it.first);
-        given.map(|(room, it)| (*room, it.first, it.written)).collect()
+        let given = self.seats.iter().filter_map(|(room, it)| Some((*room, it.paged?, it.written)));
+        given.filter(|(_, after, upto)| upto > after).collect()
     }
 
     /// Whether the first number of an era was written in some room since this was asked.
@@ -279,21 +295,25 @@ impl Outbox {
         }
     }
 
-    /// Its client has come with this cursor, which may be of another node.
-    pub(crate) fn came(&mut self, room: RoomId, cursor: Number) {
-        // What it was given here is of this node; not what is older than that.
-        let given = |seat: &Seat| seat.first <= cursor && cursor <= seat.written;
+    /// Its client has come with this cursor, which may be of another node; zero: it was here before. `stated`: it says so
+    /// itself, which counts more than what the mesh remembers of it.
+    pub(crate) fn came(&mut self, room: RoomId, cursor: Number, stated: bool) {
+        // What it was given here after a page is of this node.
+        let given =
+            |seat: &Seat| seat.paged.is_some_and(|it| it <= cursor) && cursor <= seat.written;
         let own = self.seats.get(&room).is_some_and(given);
-        let full = self.came.len() >= limits::CAME_ROOMS_MAX && !self.came.contains_key(&room);
-        if !own && !full {
-            let came = self.came.entry(room).or_default();
-            *came = cursor.max(*came);
+        let known = self.came.get(&room).copied();
+        let full = self.came.len() >= limits::CAME_ROOMS_MAX && known.is_none();
+        if own || full || (known.is_none() && cursor == Number::ZERO) {
+            return;
         }
+        let before = known.filter(|it| it.stated || !stated).map_or(Number::ZERO, |it| it.cursor);
+        self.came.insert(room, Came { cursor: cursor.max(before), stated });
     }
 
     /// What its client has come with to a room.
     pub(crate) fn came_with(&self, room: RoomId) -> Number {
-        self.came.get(&room).copied().unwrap_or_default()
+        self.came.get(&room).map_or(Number::ZERO, |it| it.cursor)
     }
 
     pub(crate) fn rooms(&self) -> Vec<RoomId> {

@@ -209,11 +209,12 @@ mod tests {
     #[test]
     fn what_was_given_outlives_the_process() {
         let readers = Readers::default();
-        readers.note(&name("a"), Number(9), true, |it| it.page(Number(1), Number(9)));
+        readers
+            .note(&name("a"), Number(9), true, |it| it.page(Number::ZERO, (Number(1), Number(9))));
         assert_eq!(readers.take_unkept(10).len(), 0, "nothing is noted of first numbers");
         let upto = above_home(4);
-        readers.note(&name("a"), upto, true, |it| it.page(Number(1), upto));
-        readers.note(&name("b"), upto, false, |it| it.page(Number(1), upto));
+        readers.note(&name("a"), upto, true, |it| it.page(Number::ZERO, (Number(1), upto)));
+        readers.note(&name("b"), upto, false, |it| it.page(Number::ZERO, (Number(1), upto)));
         let commands = readers.take_unkept(10);
         assert_eq!(commands.len(), 1, "nothing of an ephemeral room is written");
         assert!(readers.take_unkept(10).is_empty());

@@ -55,8 +55,10 @@ pub(crate) enum Step {
     Webhooks { ticket: Ticket, key: KeyPrint, ask: webhooks::Ask },
     /// Read; what was found comes to [`Session::on_found`].
     Read { ticket: Ticket, job: Job },
-    /// The client has come to a room with a cursor that may be of another node.
+    /// The client has come to a room with a cursor that may be of another node; zero: it was here before.
     Came(RoomId, Number),
+    /// It was given a page that ends there.
+    Paged(RoomId, Number),
     /// Keep live messages of a room back.
     Hold(RoomId),
     /// No longer; everything up to the number was given to the client.
@@ -75,6 +77,7 @@ impl Step {
             Step::Reply(_)
             | Step::Replay { .. }
             | Step::Came(..)
+            | Step::Paged(..)
             | Step::Hold(_)
             | Step::Release(..)
             | Step::Open
@@ -97,6 +100,8 @@ pub(crate) struct Session {
     waiting: BTreeMap<Ticket, Waiting>,
     /// Where the last page of the delivery log ended: its cursor needs no second look.
     paged: Option<Paged>,
+    /// Pages that are on their way to the client, and where they end.
+    given: Vec<(RoomId, Number)>,
     /// Contents of calls without an answer, in bytes.
     waiting_bytes: usize,
     /// Calls without an answer that wait for other nodes before they do anything: nothing that the client asks for
@@ -226,6 +231,7 @@ impl Session {
             state: State::Fresh,
             waiting: BTreeMap::new(),
             paged: None,
+            given: Vec::new(),
             waiting_bytes: 0,
             first: 0,
             tickets: 0,
@@ -316,6 +322,8 @@ impl Session {
         };
         let steps = found.and_then(|found| self.found(pending, found, reply_to.clone()));
         let mut steps = steps.unwrap_or_else(|refusal| self.refuse(refusal, reply_to.as_deref()));
+        let given = std::mem::take(&mut self.given).into_iter();
+        steps.extend(given.map(|(room, upto)| Step::Paged(room, upto)));
         if !steps.iter().any(Step::goes_on) {
             steps.extend(held.map(|room| Step::Release(room, Number::ZERO)));
         }

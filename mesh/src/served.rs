@@ -50,25 +50,35 @@ pub struct Served {
 }
 
 impl Served {
-    /// A page was given, from a cursor up to a number: everything of the delivery log between them, but for what
-    /// the cursor proves to be seen. With a cursor of the home era nothing below it is owed: below such a
-    /// cursor all nodes have given the same. The same holds of a cursor that was had from here.
-    pub fn page(&mut self, after: Number, upto: Number) {
-        let own = after.era() == Era::HOME;
-        let after = if own { Number::ZERO } else { after };
-        self.add(Stretch { after, upto: upto.max(after), whole: own });
+    /// The reader said where it is, and was given a page from there, `after`, up to a number: everything of the delivery
+    /// log between them, but for what is proven seen. `came`: with which cursor it came from another node; zero if it did
+    /// not, or came with one of the home era, below which all nodes have given the same.
+    pub fn page(&mut self, came: Number, (after, upto): (Number, Number)) {
+        let whole = came == Number::ZERO;
+        let home = after.era() == Era::HOME;
+        let after = if !whole {
+            came
+        } else if home {
+            Number::ZERO
+        } else {
+            after
+        };
+        self.add(Stretch { after, upto: upto.max(after), whole });
     }
 
-    /// Live messages were given from the moment when `after` was the newest, up to `upto`.
-    pub fn live(&mut self, after: Number, upto: Number) {
-        self.add(Stretch { after, upto: upto.max(after), whole: true });
+    /// Live messages followed a page that ended with `after`, up to `upto`. Only then do they count: a reader that has not
+    /// said where it is may drop them.
+    pub fn went_on(&mut self, after: Number, upto: Number) {
+        if let Some(mut stretch) = self.stretches.iter().find(|it| it.has(after)).copied() {
+            stretch.upto = upto.max(stretch.upto);
+            self.add(stretch);
+        }
     }
 
-    /// The reader was told that this is a number of the room: as its tip, or as that of its own message. If it goes on
-    /// from there, it wants nothing that is below.
-    pub fn told(&mut self, number: Number) {
-        if self.came_with(number).is_none() {
-            self.told = number;
+    /// The reader asked for the room's tip, and was told this. If it goes on from there, it wants nothing that is below.
+    pub fn told(&mut self, tip: Number) {
+        if self.came_with(tip).is_none() {
+            self.told = tip;
         }
     }
 
@@ -132,9 +142,9 @@ mod tests {
     fn who_reads_on_from_what_it_got_here_stays() {
         let mut served = Served::default();
         assert_eq!(served.came_with(home(0)), None);
-        served.page(home(5), n(3));
+        served.page(Number::ZERO, (home(5), n(3)));
         assert_eq!(served.came_with(home(4)), Some(Number::ZERO), "a cursor of the home era");
-        served.page(n(3), n(9));
+        served.page(Number::ZERO, (n(3), n(9)));
         for cursor in [home(9), n(1), n(9)] {
             assert_eq!(served.came_with(cursor), Some(Number::ZERO));
         }
@@ -144,37 +154,37 @@ mod tests {
     #[test]
     fn who_came_into_an_era_here_was_given_all_that_is_below_it() {
         let mut served = Served::default();
-        served.live(home(5), n(1));
+        served.page(Number::ZERO, (home(2), home(5)));
+        served.went_on(home(5), n(1));
         assert_eq!(served.came_with(n(30)), Some(Number::ZERO));
         let higher = Era::new(2, 7).expect("an era");
-        assert_eq!(
-            served.came_with(higher.number(1)),
-            None,
-            "it may have come into that elsewhere"
-        );
-        served.page(n(30), n(35));
+        let elsewhere = served.came_with(higher.number(1));
+        assert_eq!(elsewhere, None, "it may have come into that elsewhere");
+        served.page(Number::ZERO, (n(30), n(35)));
         assert_eq!(served.came_with(n(36)), Some(Number::ZERO));
+    }
+
+    /// A reader that is back gets live messages before it says where it is, and drops those below that.
+    #[test]
+    fn live_messages_count_only_after_a_page() {
+        let mut served = Served::default();
+        served.went_on(n(0), n(9));
+        assert_eq!(served.came_with(n(5)), None);
+        served.page(n(20), (n(20), n(25)));
+        served.went_on(n(25), n(30));
+        assert_eq!((served.came_with(n(30)), served.came_with(n(31))), (Some(n(20)), None));
     }
 
     #[test]
     fn who_came_from_elsewhere_is_owed_what_it_came_without() {
         let mut served = Served::default();
-        served.page(n(20), n(25));
+        served.page(n(20), (n(20), n(25)));
         assert_eq!(served.came_with(n(22)), Some(n(20)));
-        served.live(n(25), n(30));
         served.told(n(28));
-        assert_eq!(served.came_with(n(30)), Some(n(20)), "what it hears then changes nothing");
-        served.told(n(40));
-        assert_eq!(served.came_with(n(40)), Some(Number::ZERO), "but if it goes on from the tip");
-        served.live(n(40), n(42));
-        assert_eq!(
-            served.came_with(n(43)),
-            None,
-            "which says nothing of one that it may have from elsewhere"
-        );
-        served.page(n(24), n(45));
+        assert_eq!(served.came_with(n(28)), Some(Number::ZERO), "if it goes on from the tip");
+        served.page(n(20), (n(24), n(45)));
         assert_eq!(served.came_with(n(45)), Some(n(20)), "from where it was");
-        served.page(home(0), n(21));
+        served.page(Number::ZERO, (home(0), n(21)));
         assert_eq!(served.came_with(n(45)), Some(Number::ZERO), "from the beginning");
     }
 
@@ -182,16 +192,11 @@ mod tests {
     fn so_many_stretches_are_kept_and_the_highest() {
         let mut served = Served::default();
         for it in 1..=3 * SERVED_STRETCHES_MAX as u64 {
-            served.live(n(3 * it), n(3 * it + 1));
+            served.page(n(3 * it), (n(3 * it), n(3 * it + 1)));
             assert!(served.stretches.len() <= SERVED_STRETCHES_MAX);
         }
         let last = n(9 * SERVED_STRETCHES_MAX as u64);
-        assert_eq!((served.came_with(n(3)), served.came_with(last)), (None, Some(Number::ZERO)));
+        assert_eq!((served.came_with(n(3)), served.came_with(last)), (None, Some(last)));
         assert_eq!(Served::decode(&served.encode()).expect("a record"), served);
-        // Its own messages, one after the other, take nothing of that away.
-        for it in 1..=3 * SERVED_STRETCHES_MAX as u64 {
-            served.told(n(1_000 + 2 * it));
-        }
-        assert_eq!(served.came_with(last), Some(Number::ZERO));
     }
 }

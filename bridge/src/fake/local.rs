@@ -208,6 +208,7 @@ impl Local {
                     }
                 }
                 Step::Came(room, cursor) => self.link.came(room, cursor),
+                Step::Paged(room, upto) => self.link.paged(room, upto),
                 Step::Hold(room) => self.link.hold(room),
                 Step::Release(room, seen) => self.link.release(room, seen),
                 Step::Open => self.link.open(),

@@ -103,7 +103,6 @@ impl Session {
                 Frame::Decided(Decided { message_id, room_id: name(saying.room) })
             }
             (Pending::Say(saying), Outcome::Said(said)) => {
-                self.gave((saying.room, said.number), |served| served.told(said.number));
                 Frame::Message(Box::new(self.said(*saying, said)))
             }
             (Pending::Presence(status), Outcome::Done) => {
@@ -185,8 +184,10 @@ impl Session {
             (Pending::History(history), Found::Rows(rows)) => {
                 match (&history.from, rows.last().map(|row| row.number)) {
                     (From::After(cursor), Some(last)) => self.paged(history.room, cursor, last),
+                    // The newest are given: who goes on from there wants nothing that is below.
                     (From::Newest, Some(last)) if history.before_ms.is_none() => {
-                        self.gave((history.room, last), |served| served.told(last));
+                        self.gave((history.room, last), |it| it.page(Number::ZERO, (last, last)));
+                        self.given.push((history.room, last));
                     }
                     (From::Newest | From::After(_) | From::AfterMessage(..), _) => {}
                 }
@@ -299,10 +300,12 @@ impl Session {
 
     /// The agent was given a page, up to a number.
     fn paged(&mut self, room: RoomId, cursor: &Cursor, upto: Number) {
-        self.gave((room, upto), |served| served.page(cursor.number, upto));
+        let came = cursor.came_with();
+        self.gave((room, upto), |served| served.page(came, (cursor.number, upto)));
+        self.given.push((room, upto));
         // An empty page is the end of those before it: where they ended still counts.
         if upto > cursor.number {
-            self.paged = Some(Paged { room, number: upto, came: cursor.came_with() });
+            self.paged = Some(Paged { room, number: upto, came });
         }
     }
 

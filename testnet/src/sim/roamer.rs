@@ -304,7 +304,8 @@ impl World {
         let roamer = &mut self.roamers[i];
         let upto = roamer.cursor;
         if (settled || upto > cursor) && upto.era() > Era::HOME {
-            roamer.note(now, (&given, upto), |served| served.page(cursor, upto));
+            let came = roamer.served().came_with(cursor).unwrap_or(arrival(cursor));
+            roamer.note(now, (&given, upto), |served| served.page(came, (cursor, upto)));
         }
         roamer.caught_up = !full && settled;
         Ok(())
@@ -362,11 +363,7 @@ impl World {
         }
         roamer.take(number, entry)?;
         if number.era() > Era::HOME {
-            let came = arrival(roamer.came);
-            roamer.note(now, (&[entry], number), |served| match came {
-                Number::ZERO => served.live(before, number),
-                came => served.page(came, number),
-            });
+            roamer.note(now, (&[entry], number), |served| served.went_on(before, number));
         }
         self.say(|| format!("roamer {i} at node{node} hears {number:?} {entry:?}"));
         Ok(())
@@ -383,11 +380,10 @@ impl World {
             let entry = (it.log, it.at.seq);
             self.say(|| format!("node{node} delivers {:?} {entry:?} in {room}", it.number));
             for i in 0..self.roamers.len() {
-                let delivered = (room, it.number, entry);
-                if it.canonical.is_some() {
-                    self.roam_late(i, node, delivered)?;
+                if it.canonical.is_some() && arrival(self.roamers[i].came) > Number::ZERO {
+                    self.roam_judged(i, node, (room, it.number))?;
                 } else {
-                    self.roam_live(i, node, delivered)?;
+                    self.roam_live(i, node, (room, it.number, entry))?;
                 }
             }
         }
@@ -395,42 +391,35 @@ impl World {
             let entry = (*log, at.seq);
             self.say(|| format!("node{node} passes over {number:?} {entry:?} in {room}"));
             for i in 0..self.roamers.len() {
-                self.roam_passed_over(i, node, (room, *number, entry))?;
+                if arrival(self.roamers[i].came) > Number::ZERO {
+                    self.roam_judged(i, node, (room, *number))?;
+                }
             }
         }
         Ok(())
     }
 
-    /// A live event of something that came late: the cursor that it brought may say that it was seen.
-    fn roam_late(
+    /// Something is delivered late, or passed over, at the node it is at. The cursor that it brought says whether it is
+    /// given that: it reads on up to there, as the bridge has it do.
+    fn roam_judged(
         &mut self,
         i: usize,
         node: usize,
-        delivered: (RoomId, Number, Entry),
-    ) -> Result<(), Broken> {
-        if arrival(self.roamers[i].came) == Number::ZERO {
-            return self.roam_live(i, node, delivered);
-        }
-        self.roam_passed_over(i, node, delivered)
-    }
-
-    /// The node it is at passes over another number of what was delivered there before.
-    fn roam_passed_over(
-        &mut self,
-        i: usize,
-        node: usize,
-        (room, number, entry): (RoomId, Number, Entry),
+        (room, number): (RoomId, Number),
     ) -> Result<(), Broken> {
         let roamer = &self.roamers[i];
-        let came = arrival(roamer.came);
-        if (roamer.node, roamer.room) != (node, room) || came == Number::ZERO {
+        if (roamer.node, roamer.room) != (node, room) {
             return Ok(());
         }
         let Some(running) = &self.nodes[node].running else { return Ok(()) };
+        let (after, came) = (roamer.cursor, arrival(roamer.came));
         // A disk that fails here is found out by the next who reads.
-        let next = running.reader.page_of_arrival(room, roamer.cursor, came, 1);
-        let is_owed = next.is_ok_and(|it| it.first().is_some_and(|row| row.number == number));
-        if is_owed { self.roam_live(i, node, (room, number, entry)) } else { Ok(()) }
+        let rows =
+            running.reader.page_of_arrival(room, after, came, usize::MAX).unwrap_or_default();
+        for row in rows.iter().take_while(|row| row.number <= number) {
+            self.roam_live(i, node, (room, row.number, (row.log, row.at.seq)))?;
+        }
+        Ok(())
     }
 
     /// Whether the answer was to a roamer.
