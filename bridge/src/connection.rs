@@ -207,6 +207,10 @@ impl<R: Source> Connection<R> {
                 Step::Came(room, cursor) => self.link.came(room, cursor),
                 Step::Paged(room, upto) => self.link.paged(room, upto),
                 Step::Hold(room) => self.link.hold(room),
+                Step::GoOnFrom(room, cursor) => {
+                    let tip = self.shared.hub.tip(room);
+                    self.link.go_on_from(room, (cursor, tip));
+                }
                 Step::Release(room, seen) => self.link.release(room, seen),
                 Step::Open => self.link.open(),
                 Step::Close(ending) => self.link.drain(ending),

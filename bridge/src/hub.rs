@@ -192,6 +192,12 @@ impl Hub {
         self.read().rooms.get(&room).map(|room| room.facts)
     }
 
+    /// The newest message of a room that was told.
+    pub(crate) fn tip(&self, room: RoomId) -> Number {
+        let state = self.read();
+        state.rooms.get(&room).map_or(Number::ZERO, |it| Number(it.tip.load(Ordering::Relaxed)))
+    }
+
     pub(crate) fn reads(&self) -> &Arc<dyn Reads> {
         &self.reads
     }

@@ -267,6 +267,11 @@ impl Link {
         self.post(|outbox| outbox.release(room, seen));
     }
 
+    /// See [`Outbox::go_on_from`].
+    pub(crate) fn go_on_from(&self, room: RoomId, (cursor, tip): (Number, Number)) {
+        self.post(|outbox| outbox.go_on_from(room, (cursor, tip)));
+    }
+
     pub(crate) fn seen(&self) -> Vec<(RoomId, Number)> {
         self.locked().outbox.seen()
     }

@@ -335,6 +335,23 @@ impl Outbox {
         self.settle(room);
     }
 
+    /// Ends a hold of a client that was given no page: what is above its cursor comes live, up to the room's tip and on.
+    pub(crate) fn go_on_from(&mut self, room: RoomId, (cursor, tip): (Number, Number)) {
+        let Some(seat) = self.seats.get_mut(&room) else { return };
+        seat.holds = seat.holds.saturating_sub(1);
+        if seat.written > cursor {
+            // It has been given later ones, and drops what is below them.
+            return self.settle(room);
+        }
+        (seat.queued, seat.first) = (cursor, cursor);
+        seat.latest = seat.latest.max(tip);
+        if seat.latest > cursor && !seat.lags {
+            seat.lags = true;
+            self.lagging += 1;
+        }
+        self.settle(room);
+    }
+
     /// The last number written per room, where there is one.
     pub(crate) fn seen(&self) -> Vec<(RoomId, Number)> {
         let written = self.seats.iter().map(|(room, seat)| (*room, seat.written));

@@ -63,6 +63,8 @@ pub(crate) enum Step {
     Hold(RoomId),
     /// No longer; everything up to the number was given to the client.
     Release(RoomId, Number),
+    /// No longer; live messages begin with what is above this cursor of the client.
+    GoOnFrom(RoomId, Number),
     /// Events may go out.
     Open,
     /// Write what is queued, then end.
@@ -80,6 +82,7 @@ impl Step {
             | Step::Paged(..)
             | Step::Hold(_)
             | Step::Release(..)
+            | Step::GoOnFrom(..)
             | Step::Open
             | Step::Close(_) => false,
         }
@@ -318,6 +321,9 @@ impl Session {
         let held = pending.held_room();
         let found = match found {
             Err(error) if matches!(pending, Pending::Missed) => return self.give_up(error.into()),
+            Err(_) if let Pending::Behind { room, cursor, .. } = pending => {
+                return vec![Step::GoOnFrom(room, cursor)];
+            }
             found => found.map_err(Refusal::from),
         };
         let steps = found.and_then(|found| self.found(pending, found, reply_to.clone()));

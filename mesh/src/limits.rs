@@ -378,7 +378,7 @@ pub const OFFERED_AGAIN_FOR: Duration = Duration::from_millis(500);
 /// How far ahead a roaming client's cursor may be of the eras this node knows, in `c`.
 pub const ROAM_ERAS_AHEAD_MAX: u32 = 1_024;
 /// At most one era is claimed for roaming clients per room in this time.
-pub const ROAM_CLAIM_EVERY: Duration = Duration::from_secs(10);
+pub const ROAM_CLAIM_EVERY: Duration = CLAIM_EVERY;
 /// How long a roaming client waits until peers were asked for the claim of its cursor's era, or until it is its turn
 /// to have one claimed. Then it is told to come again.
 pub const ROAM_ASK_FOR: Duration = Duration::from_secs(1);

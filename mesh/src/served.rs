@@ -69,7 +69,10 @@ impl Served {
     /// Live messages followed a page that ended with `after`, up to `upto`. Only then do they count: a reader that has not
     /// said where it is may drop them.
     pub fn went_on(&mut self, after: Number, upto: Number) {
-        if let Some(mut stretch) = self.stretches.iter().find(|it| it.has(after)).copied() {
+        if after.era() == Era::HOME {
+            // Pages of the home era are not noted.
+            self.page(Number::ZERO, (after, upto));
+        } else if let Some(mut stretch) = self.stretches.iter().find(|it| it.has(after)).copied() {
             stretch.upto = upto.max(stretch.upto);
             self.add(stretch);
         }
@@ -154,7 +157,6 @@ mod tests {
     #[test]
     fn who_came_into_an_era_here_was_given_all_that_is_below_it() {
         let mut served = Served::default();
-        served.page(Number::ZERO, (home(2), home(5)));
         served.went_on(home(5), n(1));
         assert_eq!(served.came_with(n(30)), Some(Number::ZERO));
         let higher = Era::new(2, 7).expect("an era");

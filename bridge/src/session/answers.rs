@@ -43,7 +43,7 @@ impl Session {
                 return Ok(self.missed_claim(room, (cursor, tries), answer));
             }
             Pending::Behind { room, cursor, tries } => {
-                return Ok(self.behind(room, (cursor, tries), answer));
+                return Ok(self.behind_answered(room, (cursor, tries), answer));
             }
             Pending::HistoryClaim(history) => {
                 return Ok(self.history_claimed(history, answer, reply_to));
@@ -163,6 +163,9 @@ impl Session {
     ) -> Result<Steps, Refusal> {
         let reply = match (pending, found) {
             (Pending::Missed, Found::Missed(missed)) => return Ok(self.missed(missed)),
+            (Pending::Behind { room, cursor, tries }, found) => {
+                return Ok(self.behind_found(room, (cursor, tries), found));
+            }
             (Pending::Tip(room), Found::Tip(tip)) => {
                 self.gave((room, tip), |served| served.told(tip));
                 Frame::RoomTip(RoomTipResult { room_id: self.room_name(room), seq: tip.0 })
@@ -280,22 +283,47 @@ impl Session {
         let mesh = Some(HistoryNote { behind: true });
         let page = HistoryResult { room_id: self.room_name(room), messages: Vec::new(), mesh };
         let mut steps = self.reply(&Frame::History(page), reply_to.as_deref());
-        steps.push(self.ask_again(room, cursor, 0));
+        steps.push(self.read_again(room, cursor, 0));
         steps
     }
 
-    fn ask_again(&mut self, room: RoomId, cursor: Number, tries: u8) -> Step {
-        let command = Command::Roam { room, cursor, entries: Vec::new() };
-        self.call(command, Hook::None, Pending::Behind { room, cursor, tries }, None)
+    /// Looks whether the cursor can be judged now, and has what it lacks numbered. The client may take the empty page for
+    /// the end: then what it has not seen comes to it live.
+    fn read_again(&mut self, room: RoomId, cursor: Number, tries: u8) -> Step {
+        let from = From::After(Cursor::new(cursor, Origin::Any));
+        let history = History { room, from, limit: 1, before_ms: None, held: true, sought: true };
+        self.read(Job::History(history), Pending::Behind { room, cursor, tries }, None)
     }
 
-    /// Whether a cursor can be judged now. The client asks for its page itself; live messages go on.
-    fn behind(&mut self, room: RoomId, (cursor, tries): (Number, u8), answer: Answer) -> Steps {
-        let behind = matches!(answer, Ok(Outcome::Roamed(Roamed::Behind)));
-        if behind && tries < limits::BEHIND_TRIES_MAX {
-            return vec![self.ask_again(room, cursor, tries + 1)];
+    /// It was looked.
+    fn behind_found(&mut self, room: RoomId, (cursor, tries): (Number, u8), found: Found) -> Steps {
+        match found {
+            Found::Claim(claim) => {
+                let command = Command::Roam { room, cursor, entries: claim.entries };
+                vec![self.call(command, Hook::None, Pending::Behind { room, cursor, tries }, None)]
+            }
+            Found::Tip(_)
+            | Found::Message(_)
+            | Found::Rows(_)
+            | Found::Log(_)
+            | Found::Later
+            | Found::NoSuchMessage
+            | Found::Missed(_) => vec![Step::GoOnFrom(room, cursor)],
         }
-        vec![Step::Release(room, Number::ZERO)]
+    }
+
+    /// What it lacks was numbered, or was not.
+    fn behind_answered(
+        &mut self,
+        room: RoomId,
+        (cursor, tries): (Number, u8),
+        answer: Answer,
+    ) -> Steps {
+        let again = matches!(answer, Ok(Outcome::Roamed(Roamed::Behind | Roamed::Heard)));
+        if again && tries < limits::BEHIND_TRIES_MAX {
+            return vec![self.read_again(room, cursor, tries + 1)];
+        }
+        vec![Step::GoOnFrom(room, cursor)]
     }
 
     /// The agent was given a page, up to a number.

@@ -46,11 +46,10 @@ impl Engine {
             return self.reply(call, Err(Refused::NoRoom));
         };
         let far = era.c() > it.numbering.current().c() + ROAM_ERAS_AHEAD_MAX;
-        let member = era == Era::HOME || self.has_member_for(era);
-        if !era.is_valid() || far || (!member && !self.is_meeting_others()) {
+        if !era.is_valid() || far {
             return self.reply(call, Ok(Outcome::Roamed(Roamed::Never)));
         }
-        if !member || self.roams.waiting.len() >= ROAMING_MAX {
+        if self.roams.waiting.len() >= ROAMING_MAX {
             return self.reply(call, Ok(Outcome::Roamed(Roamed::Behind)));
         }
         let since = self.cx.now.mono;
@@ -91,6 +90,8 @@ impl Engine {
     fn roamed(&mut self, it: &mut Roaming) -> Result<Option<Roamed>, Refused> {
         let (now, era) = (self.cx.now.mono, it.cursor.era());
         let meeting = self.is_meeting_others();
+        // The lane of a node that has just been admitted may not be known yet.
+        let member = era == Era::HOME || self.has_member_for(era);
         let waited = now >= it.since + ROAM_ASK_FOR;
         let room = self.rooms.get_mut(&it.room).ok_or(Refused::NoRoom)?;
         if !room.is_writable(&self.cx) {
@@ -107,6 +108,8 @@ impl Engine {
             return Ok(None);
         } else if meeting {
             return Ok(Some(Roamed::Behind));
+        } else if !member {
+            return Ok(Some(Roamed::Never));
         }
         // All of it, before it is given any number of an era that says that all of it was given.
         let entries: Vec<At> = it.entries.iter().map(|(at, _)| *at).collect();

@@ -353,6 +353,8 @@ impl Page {
     fn end(&self, eras: &BTreeMap<Era, EraRecord>, limit: usize) -> Option<usize> {
         // Up to which place an era's cut names what is to come.
         let mut named: BTreeMap<Era, usize> = BTreeMap::new();
+        let highest = self.rows.last().map_or(Era::HOME, |(number, _)| number.era());
+        let cuts = cuts(eras, highest);
         let mut ends = Vec::with_capacity(self.rows.len());
         for (place, (number, _)) in (1..).zip(&self.rows) {
             let era = number.era();
@@ -360,8 +362,9 @@ impl Page {
                 if named.len() >= AT_ONCE_ERAS_MAX {
                     break;
                 }
-                let cut = cut(eras, era);
-                let is_named = |numbers: &Numbers| numbers.is_free_of(era) && within(&cut, numbers);
+                // By this cut alone, and also if it has a number in this era: another node may not have heard of the
+                // eras between, nor of that number yet.
+                let is_named = |numbers: &Numbers| within(&cuts[&era], numbers);
                 let last = self.again.iter().rev().find(|(_, numbers)| is_named(numbers));
                 named.insert(era, last.map_or(0, |it| it.0));
             }
@@ -447,18 +450,25 @@ fn cut(eras: &BTreeMap<Era, EraRecord>, era: Era) -> BTreeMap<Era, u64> {
     if !eras.contains_key(&era) {
         return BTreeMap::new();
     }
-    let mut cuts: BTreeMap<Era, BTreeMap<Era, u64>> = BTreeMap::new();
     let mut lowest: BTreeMap<Era, u64> = BTreeMap::new();
-    for (&at, record) in eras.range(..=era) {
-        let cut = whole_cut(&cuts, at, record);
+    for (at, cut) in cuts(eras, era) {
         for (lower, n) in &mut lowest {
             *n = (*n).min(cut.get(lower).copied().unwrap_or(0));
         }
         lowest.insert(at, u64::MAX);
-        cuts.insert(at, cut);
     }
     lowest.remove(&era);
     lowest
+}
+
+/// The whole cuts of all eras up to one.
+fn cuts(eras: &BTreeMap<Era, EraRecord>, upto: Era) -> BTreeMap<Era, BTreeMap<Era, u64>> {
+    let mut cuts = BTreeMap::new();
+    for (&at, record) in eras.range(..=upto) {
+        let cut = whole_cut(&cuts, at, record);
+        cuts.insert(at, cut);
+    }
+    cuts
 }
 
 /// An era's cut, with what it leaves unsaid: it names only what changed since the cut of the era
