@@ -268,6 +268,7 @@ fn an_odd_room_gets_another_name_or_id_or_is_left_out_and_blocks_nothing_else() 
             "6 rooms are called, described or identified in another way: ",
             &format!("\"lounge\" (lounge) -> \"lounge\" ({})", plan.rooms[6].0.room.to_uuid()),
             "\" \" (3f0e0d0c-0b0a-4908-8706-050403020100) -> \"room (2)\" (3f0e0d0c-",
+            "éééééé (2)\" (4f0e0d0c-",
         ],
     );
 
@@ -541,6 +542,28 @@ fn of_more_keys_with_private_rooms_than_a_node_follows_the_rest_is_refused_or_le
     let plan = made.taken(Choices { skip_refused: true, ..choices() });
     assert_eq!((plan.rooms.len(), plan.keys.len()), (count - 2, count));
     adds_up(&made, &plan);
+}
+
+#[test]
+fn what_is_more_than_a_mesh_can_have_is_refused_or_left_out() {
+    let (keys, ids) = (mesh::limits::KEYS_MAX, mesh::limits::AGENT_IDS_MAX);
+    let rows = |count: usize, row: &str| {
+        format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) SELECT {row} FROM n;"
+        )
+    };
+    let made = Made::new(&format!(
+        "INSERT INTO api_keys {} INSERT INTO agent_identities {}",
+        rows(keys + 1, &format!("'key ' || i, 'free', 'number ' || i, '{AT}'")),
+        rows(ids + 1, &format!("'agent ' || i, 'key 1', '{AT}'")),
+    ));
+    let (plan, refusals) = made.plan(choices());
+    assert_eq!(refusals.to_string().lines().count(), 2, "{refusals}");
+    let last = format!("api_keys \"number {}\": a mesh has at most {keys} keys", keys + 1);
+    contains(&refusals.to_string(), &[&last, &format!("at most {ids} stable agent ids")]);
+    adds_up(&made, &plan);
+    let plan = made.taken(Choices { skip_refused: true, ..choices() });
+    assert_eq!((plan.keys.len(), plan.agents.len()), (keys, ids));
 }
 
 /// The node has one, whatever the file says of the server's.
