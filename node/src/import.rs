@@ -5,14 +5,18 @@
 //! import that was killed goes on, and one that is done is not done again ([`run`]).
 
 mod journal;
+mod keys;
 mod plan;
 mod run;
 mod target;
+mod trace;
 
 pub(crate) use journal::Journal;
+pub(crate) use keys::{ServerKey, server_key};
 pub(crate) use plan::{Choices, OpenVotes, OwnKeys, Plan};
-pub(crate) use run::{Brought, bring};
+pub(crate) use run::{Brought, Watch, bring};
 pub(crate) use target::{Target, is_there, open};
+pub(crate) use trace::Trace;
 
 #[cfg(test)]
 mod tests;

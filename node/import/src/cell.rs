@@ -59,7 +59,7 @@ impl Cells<'_> {
     /// A time, in Unix milliseconds.
     pub(crate) fn maybe_time(&self, column: &str) -> Result<Option<u64>, Wrong> {
         let Some(text) = self.filled(column)? else { return Ok(None) };
-        let time = text.parse::<jiff::Timestamp>().ok();
+        let time = text.parse::<jiff::Timestamp>().ok().or_else(|| sqlite_time(&text));
         let ms = time.and_then(|it| u64::try_from(it.as_millisecond()).ok());
         ms.map(Some).ok_or_else(|| wrong(column, "not a time, such as 2026-11-23T16:33:29.780Z"))
     }
@@ -73,6 +73,17 @@ impl Cells<'_> {
         let Some(json) = self.filled(column)? else { return Ok(None) };
         serde_json::from_str(&json).map_err(|_| wrong(column, "not a JSON list of texts"))
     }
+}
+
+/// What SQLite's `datetime('now')` gives, with a fraction or not: `2025-03-04 05:06:07`, in UTC.
+fn sqlite_time(text: &str) -> Option<jiff::Timestamp> {
+    let is_of_it = |it: u8| it.is_ascii_digit() || b"-: .".contains(&it);
+    let form = text.as_bytes().get(10) == Some(&b' ') && text.len() >= "2025-03-04 05:06:07".len();
+    if !form || !text.bytes().all(is_of_it) {
+        return None;
+    }
+    let time: jiff::civil::DateTime = text.parse().ok()?;
+    time.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|it| it.timestamp())
 }
 
 pub(crate) fn wrong(column: &str, why: &str) -> Wrong {

@@ -25,6 +25,14 @@ pub(crate) struct Table {
     needed: bool,
 }
 
+/// Times, so that they sort as texts in both forms that there are.
+pub(crate) const CREATED: &str = "replace(t.created_at, ' ', 'T')";
+
+/// The order in which the rows of a table were made, where nothing else says it.
+pub(crate) fn made(table: &Table, has_rowid: bool) -> String {
+    format!("t.{}", if has_rowid { "rowid" } else { table.columns[0].name })
+}
+
 pub(crate) const ROOMS: Table = Table {
     name: "rooms",
     needed: true,
@@ -55,7 +63,7 @@ pub(crate) const MESSAGES: Table = Table {
         needed("metadata"),
         needed("created_at"),
         // In the order in which they were written, as a server numbers them that is given such a file.
-        newer("seq", "row_number() OVER (PARTITION BY t.room_id ORDER BY t.created_at, t.rowid)"),
+        newer("seq", "row_number() OVER (PARTITION BY t.room_id ORDER BY {created}, {made})"),
     ],
 };
 
@@ -149,13 +157,15 @@ pub(crate) fn needed_tables() -> impl Iterator<Item = &'static str> {
 
 /// What selects a table's columns of a file that has these, in the order of [`Table::columns`]. `Err`: one
 /// that is missing.
-pub(crate) fn list(table: &Table, has: &[String]) -> Result<String, &'static str> {
+pub(crate) fn list(table: &Table, has: &[String], has_rowid: bool) -> Result<String, &'static str> {
     let mut list = Vec::new();
     for column in table.columns {
         let is_there = has.iter().any(|it| it == column.name);
         list.push(match column.older {
             _ if is_there => format!("t.{}", column.name),
-            Some(older) => older.to_owned(),
+            Some(older) => {
+                older.replace("{created}", CREATED).replace("{made}", &made(table, has_rowid))
+            }
             None => return Err(column.name),
         });
     }

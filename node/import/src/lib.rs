@@ -17,7 +17,7 @@ mod source;
 pub use digest::{Digest, id_from};
 pub use open::{OpenError, ReadError, ServerFile};
 pub use rows::{
-    BadRow, Identity, Key, Kind, Message, Room, Sequence, Status, Subscription, Task, Vote,
+    BadRow, Identity, Key, Kind, LOBBY, Message, Room, Sequence, Status, Subscription, Task, Vote,
 };
 
 #[cfg(test)]

@@ -84,14 +84,22 @@ pub enum OpenError {
 #[error("the ClawChat database cannot be read on")]
 pub struct ReadError(#[from] pub(crate) rusqlite::Error);
 
+/// How a table is read.
+#[derive(Debug)]
+struct Selected {
+    columns: String,
+    /// Its rows have numbers of their own.
+    has_rowid: bool,
+}
+
 /// The database of a ClawChat server, as it was when it was opened. Never written to, and nothing is made
 /// beside it.
 #[derive(Debug)]
 pub struct ServerFile {
     /// Holds one read transaction, so that all is of one moment.
     pub(crate) read: Connection,
-    /// What selects the columns of each table that it has.
-    columns: BTreeMap<&'static str, String>,
+    /// The tables that it has, and what selects their columns.
+    tables: BTreeMap<&'static str, Selected>,
     log: Option<PathBuf>,
     source: Source,
 }
@@ -119,15 +127,17 @@ impl ServerFile {
         let mut selected = BTreeMap::new();
         for table in ALL.into_iter().filter(|it| known(it.name)) {
             let has = columns(&read, table.name).map_err(sqlite)?;
-            let list = layout::list(table, &has).map_err(|lacks| OpenError::Columns {
-                file: file.to_owned(),
-                table: table.name,
-                lacks,
-                has: listed(&has),
-            })?;
-            selected.insert(table.name, list);
+            let has_rowid = has_rowid(&read, table.name).map_err(sqlite)?;
+            let columns =
+                layout::list(table, &has, has_rowid).map_err(|lacks| OpenError::Columns {
+                    file: file.to_owned(),
+                    table: table.name,
+                    lacks,
+                    has: listed(&has),
+                })?;
+            selected.insert(table.name, Selected { columns, has_rowid });
         }
-        Ok(ServerFile { read, columns: selected, log, source })
+        Ok(ServerFile { read, tables: selected, log, source })
     }
 
     /// Its write-ahead log, if something is in it: the server runs, or it was killed.
@@ -146,7 +156,12 @@ impl ServerFile {
 
     /// What selects a table's columns; `None`: an older server's file, which has no such table.
     pub(crate) fn columns(&self, table: &Table) -> Option<&str> {
-        self.columns.get(table.name).map(String::as_str)
+        self.tables.get(table.name).map(|it| it.columns.as_str())
+    }
+
+    /// In which order the rows of a table were made.
+    pub(crate) fn made(&self, table: &Table) -> String {
+        layout::made(table, self.tables.get(table.name).is_some_and(|it| it.has_rowid))
     }
 
     /// What tells it apart from others. Reads all of it.
@@ -155,7 +170,7 @@ impl ServerFile {
     /// See [`ReadError`].
     pub fn digest(&self) -> Result<Digest, ReadError> {
         let mut digest = Digest::default();
-        for (table, columns) in &self.columns {
+        for (table, Selected { columns, .. }) in &self.tables {
             let mut select = self.read.prepare(&format!("SELECT {columns} FROM {table} t"))?;
             let width = select.column_count();
             let mut rows = select.query([])?;
@@ -188,6 +203,11 @@ fn tables(connection: &Connection) -> rusqlite::Result<Vec<String>> {
 fn columns(connection: &Connection, table: &str) -> rusqlite::Result<Vec<String>> {
     let mut select = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
     select.query_map([table], |row| row.get(0))?.collect()
+}
+
+fn has_rowid(connection: &Connection, table: &str) -> rusqlite::Result<bool> {
+    let select = "SELECT wr = 0 FROM pragma_table_list WHERE schema = 'main' AND name = ?1";
+    connection.query_row(select, [table], |row| row.get(0))
 }
 
 /// Some of them: a file may have any number.

@@ -7,7 +7,8 @@ use rusqlite::Row;
 use crate::{
     cell::{Cells, Wrong, wrong},
     layout::{
-        BALLOTS, IDENTITIES, KEYS, MESSAGES, ROOMS, SEQUENCES, SUBSCRIPTIONS, TASKS, Table, VOTES,
+        BALLOTS, CREATED, IDENTITIES, KEYS, MESSAGES, ROOMS, SEQUENCES, SUBSCRIPTIONS, TASKS,
+        Table, VOTES,
     },
     open::{ReadError, ServerFile},
 };
@@ -17,17 +18,23 @@ use crate::{
 pub struct BadRow {
     /// Its table.
     pub table: &'static str,
-    /// Its id, as far as it has one.
-    pub id: String,
+    /// Its id (of a key its label), as far as it can be read.
+    pub id: Option<String>,
     /// What is wrong with it.
     pub why: String,
 }
 
 impl fmt::Display for BadRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.table, self.id, self.why)
+        match &self.id {
+            Some(id) => write!(f, "{} {id:?}: {}", self.table, self.why),
+            None => write!(f, "{} without a readable id: {}", self.table, self.why),
+        }
     }
 }
+
+/// The id of the room that every server has.
+pub const LOBBY: &str = "lobby";
 
 /// A room.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +47,8 @@ pub struct Room {
     pub description: Option<String>,
     /// The room it is under.
     pub parent: Option<String>,
-    /// Unix milliseconds.
-    pub created_ms: u64,
+    /// Unix milliseconds. `None`: it cannot be read, and the room is the [`LOBBY`], which is there without it.
+    pub created_ms: Option<u64>,
     /// The agent that made it.
     pub created_by: Option<String>,
     /// Seen by every key.
@@ -268,7 +275,7 @@ impl ServerFile {
     /// # Errors
     /// See [`ReadError`].
     pub fn tasks(&self) -> Rows<Task> {
-        self.all(&TASKS, "created_at, task_id", task)
+        self.all(&TASKS, &format!("{CREATED}, task_id"), task)
     }
 
     /// All keys but the server's own, in the order in which they were made.
@@ -276,7 +283,7 @@ impl ServerFile {
     /// # Errors
     /// See [`ReadError`].
     pub fn keys(&self) -> Rows<Key> {
-        self.all(&KEYS, "rowid", |it| {
+        self.all(&KEYS, &self.made(&KEYS), |it| {
             let (text, tier) = (it.text("api_key")?, it.text("tier")?);
             Ok(Key { text, tier, label: it.filled("label")? })
         })
@@ -297,7 +304,7 @@ impl ServerFile {
     /// # Errors
     /// See [`ReadError`].
     pub fn subscriptions(&self) -> Rows<Subscription> {
-        self.all(&SUBSCRIPTIONS, "created_at, subscription_id", subscription)
+        self.all(&SUBSCRIPTIONS, &format!("{CREATED}, subscription_id"), subscription)
     }
 
     /// All votes with what was voted, the oldest first.
@@ -305,7 +312,7 @@ impl ServerFile {
     /// # Errors
     /// See [`ReadError`].
     pub fn votes(&self) -> Rows<Vote> {
-        let mut votes = self.all(&VOTES, "created_at, vote_id", vote)?;
+        let mut votes = self.all(&VOTES, &format!("{CREATED}, vote_id"), vote)?;
         let Some(columns) = self.columns(&BALLOTS) else { return Ok(votes) };
         let select = format!("SELECT {columns} FROM vote_ballots t WHERE vote_id = ?1");
         let mut select = self.read.prepare(&select)?;
@@ -314,8 +321,8 @@ impl ServerFile {
             let mut rows = select.query([&vote.id])?;
             while let Some(row) = rows.next()? {
                 if let Err(why) = add_ballot(vote, &Cells { row, table: &BALLOTS }) {
-                    let (table, id) = (BALLOTS.name, format!("of vote {:?}", vote.id));
-                    *found = Err(BadRow { table, id, why });
+                    let (table, id) = (VOTES.name, Some(vote.id.clone()));
+                    *found = Err(BadRow { table, id, why: format!("a ballot of it: {why}") });
                     break;
                 }
             }
@@ -374,13 +381,17 @@ fn read<T>(
     of(&cells).map_err(|why| {
         // The id of a key is the key itself.
         let shown = if table.name == KEYS.name { "label" } else { table.columns[0].name };
-        let id = cells.maybe_text(shown).ok().flatten();
-        let id = id.map_or("without a readable id".to_owned(), |id| format!("{id:?}"));
-        BadRow { table: table.name, id, why }
+        BadRow { table: table.name, id: cells.maybe_text(shown).ok().flatten(), why }
     })
 }
 
 fn room(it: &Cells<'_>) -> Result<Room, Wrong> {
+    let id = it.text("room_id")?;
+    let created_ms = match it.time("created_at") {
+        Ok(ms) => Some(ms),
+        Err(_) if id == LOBBY => None,
+        Err(wrong) => return Err(wrong),
+    };
     let public = match &*it.text("visibility")? {
         "public" => true,
         "private" => false,
@@ -390,11 +401,11 @@ fn room(it: &Cells<'_>) -> Result<Room, Wrong> {
         }
     };
     Ok(Room {
-        id: it.text("room_id")?,
+        id,
         name: it.text("name")?,
         description: it.filled("description")?,
         parent: it.filled("parent_id")?,
-        created_ms: it.time("created_at")?,
+        created_ms,
         created_by: it.filled("created_by")?,
         public,
         owner: it.filled("owner_key")?,

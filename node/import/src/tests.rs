@@ -108,7 +108,7 @@ fn rows_are_read_as_what_they_are() {
     assert_eq!((rooms[0].public, rooms[0].owner.as_deref()), (true, None));
     let room = &rooms[1];
     assert_eq!((room.public, room.encrypted, room.description.clone()), (false, true, None));
-    assert_eq!((room.created_ms, room.owner.as_deref()), (AT_MS, Some("k")));
+    assert_eq!((room.created_ms, room.owner.as_deref()), (Some(AT_MS), Some("k")));
     assert_eq!(room.parent.as_deref(), Some("lobby"));
     let all: Vec<Message> = messages(&file).into_iter().map(Result::unwrap).collect();
     let seen: Vec<_> = all.iter().map(|it| (it.seq, it.kind, it.reply_to.as_deref())).collect();
@@ -212,10 +212,79 @@ fn a_row_that_cannot_be_read_is_named() {
     }
     let votes: Vec<String> =
         file.votes().unwrap().into_iter().map(|it| it.unwrap_err().to_string()).collect();
-    assert!(votes[0].contains("of vote \"v\"") && votes[0].contains("no option 2"), "{votes:?}");
+    assert!(votes[0].contains("\"v\": a ballot of it: ") && votes[0].contains("no option 2"));
     assert!(votes[1].contains("\"w\": `options`"), "{votes:?}");
     let key = file.keys().unwrap().remove(0).unwrap_err().to_string();
     assert!(key.contains("\"mine\": `tier`") && !key.contains("hush"), "{key}");
+}
+
+/// `datetime('now')` of SQLite is in UTC and says so nowhere.
+#[test]
+fn a_time_in_the_form_of_sqlite_is_one() {
+    let made = Made::new();
+    let forms = [
+        ("2026-11-23 16:33:29", Some(AT_MS - 780)),
+        ("2026-11-23 16:33:29.780", Some(AT_MS)),
+        ("2026-11-23T18:33:29.780+02:00", Some(AT_MS)),
+        ("2026-11-23 16:33", None),
+        ("2026-11-23", None),
+        ("2026-11-23T16:33:29", None),
+        ("2026-11-23 16:33:29 noon", None),
+    ];
+    for (form, _) in forms {
+        made.add(&format!(
+            "INSERT INTO rooms VALUES ('{form}', '{form}', NULL, NULL, NULL, '{form}', 'public', NULL, 0)"
+        ));
+    }
+    let read: Vec<_> = made.open().rooms().unwrap();
+    for (form, ms) in forms {
+        let room = read.iter().flatten().find(|it| it.id == form);
+        assert_eq!(room.and_then(|it| it.created_ms), ms, "{form}");
+    }
+    // Both forms of one day are in the order in which they were.
+    for (id, at) in [("b", "2026-11-23 16:33:30"), ("a", AT), ("c", "2026-11-23T16:33:31Z")] {
+        made.add(&format!(
+            "INSERT INTO room_tasks VALUES ('{id}', 'lobby', 'paint', NULL, 'pending', NULL, 'ann', '{at}', NULL, NULL)"
+        ));
+    }
+    let tasks: Vec<Task> = made.open().tasks().unwrap().into_iter().map(Result::unwrap).collect();
+    assert_eq!(tasks.iter().map(|it| &*it.id).collect::<String>(), "abc");
+}
+
+#[test]
+fn a_lobby_is_one_without_its_time() {
+    let made = Made::new();
+    made.add("UPDATE rooms SET created_at = 'yesterday'");
+    let lobby = made.open().rooms().unwrap().remove(0).unwrap();
+    assert_eq!((&*lobby.id, lobby.created_ms), (LOBBY, None));
+    assert_eq!(lobby.description.as_deref(), Some("Default lobby for all agents"));
+}
+
+#[test]
+fn tables_may_be_without_row_ids() {
+    let layout = LAYOUT
+        .replacen("created_at TEXT NOT NULL\n);", "created_at TEXT NOT NULL\n) WITHOUT ROWID;", 1)
+        .replace("    seq INTEGER NOT NULL DEFAULT 0\n);", ") WITHOUT ROWID;")
+        .replace(
+            "    created_at TEXT NOT NULL,\n) WITHOUT",
+            "    created_at TEXT NOT NULL\n) WITHOUT",
+        );
+    let (layout, _) = layout.split_once("CREATE TRIGGER").unwrap();
+    let made = Made::with(layout);
+    made.add(&format!(
+        "INSERT INTO rooms VALUES ('lobby', 'lobby', NULL, NULL, NULL, '{AT}', 'public', NULL, 0);
+         INSERT INTO api_keys VALUES ('b', 'free', NULL, '{AT}'), ('a', 'free', NULL, '{AT}');
+         INSERT INTO messages VALUES ('n', 'lobby', 'ann', 'Ann', 'two', NULL, NULL, '{AT}'),
+            ('m', 'lobby', 'ann', 'Ann', 'one', NULL, NULL, '{AT}')"
+    ));
+    let file = made.open();
+    let keys: Vec<String> = file.keys().unwrap().into_iter().map(|it| it.unwrap().text).collect();
+    assert_eq!(keys, ["a", "b"]);
+    let said: Vec<_> = messages(&file).into_iter().map(|it| it.unwrap()).collect();
+    assert_eq!(
+        said.iter().map(|it| (it.seq, &*it.content)).collect::<Vec<_>>(),
+        [(1, "one"), (2, "two")]
+    );
 }
 
 /// A server that was killed leaves its newest messages in the write-ahead log.

@@ -14,7 +14,10 @@ use mesh::id::KeyPrint;
 use super::{Layer, Layered, layered, log_to_stderr, note, say};
 use crate::{
     files::ApiKey,
-    import::{Brought, Choices, Journal, OpenVotes, OwnKeys, Plan, Target, bring, is_there, open},
+    import::{
+        Brought, Choices, Journal, OpenVotes, OwnKeys, Plan, ServerKey, Target, Trace, Watch,
+        bring, is_there, open, server_key,
+    },
     settings::{Auth, standard_key_file},
 };
 
@@ -75,15 +78,26 @@ struct Keys {
     node: Option<ApiKey>,
     /// The node's was drawn just now, and is not in its file yet.
     fresh: bool,
-    server: Option<ApiKey>,
+    server: Option<ServerKey>,
 }
 
 impl Keys {
     fn texts(&self) -> OwnKeys<'_> {
         OwnKeys {
             node: self.node.as_ref().map(ApiKey::text),
-            server: self.server.as_ref().map(ApiKey::text),
+            server: self.server.as_ref().map(|it| it.as_str()),
         }
+    }
+
+    fn own_print(&self) -> KeyPrint {
+        self.node.as_ref().map_or(KeyPrint::OPEN, |key| KeyPrint::of(key.text()))
+    }
+
+    /// The server's, if it is another one than the node's.
+    fn server_print(&self) -> Option<KeyPrint> {
+        // A key that the first run of an import has made is found by the next one.
+        let print = self.server.as_ref().map(|key| KeyPrint::of(key));
+        print.filter(|it| *it != self.own_print())
     }
 }
 
@@ -104,7 +118,7 @@ impl Import {
                 log.display()
             ));
         }
-        let keys = self.keys(&layered)?;
+        let keys = self.keys(&file, &layered)?;
         if self.check {
             let plan = self.plan(&file, &keys)?;
             return say(&format!("all of this can be brought:\n{}", plan.ledger));
@@ -113,7 +127,7 @@ impl Import {
     }
 
     /// Nothing is written here: the file may be refused.
-    fn keys(&self, settings: &Layered) -> Result<Keys> {
+    fn keys(&self, file: &ServerFile, settings: &Layered) -> Result<Keys> {
         let (node, fresh) = match settings.auth()? {
             Auth::Open => (None, false),
             Auth::KeyFile(file) => match ApiKey::read(&file)? {
@@ -121,24 +135,12 @@ impl Import {
                 None => (Some(ApiKey::draw()?), true),
             },
         };
-        let flag = "--server-key-file";
-        if let Some(file) = &self.server_key_file {
-            let server = ApiKey::read_as(flag, file)?;
-            let server =
-                server.with_context(|| format!("{flag} {}: no such file", file.display()))?;
-            return Ok(Keys { node, fresh, server: Some(server) });
-        }
+        let minted = file.keys()?.into_iter().flatten().map(|it| it.text).collect();
         let beside = self.file.canonicalize().ok().map(|it| it.with_file_name("auth.key"));
-        for file in beside.into_iter().chain(standard_key_file().ok()) {
-            if let Some(server) = ApiKey::read_as(flag, &file)? {
-                note(&format!("note: the server's own key is that in {}", file.display()));
-                return Ok(Keys { node, fresh, server: Some(server) });
-            }
-        }
-        note(
-            "note: no file of the server's own key: name it with --server-key-file, if it had one",
-        );
-        Ok(Keys { node, fresh, server: None })
+        let standard: Vec<PathBuf> = beside.into_iter().chain(standard_key_file().ok()).collect();
+        let named = self.server_key_file.as_deref();
+        let server = server_key(named, &standard, &minted, &mut |it| note(it))?;
+        Ok(Keys { node, fresh, server })
     }
 
     fn import(&self, file: &ServerFile, (settings, keys): (&Layered, &Keys)) -> Result<()> {
@@ -169,13 +171,40 @@ impl Import {
         let plan = self.plan(file, keys)?;
         self.still(file)?;
         note(&format!("to be brought:\n{}", plan.ledger));
-        let target = there.map_or_else(|| open(&data_dir), Ok)?;
-        if let (Auth::KeyFile(file), Some(key), true) = (settings.auth()?, &keys.node, keys.fresh) {
-            key.keep(&file)?;
+        let name = settings.name()?;
+        let target = Self::make((settings, keys), there, &data_dir)?;
+        self.write((file, &plan), (target, name), journal)?;
+        let moved = match (keys.server_print(), settings.auth()?) {
+            (Some(_), Auth::KeyFile(file)) => format!(
+                "agents that used the server's own key need this node's from now on: the one in {}\n",
+                file.display()
+            ),
+            (Some(_), Auth::Open) | (None, _) => String::new(),
+        };
+        say(&format!("imported:\n{}{moved}start the node: {}", plan.ledger, self.up()))
+    }
+
+    /// The node's key, if it is a new one, and its directory; or nothing.
+    fn make(
+        (settings, keys): (&Layered, &Keys),
+        there: Option<Target>,
+        data_dir: &Path,
+    ) -> Result<Target> {
+        let mut traces = Vec::new();
+        let made = (|| {
+            if let (Auth::KeyFile(file), Some(key), true) =
+                (settings.auth()?, &keys.node, keys.fresh)
+            {
+                traces.push(Trace::of(&file));
+                key.keep(&file)?;
+            }
+            traces.push(Trace::of(data_dir));
+            there.map_or_else(|| open(data_dir), Ok)
+        })();
+        if made.is_err() {
+            traces.iter().for_each(Trace::remove);
         }
-        self.write((file, &plan), (target, settings.name()?), journal)?;
-        self.still(file)?;
-        say(&format!("imported:\n{}start the node: {}", plan.ledger, self.up()))
+        made
     }
 
     fn write(
@@ -186,11 +215,17 @@ impl Import {
     ) -> Result<()> {
         let mut line = Line::new("importing");
         let things = plan.things();
-        let done = bring((file, plan), (&mut target, name), journal, &mut |written| {
+        let progress = &mut |written| {
             line.tell(written, things);
             ControlFlow::Continue(())
-        });
+        };
+        let watch = Watch { progress, sound: &|| self.still(file) };
+        let done = bring((file, plan), (&mut target, name), journal, watch);
         line.end();
+        if done.is_err() {
+            // Whatever does not fit then is not this node's fault.
+            self.still(file)?;
+        }
         match done? {
             Brought::All => Ok(()),
             Brought::Stopped => bail!("not all was brought: run it again, and it goes on"),
@@ -213,8 +248,6 @@ impl Import {
     }
 
     fn choices(&self, keys: &Keys) -> Choices {
-        let print = |key: &ApiKey| KeyPrint::of(key.text());
-        let own = keys.node.as_ref().map_or(KeyPrint::OPEN, print);
         Choices {
             open_votes: match (self.skip_open_votes, self.close_open_votes) {
                 (true, _) => OpenVotes::Skip,
@@ -224,9 +257,8 @@ impl Import {
             private_to_own_key: self.private_to_own_key,
             rename_rooms: self.rename_rooms,
             skip_refused: self.skip_refused,
-            own,
-            // A key that the first run of an import has made is found by the next one.
-            server: keys.server.as_ref().map(print).filter(|it| *it != own),
+            own: keys.own_print(),
+            server: keys.server_print(),
         }
     }
 
@@ -276,29 +308,40 @@ struct Line {
     what: &'static str,
     terminal: bool,
     last: Option<Instant>,
+    /// How far it is, where that was not written.
+    untold: Option<(u64, u64)>,
 }
 
 impl Line {
     fn new(what: &'static str) -> Line {
-        Line { what, terminal: io::stderr().is_terminal(), last: None }
+        Line { what, terminal: io::stderr().is_terminal(), last: None, untold: None }
     }
 
     fn tell(&mut self, done: u64, all: u64) {
-        let what = self.what;
-        let share = done.saturating_mul(100) / all.max(1);
         if self.terminal {
             // Nobody may be there.
-            drop(write!(io::stderr(), "\r{what} {done} of {all} ({share} %)\x1b[K"));
+            drop(write!(io::stderr(), "\r{}\x1b[K", self.text(done, all)));
             self.last = Some(Instant::now());
         } else if self.last.is_none_or(|last| last.elapsed() >= TOLD_EVERY) {
-            note(&format!("{what} {done} of {all} ({share} %)"));
-            self.last = Some(Instant::now());
+            note(&self.text(done, all));
+            (self.last, self.untold) = (Some(Instant::now()), None);
+        } else {
+            self.untold = Some((done, all));
         }
     }
 
+    fn text(&self, done: u64, all: u64) -> String {
+        let share = done.saturating_mul(100) / all.max(1);
+        format!("{} {done} of {all} ({share} %)", self.what)
+    }
+
+    /// How far it got is the last that is written.
     fn end(&self) {
         if self.terminal && self.last.is_some() {
             note("");
+        }
+        if let Some((done, all)) = self.untold {
+            note(&self.text(done, all));
         }
     }
 }

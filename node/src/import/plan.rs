@@ -1,6 +1,7 @@
 //! What of a file is brought, and what cannot be: all of that is found before anything is written.
 
 mod findings;
+mod ids;
 mod ledger;
 mod owners;
 mod rooms;
@@ -15,18 +16,19 @@ use bridge::BroughtWebhook;
 use import::ServerFile;
 use mesh::{
     agenda::NewKey,
-    id::{AgentId, KeyPrint, RoomId, RoomKey},
+    id::{AgentId, KeyPrint, MessageId, RoomId, RoomKey},
     import::{ImportedRoom, ImportedTask},
     limits::{AGENT_ID_BYTES_MAX, AGENT_IDS_MAX},
     number::Era,
 };
 
 pub(crate) use findings::Refusals;
+pub(crate) use ids::id_of;
 pub(crate) use ledger::{Counts, Ledger, Thing};
 pub(crate) use sieve::{Sieve, Sifted};
-pub(crate) use talk::id_of;
 
 use findings::Findings;
+use ledger::Named;
 use owners::Owners;
 
 /// What becomes of votes that are open: their ballots are secret, and their voters gone.
@@ -85,14 +87,16 @@ pub(crate) struct Plan {
     pub(crate) keys: Vec<(NewKey, Option<RoomKey>)>,
     /// Stable ids, and whose they are.
     pub(crate) agents: Vec<(AgentId, KeyPrint)>,
-    /// What the lobby is for, and when it was made.
-    pub(crate) lobby: Option<(Option<String>, u64)>,
+    /// What the lobby is for, and when it was made, as far as that is known.
+    pub(crate) lobby: Option<(Option<String>, Option<u64>)>,
     /// Rooms, and what they are under.
     pub(crate) rooms: Vec<(ImportedRoom, Option<Place>)>,
     /// Rooms by their ids in the file, but for those that are not brought.
     places: BTreeMap<String, Place>,
     /// Rooms of the file that are not brought.
     without: BTreeSet<String>,
+    /// Other ids that messages get in place of those that cannot be theirs here.
+    replaced: BTreeSet<MessageId>,
     /// Which number comes next where.
     pub(crate) next: BTreeMap<Place, u64>,
     pub(crate) votes: Vec<EndedVote>,
@@ -125,18 +129,16 @@ impl Plan {
         let (mut plan, mut findings) = (Plan::default(), Findings::new(choices.skip_refused));
         let messages = file.message_count()?;
         each(0, messages);
-        let mut owners = Owners::new(choices.own, [keys.node, keys.server].into_iter().flatten());
-        for key in findings.readable(Thing::Key, file.keys()?) {
-            owners.add(&key, &mut findings);
-        }
-        plan.keys = owners.minted();
+        let mut owners = Owners::new(choices.own, keys);
+        let minted = findings.readable(Thing::Key, file.keys()?);
+        plan.keys = owners.mint(minted, &mut findings);
         plan.take_rooms(file, (choices, &owners), &mut findings)?;
         plan.take_agents(file, (choices, &owners), &mut findings)?;
-        plan.take_sequences(file, &mut findings)?;
         plan.take_votes(file, choices, &mut findings)?;
         plan.take_tasks(file, &mut findings)?;
-        plan.take_webhooks(file, (choices, &owners), &mut findings)?;
         plan.look_at_messages(file, &mut findings, &mut |seen| each(seen, messages))?;
+        // They go on in rooms whose ends are known.
+        plan.take_webhooks(file, (choices, &owners), &mut findings)?;
         let Findings { refusals, mut ledger, .. } = findings;
         ledger.brought = plan.counts(ledger.brought.of(Thing::Message));
         plan.ledger = ledger;
@@ -181,55 +183,40 @@ impl Plan {
         (choices, owners): (Choices, &Owners),
         findings: &mut Findings,
     ) -> Result<()> {
-        let mut strangers = Vec::new();
+        let mut strangers = Named::default();
         for it in findings.readable(Thing::AgentId, file.identities()?) {
             if !(1..=AGENT_ID_BYTES_MAX).contains(&it.agent.len()) {
                 let why = format!("it must have 1 to {AGENT_ID_BYTES_MAX} bytes");
                 findings.row((Thing::AgentId, "agent_identities", &it.agent), why);
                 continue;
             }
+            if self.agents.len() >= AGENT_IDS_MAX {
+                let why = format!("a mesh has at most {AGENT_IDS_MAX} stable agent ids");
+                findings.row((Thing::AgentId, "agent_identities", &it.agent), why);
+                continue;
+            }
             let owner = owners.find(&it.owner).unwrap_or_else(|| {
-                strangers.push(it.agent.clone());
+                strangers.add(&it.agent);
                 let own = choices.private_to_own_key;
                 if own { choices.own } else { KeyPrint::of(&it.owner) }
             });
             self.agents.push((it.agent.into(), owner));
         }
-        let whose = if choices.private_to_own_key {
-            "stable agent ids of keys that are not known become those of the node's own key"
-        } else {
-            "stable agent ids stay those of keys that are not known, so that nobody can use them; if these are the server's \
-             own, name its file with --server-key-file, or make them the node's own key's with --private-to-own-key"
+        let whose = match (choices.private_to_own_key, choices.server) {
+            (true, _) => {
+                "stable agent ids of keys that are not known become those of the node's own key"
+            }
+            (false, Some(_)) => {
+                "stable agent ids stay those of keys that are not known, so that nobody can use them; \
+                 --private-to-own-key makes them the node's own key's"
+            }
+            (false, None) => {
+                "stable agent ids stay those of keys that are not known, so that nobody can use them; if these are the \
+                 server's own, name its file with --server-key-file, or make them the node's own key's with \
+                 --private-to-own-key"
+            }
         };
         findings.ledger.note_named(whose, &strangers);
-        if self.agents.len() > AGENT_IDS_MAX {
-            findings.refuse(format!("a mesh has at most {AGENT_IDS_MAX} stable agent ids"));
-        }
-        Ok(())
-    }
-
-    fn take_sequences(&mut self, file: &ServerFile, findings: &mut Findings) -> Result<()> {
-        for row in file.sequences()? {
-            let sequence = match row {
-                Ok(sequence) => sequence,
-                Err(bad) => {
-                    findings.refuse(bad);
-                    continue;
-                }
-            };
-            // Of a room that is not there it means nothing.
-            let Some(place) = self.place(&sequence.room) else { continue };
-            let next = sequence.high_water.saturating_add(1);
-            if next > Era::HOME.capacity() {
-                findings.refuse(format!(
-                    "room_sequences {:?}: {}",
-                    sequence.room,
-                    too_high(sequence.high_water)
-                ));
-                continue;
-            }
-            self.goes_on(place, next);
-        }
         Ok(())
     }
 

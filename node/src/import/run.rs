@@ -35,18 +35,24 @@ pub(crate) enum Brought {
     Stopped,
 }
 
-/// Told after each commit: how many things are written. It says whether to go on.
-pub(crate) type Progress<'p> = &'p mut dyn FnMut(u64) -> ControlFlow<()>;
+/// What whoever started an import has to say to it.
+pub(crate) struct Watch<'w> {
+    /// Told after each commit: how many things are written. It says whether to go on.
+    pub(crate) progress: &'w mut dyn FnMut(u64) -> ControlFlow<()>,
+    /// Asked when all is written, before that is kept as done: whether what was read is what there was.
+    pub(crate) sound: &'w dyn Fn() -> Result<()>,
+}
 
 /// Writes the plan of a file, from where `journal` says that it got to.
 ///
 /// # Errors
-/// The store or the file fails; or the engine refuses something, which is a bug: all was looked at before.
-pub(crate) fn bring(
+/// The store or the file fails, or is not sound; or the engine refuses something, which is a bug: all was looked at
+/// before. The import is one that is not finished then.
+pub(crate) fn bring<'w>(
     (file, plan): (&ServerFile, &Plan),
-    (target, name): (&mut Target, Option<String>),
+    (target, name): (&'w mut Target, Option<String>),
     journal: Journal,
-    progress: Progress<'_>,
+    watch: Watch<'w>,
 ) -> Result<Brought> {
     let clock = Clock::start();
     let engine = target.enter(name, clock)?;
@@ -66,15 +72,13 @@ pub(crate) fn bring(
         room: Vec::new(),
         kept: Vec::new(),
         counts: Counts::default(),
-        progress,
+        watch,
     };
-    match writer.write(file, plan) {
-        Ok(()) => {}
-        Err(Stop::Failed(error)) => return Err(error),
-        Err(Stop::Asked) => return Ok(Brought::Stopped),
+    match writer.write(file, plan).and_then(|()| writer.finish(plan)) {
+        Ok(()) => Ok(Brought::All),
+        Err(Stop::Failed(error)) => Err(error),
+        Err(Stop::Asked) => Ok(Brought::Stopped),
     }
-    writer.finish(plan)?;
-    Ok(Brought::All)
 }
 
 /// Why nothing more is written.
@@ -113,7 +117,7 @@ struct Writer<'w> {
     kept: Vec<Change>,
     /// What is there, an earlier run's included.
     counts: Counts,
-    progress: Progress<'w>,
+    watch: Watch<'w>,
 }
 
 impl Writer<'_> {
@@ -125,7 +129,8 @@ impl Writer<'_> {
             self.thing(Some(Thing::AgentId), |_| Import::Agent(agent.clone(), *key))?;
         }
         if let Some((description, created_ms)) = &plan.lobby {
-            self.thing(Some(Thing::Room), |_| Import::Lobby(description.clone(), *created_ms))?;
+            let created_ms = created_ms.unwrap_or(self.clock.now().wall_ms);
+            self.thing(Some(Thing::Room), |_| Import::Lobby(description.clone(), created_ms))?;
         }
         for (room, parent) in &plan.rooms {
             self.thing(Some(Thing::Room), |writer| {
@@ -137,7 +142,7 @@ impl Writer<'_> {
         self.commit()?;
         let mut sieve = Sieve::default();
         file.messages::<Stop>(|row| match sieve.sift(plan, row) {
-            Sifted::Brought(place, message) => self.message(place, *message),
+            Sifted::Brought(place, message) => self.message(plan, place, *message),
             Sifted::Left(_) | Sifted::Bad(_) => Ok(()),
         })?;
         self.end_room()?;
@@ -203,7 +208,7 @@ impl Writer<'_> {
         self.commit_if_full()
     }
 
-    fn message(&mut self, place: Place, it: Message) -> Result<(), Stop> {
+    fn message(&mut self, plan: &Plan, place: Place, it: Message) -> Result<(), Stop> {
         if !self.counts(Some(Thing::Message)) {
             return Ok(());
         }
@@ -213,7 +218,7 @@ impl Writer<'_> {
         }
         self.bytes += it.content.len() + it.metadata.as_ref().map_or(0, String::len) + 512;
         let message = ImportedMessage {
-            id: id_of(&it.id),
+            id: Some(id_of(Thing::Message, &it.id)),
             number: it.seq,
             wall_ms: it.wall_ms,
             speech: match it.kind {
@@ -224,7 +229,7 @@ impl Writer<'_> {
             agent: it.agent.into(),
             name: it.name,
             content: it.content,
-            reply_to: it.reply_to,
+            reply_to: it.reply_to.map(|id| plan.answered(id)),
             // Who was told is in no column.
             mentions: Vec::new(),
             metadata: it.metadata,
@@ -265,7 +270,7 @@ impl Writer<'_> {
         let mut batch = self.engine.take_turn().batch;
         batch.append(&mut self.kept);
         self.store_with_journal(batch)?;
-        match (self.progress)(self.journal.written) {
+        match (self.watch.progress)(self.journal.written) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Stop::Asked),
         }
@@ -278,18 +283,22 @@ impl Writer<'_> {
         self.store.commit(&batch).context("write the store")
     }
 
-    /// Stops the node in good order, and looks whether all is there.
-    fn finish(mut self, plan: &Plan) -> Result<()> {
-        self.journal.written += std::mem::take(&mut self.things);
-        self.journal.done = true;
+    /// Stops the node in good order, and says that all is there when that was looked at.
+    fn finish(&mut self, plan: &Plan) -> Result<(), Stop> {
+        self.commit()?;
         // Nobody is there to hand anything to: it has stopped when that is durable.
         let stop = Input::Command { call: CallId(1), command: Command::Stop };
         self.engine.handle(self.clock.now(), stop);
-        let mut batch = self.engine.take_turn().batch;
-        batch.append(&mut self.kept);
+        let batch = self.engine.take_turn().batch;
         self.store_with_journal(batch)?;
-        // All is there, whatever is said to that.
-        let _ = (self.progress)(self.journal.written);
+        self.check(plan)?;
+        (self.watch.sound)()?;
+        self.journal.done = true;
+        self.store_with_journal(Vec::new())?;
+        Ok(())
+    }
+
+    fn check(&self, plan: &Plan) -> Result<()> {
         for (place, next) in &plan.next {
             let room = self.id(*place);
             let tip = self.reader.tip(room)?;

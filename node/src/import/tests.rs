@@ -1,22 +1,19 @@
-//! What is refused, and that an import that was killed at any commit comes to the same.
+//! What is refused, and what comes of what is not.
 
-use std::{ops::ControlFlow, path::PathBuf};
+use std::path::PathBuf;
 
 use import::ServerFile;
-use mesh::{
-    id::{KeyPrint, MessageId, RoomId},
-    number::Number,
-};
+use mesh::id::{KeyPrint, MessageId};
 use rusqlite::Connection;
-use store::Store;
 use tempfile::TempDir;
 
 use super::{
-    Brought, Choices, Journal, OpenVotes, OwnKeys, Plan, bring, open,
-    plan::{Place, Refusals, Thing},
-    run::THINGS_PER_COMMIT,
+    Brought, Choices, OpenVotes, OwnKeys, Plan,
+    plan::{Ledger, Place, Refusals, Thing},
 };
-use crate::files::DataDir;
+use writing::import;
+
+mod writing;
 
 const LAYOUT: &str = include_str!("../../import/testdata/clawchat.sql");
 const AT: &str = "2023-11-14T22:13:20.000Z";
@@ -134,9 +131,9 @@ fn bad() -> Made {
                 FROM messages WHERE message_id = 'far';
              INSERT INTO messages SELECT 'nameless', room_id, '', agent_name, content, NULL, NULL, created_at, 10
                 FROM messages WHERE message_id = 'far';
-             UPDATE room_sequences SET high_water = 40000000000;
+             UPDATE room_sequences SET high_water = 12;
              INSERT INTO votes VALUES ('one', '{ROOM}', 'lunch?', NULL, '[\"yes\"]', 'ann', '{AT}', NULL, 'closed', 3);
-             INSERT INTO api_keys VALUES ('a key', 'platinum', 'rich', '{AT}');
+             INSERT INTO api_keys VALUES ('a key', 'pro', 'rich', '{AT}');
              INSERT INTO agent_identities VALUES ('{}', 'a key', '{AT}');",
             "x".repeat(129)
         ),
@@ -155,36 +152,36 @@ fn all_that_cannot_be_brought_is_said_at_once_or_left_out() {
     contains(
         &said,
         &[
-            "\"secret\" is private to a key that is neither in api_keys nor the server's",
-            "--private-to-own-key",
+            "it is private to a key that is neither in api_keys nor the server's",
+            "make \"secret\" private to this node's own key with --private-to-own-key",
             "messages \"twice\": the number 4 is another message's, too",
             "messages \"zero\": its number is 0",
             "messages \"far\": the number 34359738368 is beyond",
             "messages \"large\": its content has 262146 bytes; it may have 262144",
             "messages \"nameless\": its agent's id must have 1 to 128 bytes",
-            "the number 40000000000 is beyond",
             "votes \"running\": the vote \"running?\" is open",
             "--skip-open-votes",
             "votes \"one\": it must have 2 to 64 options",
             "room_tasks \"odd\": its status \"begun\" is none of a task",
-            "api_keys rich: its tier \"platinum\"",
             "agent_identities \"xxx",
             "subscriptions \"elsewhere\": its URL must begin with http",
             "subscriptions \"stranger\": its key is neither in api_keys nor the server's",
         ],
     );
-    assert_eq!(said.lines().count(), 14, "{said}");
+    assert_eq!(said.lines().count(), 12, "{said}");
+    assert!(!said.contains("--server-key-file"), "its key is known: {said}");
+    let unknown = made.refused(Choices { server: None, ..choices() });
+    contains(&unknown, &["--server-key-file if it is of that", "--server-key-file, or --private"]);
     let more: String = (100..200).map(|n| task(&n.to_string(), ROOM, "begun")).collect();
     made.add(&more);
     let said = made.refused(choices());
     assert_eq!(said.lines().count(), 51, "{said}");
-    assert!(said.contains("… and 64 more"), "{said}");
-    // Or all that is left out, and the rest comes. Numbers that no room can have stay in the way.
-    made.add("UPDATE room_sequences SET high_water = 12");
+    assert!(said.contains("… and 62 more"), "{said}");
+    // Or all that is left out, and the rest comes.
     let plan = made.taken(Choices { skip_refused: true, ..choices() });
     let counts = |it: super::plan::Counts| Thing::ALL.map(|thing| it.of(thing));
-    assert_eq!(counts(plan.ledger.brought), [2, 1, 0, 0, 0, 0, 0]);
-    assert_eq!(counts(plan.ledger.left()), [1, 5, 2, 101, 1, 1, 2]);
+    assert_eq!(counts(plan.ledger.brought), [2, 1, 0, 0, 1, 0, 0]);
+    assert_eq!(counts(plan.ledger.left()), [1, 5, 2, 101, 0, 1, 2]);
     let list = plan.ledger.to_string();
     contains(
         &list,
@@ -267,7 +264,12 @@ fn an_odd_room_gets_another_name_or_id_or_is_left_out_and_blocks_nothing_else() 
     assert_eq!(plan.next[&lounge], 4);
     contains(
         &plan.ledger.to_string(),
-        &["6 rooms are called, described or identified in another way"],
+        &[
+            "6 rooms are called, described or identified in another way: ",
+            &format!("\"lounge\" (lounge) -> \"lounge\" ({})", plan.rooms[6].0.room.to_uuid()),
+            "\" \" (3f0e0d0c-0b0a-4908-8706-050403020100) -> \"room (2)\" (3f0e0d0c-",
+            "éééééé (2)\" (4f0e0d0c-",
+        ],
     );
 
     let plan = made.taken(Choices { skip_refused: true, ..choices() });
@@ -358,143 +360,291 @@ fn messages_votes_and_tasks_keep_ids_that_clawchat_draws() {
             message("odd", "lobby", 2),
             message(&id(3).to_uppercase(), "lobby", 3),
             vote(&id(4), "lobby", "closed"),
+            vote("odd", "lobby", "closed"),
             task(&id(5), "lobby", "pending"),
+            task("odd", "lobby", "pending"),
         ]
         .concat(),
     );
     let plan = made.taken(choices());
-    assert_eq!(plan.votes[0].2.id, MessageId::from_uuid(&id(4)));
-    assert_eq!(plan.tasks[0].1.task.id, MessageId::from_uuid(&id(5)));
-    contains(&plan.ledger.to_string(), &["2 messages get other ids"]);
+    let votes: Vec<_> = plan.votes.iter().map(|it| it.2.id.unwrap()).collect();
+    let tasks: Vec<_> = plan.tasks.iter().map(|it| it.1.task.id.unwrap()).collect();
+    assert_eq!(Some(votes[0]), MessageId::from_uuid(&id(4)));
+    assert_eq!(Some(tasks[0]), MessageId::from_uuid(&id(5)));
+    let other = plan.answered("odd".to_owned());
+    let all = [votes[1].to_uuid(), tasks[1].to_uuid(), other.clone()];
+    assert!(all[0] != all[1] && all[1] != all[2], "{all:?}");
+    assert!(MessageId::from_uuid(&other).unwrap().is_foreign(), "{other}");
+    contains(
+        &plan.ledger.to_string(),
+        &[
+            &format!(
+                "2 messages get other ids: theirs are no UUIDs that ClawChat draws: \"odd\" -> {other}, "
+            ),
+            &format!(
+                "1 votes get other ids: theirs are no UUIDs that ClawChat draws: \"odd\" -> {}",
+                all[0]
+            ),
+            &format!(
+                "1 tasks get other ids: theirs are no UUIDs that ClawChat draws: \"odd\" -> {}",
+                all[1]
+            ),
+        ],
+    );
+    for same in [&id(1), "of one that does not come"] {
+        assert_eq!(plan.answered(same.to_owned()), same);
+    }
     assert_eq!(plan.lobby.unwrap().0.as_deref(), Some("Default lobby for all agents"));
 }
 
-/// Some commits' worth: chat that answers what is just before it, with holes.
-fn much() -> Made {
-    let count = 2 * THINGS_PER_COMMIT + 100;
-    let made = Made::new(
-        &[room(ROOM, "plan", "'public', NULL"), room(OTHER, "quiet", "'public', NULL")].concat(),
-    );
-    made.add(&format!(
-        "INSERT INTO messages
-         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
-         SELECT printf('%08x-0000-4000-8000-000000000000', i), '{ROOM}', 'ann', 'Ann', 'number ' || i,
-            CASE i % 10 WHEN 0 THEN printf('%08x-0000-4000-8000-000000000000', i - 1) END,
-            NULL, '{AT}', 500 + i + i / 100 FROM n;
-         UPDATE room_sequences SET high_water = 100000;
-         INSERT INTO room_sequences VALUES ('{OTHER}', 77);
-         INSERT INTO votes VALUES ('v', '{ROOM}', 'lunch?', NULL, '[\"yes\",\"no\"]', 'ann', '{AT}', NULL, 'closed', 3);
-         INSERT INTO room_tasks VALUES ('t', 'lobby', 'paint', NULL, 'completed', 'bob', 'ann', '{AT}', NULL, 'blue');
-         INSERT INTO agent_identities VALUES ('ada', '{SERVER}', '{AT}');"
+/// How many rows of each kind the file has, by the list, and how many it has.
+fn adds_up(made: &Made, plan: &Plan) {
+    let db = Connection::open(made.path()).unwrap();
+    let tables = [
+        "rooms",
+        "messages",
+        "votes",
+        "room_tasks",
+        "api_keys",
+        "agent_identities",
+        "subscriptions",
+    ];
+    for (thing, table) in Thing::ALL.into_iter().zip(tables) {
+        let count = format!("SELECT count(*) FROM {table}");
+        let has = db.query_row(&count, [], |row| row.get::<_, i64>(0)).unwrap().unsigned_abs();
+        let Ledger { brought, refused, .. } = &plan.ledger;
+        let said: u64 =
+            [*brought, *refused, plan.ledger.left()].into_iter().map(|it| it.of(thing)).sum();
+        assert_eq!(said, has, "{table}\n{}", plan.ledger);
+    }
+}
+
+/// A private room of a key that is in the table and the server's, or the node's, as well.
+#[test]
+fn a_key_of_the_table_is_brought_whoever_else_has_it() {
+    let made = Made::new(&format!(
+        "{}INSERT INTO api_keys VALUES ('{OWN}', 'pro', 'own', '{AT}'), ('{SERVER}', 'free', 'other', '{AT}'),
+            ('', 'free', 'blank', '{AT}');
+         INSERT INTO agent_identities VALUES ('ada', '{SERVER}', '{AT}');",
+        room(ROOM, "plan", &format!("'private', '{OWN}'"))
     ));
-    made.add(&webhook("w", OTHER, SERVER, "https://example.org"));
-    made
-}
-
-/// Imports until so many commits were made (`None`: all).
-fn import(made: &Made, dir: &TempDir, commits: Option<u32>) -> Brought {
-    let file = made.file();
-    let mut target = open(dir.path()).unwrap();
     let plan = made.taken(choices());
-    let digest = file.digest().unwrap().to_text();
-    let fresh = Journal { file: digest, choices: String::new(), written: 0, done: false };
-    let journal = target.journal.clone().unwrap_or(fresh);
-    let mut left = commits;
-    bring((&file, &plan), (&mut target, None), journal, &mut |_| {
-        left = left.map(|it| it - 1);
-        if left == Some(0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })
-    .unwrap()
-}
-
-/// Numbers, contents, and the numbers that are answered.
-fn history(dir: &TempDir) -> Vec<(u64, String, Option<u64>)> {
-    let store = Store::open(dir.path()).unwrap();
-    let (reader, room) = (store.reader(), RoomId::from_uuid(ROOM).unwrap());
-    let mut all = Vec::new();
-    let mut after = Number::ZERO;
-    loop {
-        let page = reader.page_since(room, after, 500).unwrap();
-        let Some(last) = page.last() else { return all };
-        after = last.number;
-        for row in page {
-            let by_id = reader.by_message(room, row.message).unwrap().expect("by its id of old");
-            assert_eq!((by_id.number, row.message.is_foreign()), (row.number, true));
-            let said = row.said.unwrap();
-            let answered = said.reply_to.map(|id| {
-                let id = MessageId::from_uuid(&id).expect("a UUID");
-                reader.by_message(room, id).unwrap().expect("it is here").number.0
-            });
-            all.push((row.number.0, said.content, answered));
-        }
-    }
-}
-
-#[test]
-fn an_import_that_was_killed_after_any_commit_goes_on_and_brings_nothing_twice() {
-    let made = much();
-    let count = 2 * THINGS_PER_COMMIT + 100;
-    let seq = |i: u64| 500 + i + i / 100;
-    let expected: Vec<_> = (1..=count)
-        .map(|i| {
-            let answered = match i % 10 {
-                0 => Some(seq(i - 1)),
-                _ => None,
-            };
-            (seq(i), format!("number {i}"), answered)
-        })
-        .collect();
+    let [own, server] = [OWN, SERVER].map(KeyPrint::of);
+    let keys: Vec<_> = plan.keys.iter().map(|(it, opener)| (it.key, opener.is_some())).collect();
+    assert_eq!(keys, [(own, true), (server, false)]);
+    assert_eq!((plan.rooms[0].0.owner, plan.agents[0].1), (own, server));
+    adds_up(&made, &plan);
+    contains(
+        &plan.ledger.to_string(),
+        &[
+            "not brought: 1 keys: nobody can name an empty one: \"blank\"",
+            "1 keys are this node's own and become keys of the mesh, too: \"own\"",
+        ],
+    );
     let dir = tempfile::tempdir().unwrap();
-    let mut runs = 0;
-    loop {
-        runs += 1;
-        // Each run makes one commit, and is gone.
-        let brought = import(&made, &dir, Some(1));
-        let store = Store::open(dir.path()).unwrap();
-        let finished = Journal::check_finished(&store.reader());
-        if brought == Brought::All {
-            finished.unwrap();
-            break;
-        }
-        let error = finished.unwrap_err().to_string();
-        assert!(error.contains("an import was begun here and not finished"), "{error}");
-    }
-    assert_eq!(runs, 4, "rooms, two full ones, and the rest");
-    assert_eq!(history(&dir), expected);
-    let store = Store::open(dir.path()).unwrap();
-    let tip = |room: &str| store.reader().tip(RoomId::from_uuid(room).unwrap()).unwrap().0;
-    assert_eq!((tip(ROOM), tip(OTHER)), (100_000, 77));
-    let id = DataDir::existing(dir.path()).unwrap().mesh().unwrap().unwrap();
-    let summary = store.summary(id.founder(), None).unwrap();
-    assert_eq!(summary.acts.len(), 3, "a vote, and a task that was updated");
-    assert_eq!(store.reader().kept(b"webhook/").unwrap().len(), 1);
-    assert!(summary.node.unwrap().clean, "stopped in good order");
-    drop(store);
-    let at_once = tempfile::tempdir().unwrap();
-    assert_eq!(import(&made, &at_once, None), Brought::All);
-    assert_eq!(history(&at_once), expected);
-}
-
-#[test]
-fn a_node_that_has_something_is_refused_and_one_that_has_nothing_is_not() {
-    let made = Made::new(&room(ROOM, "plan", "'public', NULL"));
-    // Started once, and stopped.
-    let dir = tempfile::tempdir().unwrap();
-    {
-        let mut target = open(dir.path()).unwrap();
-        let clock = crate::clock::Clock::start();
-        let mut engine = target.enter(None, clock).unwrap();
-        target.store.commit(&engine.take_turn().batch).unwrap();
-        let in_use = open(dir.path()).unwrap_err();
-        assert!(format!("{in_use:#}").contains("is in use by another process"), "{in_use:#}");
-    }
     assert_eq!(import(&made, &dir, None), Brought::All);
-    // With rooms, though not by an import.
-    let store = Store::open(dir.path()).unwrap();
-    let forget = mesh::batch::Change::Keep { name: b"import".to_vec(), value: None };
-    let mut store = store;
-    store.commit(&[forget]).unwrap();
-    drop(store);
-    let error = open(dir.path()).unwrap_err().to_string();
-    assert!(error.contains("this node has rooms already"), "{error}");
+}
+
+#[test]
+fn a_key_comes_whatever_its_label_and_tier_are() {
+    let long = "é".repeat(100);
+    let made = Made::new(&format!(
+        "INSERT INTO api_keys VALUES ('a', 'platinum', 'rich', '{AT}'), ('b', 'pro', '{long}', '{AT}');"
+    ));
+    let plan = made.taken(choices());
+    let keys: Vec<_> =
+        plan.keys.iter().map(|(it, _)| (it.tier, it.label.clone().unwrap())).collect();
+    let cut = "é".repeat(64);
+    assert_eq!(keys, [(mesh::acts::Tier::Free, "rich".to_owned()), (mesh::acts::Tier::Pro, cut)]);
+    contains(
+        &plan.ledger.to_string(),
+        &[
+            "1 keys have a tier that is none, and get another: \"rich\" (\"platinum\") -> free",
+            "1 keys have a label of more than 128 bytes, which is cut: \"éééé",
+        ],
+    );
+}
+
+#[test]
+fn a_room_whose_numbers_cannot_go_on_is_refused_or_left_out() {
+    let far = 1_i64 << 62;
+    for (high_water, why) in [
+        ("-1".to_owned(), "`high_water`: below 0".to_owned()),
+        (far.to_string(), format!("the number {far} is beyond 34359738366, the last that a room")),
+        ("34359738367".to_owned(), "the number 34359738367 is beyond 34359738366".to_owned()),
+        ("'many'".to_owned(), "`high_water`: not a whole number".to_owned()),
+    ] {
+        for at in [ROOM, "lobby"] {
+            let made = Made::new(
+                &[
+                    room(ROOM, "plan", "'public', NULL"),
+                    room(OTHER, "other", "'public', NULL"),
+                    message("m", at, 1),
+                    message("n", OTHER, 1),
+                    task("t", at, "pending"),
+                    format!("UPDATE room_sequences SET high_water = {high_water} WHERE room_id = '{at}';"),
+                    format!("UPDATE rooms SET parent_id = 'lobby' WHERE room_id = '{OTHER}';"),
+                ]
+                .concat(),
+            );
+            let (plan, refusals) = made.plan(choices());
+            assert_eq!(refusals.to_string().lines().count(), 1, "{refusals}");
+            contains(&refusals.to_string(), &[&format!("room_sequences \"{at}\": {why}")]);
+            adds_up(&made, &plan);
+            let plan = made.taken(Choices { skip_refused: true, ..choices() });
+            adds_up(&made, &plan);
+            assert_eq!((plan.ledger.brought.of(Thing::Room), plan.tasks.len()), (2, 0));
+            assert_eq!(plan.ledger.brought.of(Thing::Message), 1);
+            assert_eq!(plan.rooms.last().unwrap().1, Some(Place::Lobby));
+            let list = plan.ledger.to_string();
+            contains(&list, &["not brought: 1 rooms: ", &why, &format!("{at:?}")]);
+        }
+    }
+    let made = Made::new(&room(ROOM, "plan", "'public', NULL"));
+    made.add(&format!("INSERT INTO room_sequences VALUES ('{ROOM}', 34359738366)"));
+    assert_eq!(made.taken(choices()).next.values().max(), Some(&34_359_738_367));
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(import(&made, &dir, None), Brought::All);
+}
+
+#[test]
+fn of_more_tasks_than_a_room_can_have_the_oldest_are_refused_or_left_out() {
+    let made = Made::new(&format!(
+        "INSERT INTO room_tasks
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4100)
+         SELECT printf('%08x-0000-4000-8000-000000000000', i), 'lobby', 'task ' || i, NULL, 'pending', NULL, 'ann',
+            '{AT}', NULL, NULL FROM n;"
+    ));
+    let (plan, refusals) = made.plan(choices());
+    assert_eq!(refusals.to_string().lines().count(), 4, "{refusals}");
+    contains(&refusals.to_string(), &["more than 4096 that are not completed"]);
+    adds_up(&made, &plan);
+    let plan = made.taken(Choices { skip_refused: true, ..choices() });
+    assert_eq!((plan.tasks.len(), &*plan.tasks[0].1.task.title), (4_096, "task 5"));
+    adds_up(&made, &plan);
+}
+
+#[test]
+fn of_more_keys_with_private_rooms_than_a_node_follows_the_rest_is_refused_or_left_out() {
+    let count = mesh::limits::KEYS_FOLLOWED_MAX + 2;
+    let made = Made::new(&format!(
+        "INSERT INTO api_keys
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
+         SELECT 'key ' || i, 'free', NULL, '{AT}' FROM n;
+         INSERT INTO rooms
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
+         SELECT printf('%08x-0000-4000-8000-000000000000', i), 'room ' || i, NULL, NULL, 'ann', '{AT}', 'private',
+            'key ' || i, 0 FROM n;"
+    ));
+    let (plan, refusals) = made.plan(choices());
+    assert_eq!(refusals.to_string().lines().count(), 2, "{refusals}");
+    adds_up(&made, &plan);
+    let plan = made.taken(Choices { skip_refused: true, ..choices() });
+    assert_eq!((plan.rooms.len(), plan.keys.len()), (count - 2, count));
+    adds_up(&made, &plan);
+}
+
+#[test]
+fn what_is_more_than_a_mesh_can_have_is_refused_or_left_out() {
+    let (keys, ids) = (mesh::limits::KEYS_MAX, mesh::limits::AGENT_IDS_MAX);
+    let rows = |count: usize, row: &str| {
+        format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) SELECT {row} FROM n;"
+        )
+    };
+    let made = Made::new(&format!(
+        "INSERT INTO api_keys {} INSERT INTO agent_identities {}",
+        rows(keys + 1, &format!("'key ' || i, 'free', 'number ' || i, '{AT}'")),
+        rows(ids + 1, &format!("'agent ' || i, 'key 1', '{AT}'")),
+    ));
+    let (plan, refusals) = made.plan(choices());
+    assert_eq!(refusals.to_string().lines().count(), 2, "{refusals}");
+    let last = format!("api_keys \"number {}\": a mesh has at most {keys} keys", keys + 1);
+    contains(&refusals.to_string(), &[&last, &format!("at most {ids} stable agent ids")]);
+    adds_up(&made, &plan);
+    let plan = made.taken(Choices { skip_refused: true, ..choices() });
+    assert_eq!((plan.keys.len(), plan.agents.len()), (keys, ids));
+}
+
+/// The node has one, whatever the file says of the server's.
+#[test]
+fn an_odd_lobby_is_the_lobby() {
+    let note = |change: &str, notes: &[&str]| {
+        let made =
+            Made::new(&[message("m", "lobby", 1), format!("UPDATE rooms SET {change}")].concat());
+        let plan = made.taken(choices());
+        assert_eq!(plan.ledger.brought.of(Thing::Message), 1, "{change}");
+        adds_up(&made, &plan);
+        contains(&plan.ledger.to_string(), notes);
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(import(&made, &dir, None), Brought::All);
+        plan.lobby.unwrap()
+    };
+    let (description, time) = note("created_at = 'yesterday'", &["comes without its time"]);
+    assert_eq!((description.as_deref(), time), (Some("Default lobby for all agents"), None));
+    let (_, time) = note("created_at = '2025-03-04 05:06:07'", &[]);
+    assert_eq!(time, Some(1_741_064_767_000));
+    let lobby =
+        note("visibility = 'unlisted'", &["without its description and time: `visibility`"]);
+    assert_eq!(lobby, (None, None));
+    note("name = 'Main Hall'", &["the lobby, which was called \"Main Hall\", is \"lobby\""]);
+    note("visibility = 'private'", &["the lobby was private, and is open to every key"]);
+}
+
+#[test]
+fn the_list_of_a_file_that_is_refused_adds_up() {
+    for made in [bad(), odd()] {
+        for (rename_rooms, skip_refused) in
+            [(false, false), (true, false), (false, true), (true, true)]
+        {
+            let (plan, refusals) = made.plan(Choices { rename_rooms, skip_refused, ..choices() });
+            assert_eq!(refusals.is_empty(), plan.ledger.refused.all() == 0);
+            adds_up(&made, &plan);
+        }
+    }
+    let (plan, _) = bad().plan(choices());
+    let list = plan.ledger.to_string();
+    assert!(list.lines().next().unwrap().ends_with("not brought     refused"), "{list}");
+    let rooms: Vec<&str> = list.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(rooms, ["rooms", "3", "2", "0", "1"]);
+}
+
+#[test]
+fn what_is_left_out_is_not_explained_by_the_flag_that_left_it_out() {
+    for made in [bad(), odd()] {
+        let skip = Choices { skip_refused: true, ..choices() };
+        let list = made.taken(skip).ledger.to_string();
+        assert!(!list.contains("--skip-refused"), "{list}");
+        let list = made.taken(Choices { rename_rooms: true, ..skip }).ledger.to_string();
+        assert!(!list.contains("--rename-rooms"), "{list}");
+    }
+    let list = odd().taken(Choices { skip_refused: true, ..choices() }).ledger.to_string();
+    assert!(list.contains(": --rename-rooms gives it another one"), "{list}");
+}
+
+#[test]
+fn a_webhook_goes_on_no_later_than_its_room_ends() {
+    let made = Made::new(
+        &[
+            message("m", "lobby", 7),
+            room(ROOM, "plan", "'public', NULL"),
+            webhook("ahead", "lobby", SERVER, "https://example.org"),
+            webhook("in an empty room", ROOM, SERVER, "https://example.org"),
+            webhook("within", "lobby", SERVER, "https://example.org"),
+            "UPDATE subscriptions SET last_delivered_seq = 1000000000 WHERE subscription_id = 'ahead';
+             UPDATE subscriptions SET kinds = '[]' WHERE subscription_id = 'within';"
+                .to_owned(),
+        ]
+        .concat(),
+    );
+    let plan = made.taken(choices());
+    let at: Vec<_> = plan.webhooks.iter().map(|(_, it)| (&*it.id, it.delivered)).collect();
+    assert_eq!(at, [("ahead", 7), ("in an empty room", 0), ("within", 2)]);
+    contains(
+        &plan.ledger.to_string(),
+        &[
+            "2 webhooks are beyond the last number of their room, and go on from there: \"ahead\", \"in",
+            "1 webhooks have a list of kinds that is empty, which is taken for all kinds: \"within\"",
+        ],
+    );
 }

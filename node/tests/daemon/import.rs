@@ -260,7 +260,11 @@ fn a_server_that_was_killed_becomes_a_node_and_a_list_says_what_came() {
     let dir = temp();
     let old = Server::new("http://127.0.0.1:9/hook").killed();
     let (file, before) = (old.path().join("clawchat.db"), names(old.path()));
-    let said = imported(&file, dir.path(), &["--name", "the first"]);
+    let output = import(&file, dir.path(), &["--name", "the first"]);
+    let [said, notes] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+    assert!(notes.ends_with("(100 %)\n"), "{notes}");
+    // Everybody can read the server's file, which is not this node's to mend.
+    assert!(!notes.contains("rotate"), "{notes}");
     let list = |name: &str| {
         let line = said.lines().find(|it| it.starts_with(name)).unwrap();
         let numbers = line[name.len()..].split_whitespace().map(|it| it.parse().unwrap());
@@ -279,7 +283,9 @@ fn a_server_that_was_killed_becomes_a_node_and_a_list_says_what_came() {
     }
     let (data, key) = (dir.path().join("data"), dir.path().join("auth.key"));
     let hint = format!(
-        "start the node: clawmeshd up --data-dir {} --key-file {} --name 'the first'\n",
+        "agents that used the server's own key need this node's from now on: the one in {}\n\
+         start the node: clawmeshd up --data-dir {} --key-file {} --name 'the first'\n",
+        key.display(),
         data.display(),
         key.display()
     );
@@ -448,9 +454,7 @@ fn the_servers_own_key_is_named_or_its_rooms_wait_for_a_decision() {
     let (file, key) = (old.path().join("clawchat.db"), old.path().join("elsewhere.key"));
     fs::rename(old.path().join("auth.key"), &key).unwrap();
     let text = refusal(&file, dir.path());
-    for of in
-        ["no file of the server's own key", "\"plan\" is private to a key", "--server-key-file"]
-    {
+    for of in ["no file of the server's own key", "make \"plan\" private to", "--server-key-file"] {
         assert!(text.contains(of), "{of}: {text}");
     }
     let said = imported(&file, dir.path(), &["--server-key-file", key.to_str().unwrap()]);
@@ -458,6 +462,51 @@ fn the_servers_own_key_is_named_or_its_rooms_wait_for_a_decision() {
     let first = node(dir.path(), &[]);
     let mut here = own(&first, dir.path());
     assert_eq!(numbers(&history(&mut here, PLAN, 0)), [500, 501, 700, 900_000]);
+}
+
+/// Clients have their keys where a server may have its own.
+#[test]
+fn a_key_of_the_table_is_let_in_also_if_it_is_where_the_servers_may_be() {
+    let dir = temp();
+    let old = Server::new("http://127.0.0.1:9/hook").stop();
+    fs::remove_file(old.path().join("auth.key")).unwrap();
+    let clients = dir.path().join(".clawchat");
+    fs::create_dir(&clients).unwrap();
+    fs::write(clients.join("auth.key"), KEY).unwrap();
+    let (data, key) = (dir.path().join("data"), dir.path().join("auth.key"));
+    let [file, data, key] = [old.path().join("clawchat.db"), data, key];
+    let [file, data, key] = [&file, &data, &key].map(|it| it.to_str().unwrap());
+    let command = ["import", file, "--data-dir", data, "--key-file", key, "--private-to-own-key"];
+    let output = clawmeshd(&command).env("HOME", dir.path()).output().unwrap();
+    let [said, notes] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+    assert!(output.status.success(), "{notes}");
+    assert!(notes.contains("auth.key is passed over: its key is in api_keys"), "{notes}");
+    let keys = said.lines().find(|it| it.starts_with("keys")).unwrap();
+    assert_eq!(keys.split_whitespace().collect::<Vec<_>>(), ["keys", "1", "1", "0"]);
+    let node = node(dir.path(), &[]);
+    assert_eq!(stable(&node, KEY, "ada-stable").unwrap()["agent_id"], "ada-stable");
+    let mut bot = Agent::register(node.text("tcp"), KEY).unwrap();
+    assert_eq!(numbers(&history(&mut bot, PRIVATE, 0)), [3]);
+    assert!(bot.call("room_info", json!({"room_id": PRIVATE})).is_ok());
+}
+
+#[test]
+fn what_fails_before_anything_is_written_leaves_nothing() {
+    let dir = temp();
+    let old = Server::new("http://127.0.0.1:9/hook").stop();
+    let file = old.path().join("clawchat.db");
+    let of = |data: &Path, key: &Path| {
+        let [file, data, key] = [&*file, data, key].map(|it| it.to_str().unwrap());
+        let command = clawmeshd(&["import", file, "--data-dir", data, "--key-file", key]).output();
+        String::from_utf8(command.unwrap().stderr).unwrap()
+    };
+    let taken = dir.path().join("taken");
+    fs::write(&taken, "").unwrap();
+    let said = of(&dir.path().join("data"), Path::new("/proc/nowhere/key"));
+    assert!(said.contains("--key-file /proc/nowhere/key"), "{said}");
+    let said = of(&taken, &dir.path().join("new/key"));
+    assert!(said.contains("--data-dir"), "{said}");
+    assert_eq!(names(dir.path()), ["taken"]);
 }
 
 /// What was begun is finished before it is served: else its numbers would be given twice.

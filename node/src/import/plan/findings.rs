@@ -32,7 +32,10 @@ impl fmt::Display for Refusals {
     }
 }
 
-/// See the module.
+/// What a row would have become, its table, and its id.
+pub(super) type Which<'w> = (Thing, &'static str, &'w str);
+
+/// See the module. All that is refused is a row, so that `--skip-refused` can leave it out.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) refusals: Refusals,
@@ -46,30 +49,37 @@ impl Findings {
         Findings { skips, ..Findings::default() }
     }
 
-    /// Something about the file as a whole.
-    pub(super) fn refuse(&mut self, what: impl fmt::Display) {
-        self.refusals.all += 1;
-        if self.refusals.told.len() < SHOWN {
-            self.refusals.told.push(what.to_string());
-        }
-    }
-
     /// A row, and what it would have become.
     pub(super) fn bad(&mut self, thing: Thing, row: BadRow) {
         if self.skips {
-            self.ledger.leave(thing, row.why, Some(row.id.trim_matches('"')));
+            self.ledger.leave(thing, row.why, row.id.as_deref());
         } else {
-            self.refuse(row);
+            self.refuse(thing, row.to_string());
         }
     }
 
     /// The same, by its table and id.
-    pub(super) fn row(
-        &mut self,
-        (thing, table, id): (Thing, &'static str, &str),
-        why: impl fmt::Display,
-    ) {
-        self.bad(thing, BadRow { table, id: format!("{id:?}"), why: why.to_string() });
+    pub(super) fn row(&mut self, which: Which<'_>, why: impl fmt::Display) {
+        self.row_or(which, why, "");
+    }
+
+    /// The same, with what to do about it, if it is not left out anyway.
+    pub(super) fn row_or(&mut self, which: Which<'_>, why: impl fmt::Display, advice: &str) {
+        let (thing, table, id) = which;
+        let row = BadRow { table, id: Some(id.to_owned()), why: why.to_string() };
+        if self.skips || advice.is_empty() {
+            self.bad(thing, row);
+        } else {
+            self.refuse(thing, format!("{row}: {advice}"));
+        }
+    }
+
+    fn refuse(&mut self, thing: Thing, what: String) {
+        self.ledger.refused.add(thing, 1);
+        self.refusals.all += 1;
+        if self.refusals.told.len() < SHOWN {
+            self.refusals.told.push(what);
+        }
     }
 
     /// Of rows those that can be read.

@@ -4,6 +4,10 @@ use std::{collections::BTreeMap, fmt};
 
 /// Names that are told of one reason; more are counted.
 const NAMED: usize = 20;
+/// Characters of each of them.
+const NAME_CHARS: usize = 64;
+/// Of these at the end of a longer one.
+const NAME_END_CHARS: usize = 16;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +32,7 @@ impl Thing {
         Thing::Webhook,
     ];
 
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Thing::Room => "rooms",
             Thing::Message => "messages",
@@ -59,18 +63,68 @@ impl Counts {
     }
 }
 
+/// How many, and some of their names.
 #[derive(Debug, Default)]
-struct Left {
+pub(super) struct Named {
     count: u64,
     named: Vec<String>,
+}
+
+impl Named {
+    pub(super) fn add(&mut self, name: &str) {
+        self.count(Some(name));
+    }
+
+    /// One that gets another id, or name.
+    pub(super) fn change(&mut self, from: &str, to: &str) {
+        self.put(|| format!("{from} -> {to}"));
+    }
+
+    fn count(&mut self, name: Option<&str>) {
+        match name {
+            Some(name) => self.put(|| shown(name)),
+            None => self.count += 1,
+        }
+    }
+
+    fn put(&mut self, name: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.named.len() < NAMED {
+            self.named.push(name());
+        }
+    }
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.named.join(", "))?;
+        match self.count.saturating_sub(self.named.len() as u64) {
+            more if more > 0 && !self.named.is_empty() => write!(f, ", and {more} more"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A name of a file, which may be as long as it likes: its beginning, and its end, which may tell it from others.
+pub(super) fn shown(name: &str) -> String {
+    let chars: Vec<char> = name.chars().collect();
+    if chars.len() <= NAME_CHARS {
+        return format!("{name:?}");
+    }
+    let (begin, end) =
+        (&chars[..NAME_CHARS - NAME_END_CHARS], &chars[chars.len() - NAME_END_CHARS..]);
+    let text: String = begin.iter().chain(&['…']).chain(end).collect();
+    format!("{text:?}")
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) brought: Counts,
+    /// What waits for a decision.
+    pub(crate) refused: Counts,
     /// What is left out, by why.
-    left: BTreeMap<(Thing, String), Left>,
+    left: BTreeMap<(Thing, String), Named>,
     /// What comes in another way than it was.
     notes: Vec<String>,
 }
@@ -78,9 +132,7 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// One more does not come. `name`: where that helps to find it.
     pub(super) fn leave(&mut self, thing: Thing, why: impl Into<String>, name: Option<&str>) {
-        let left = self.left.entry((thing, why.into())).or_default();
-        left.count += 1;
-        left.named.extend(name.filter(|_| left.named.len() < NAMED).map(|it| format!("{it:?}")));
+        self.left.entry((thing, why.into())).or_default().count(name);
     }
 
     pub(super) fn note(&mut self, note: String) {
@@ -88,11 +140,9 @@ impl Ledger {
     }
 
     /// The same with names, if there are any.
-    pub(super) fn note_named(&mut self, what: &str, names: &[String]) {
-        if !names.is_empty() {
-            let shown = names.iter().take(NAMED).map(|it| format!("{it:?}"));
-            let shown = listed(&shown.collect::<Vec<_>>(), names.len() as u64);
-            self.notes.push(format!("{} {what}: {shown}", names.len()));
+    pub(super) fn note_named(&mut self, what: &str, names: &Named) {
+        if names.count > 0 {
+            self.notes.push(format!("{} {what}: {names}", names.count));
         }
     }
 
@@ -107,27 +157,24 @@ impl Ledger {
 
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<18}{:>12}{:>12}{:>14}", "", "in the file", "brought", "not brought")?;
-        let left = self.left();
+        write!(f, "{:<18}{:>12}{:>12}{:>14}", "", "in the file", "brought", "not brought")?;
+        let (left, some) = (self.left(), self.refused.all() > 0);
+        writeln!(f, "{}", if some { "     refused" } else { "" })?;
         for thing in Thing::ALL {
-            let (name, brought, left) = (thing.name(), self.brought.of(thing), left.of(thing));
-            writeln!(f, "{name:<18}{:>12}{brought:>12}{left:>14}", brought + left)?;
+            let [brought, left, refused] =
+                [self.brought, left, self.refused].map(|it| it.of(thing));
+            let all = brought + left + refused;
+            write!(f, "{:<18}{all:>12}{brought:>12}{left:>14}", thing.name())?;
+            let refused = if some { format!("{refused:>12}") } else { String::new() };
+            writeln!(f, "{refused}")?;
         }
         for ((thing, why), left) in &self.left {
             write!(f, "not brought: {} {}: {why}", left.count, thing.name())?;
-            match listed(&left.named, left.count) {
+            match left.to_string() {
                 names if names.is_empty() => writeln!(f)?,
                 names => writeln!(f, ": {names}")?,
             }
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
-    }
-}
-
-fn listed(names: &[String], of: u64) -> String {
-    let shown = names.join(", ");
-    match of.saturating_sub(names.len() as u64) {
-        more if more > 0 && !names.is_empty() => format!("{shown}, and {more} more"),
-        _ => shown,
     }
 }

@@ -1,8 +1,8 @@
 //! Keys of the file: which become keys of the mesh, and whose a room, an agent id or a webhook is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use import::{BadRow, Key};
+use import::Key;
 use mesh::{
     acts::Tier,
     agenda::NewKey,
@@ -10,7 +10,7 @@ use mesh::{
     limits::{KEY_LABEL_BYTES_MAX, KEYS_MAX},
 };
 
-use super::{Findings, Thing};
+use super::{Findings, OwnKeys, Thing, ledger::Named, rooms::cut};
 
 /// See the module.
 #[derive(Debug)]
@@ -18,32 +18,67 @@ pub(super) struct Owners {
     own: KeyPrint,
     /// By the key's text.
     known: BTreeMap<String, KeyPrint>,
-    minted: Vec<(NewKey, Option<RoomKey>)>,
+    /// Those that become keys of the mesh.
+    minted: BTreeSet<KeyPrint>,
 }
 
 impl Owners {
     /// `of_this_node`: the texts of the node's own key, and of the server's, which is in no table and whose rooms, ids
     /// and webhooks become the node's own key's.
-    pub(super) fn new<'k>(
-        own: KeyPrint,
-        of_this_node: impl IntoIterator<Item = &'k str>,
-    ) -> Owners {
-        let known = of_this_node.into_iter().map(|text| (text.to_owned(), own)).collect();
-        Owners { own, known, minted: Vec::new() }
+    pub(super) fn new(own: KeyPrint, of_this_node: OwnKeys<'_>) -> Owners {
+        let texts = [of_this_node.node, of_this_node.server].into_iter().flatten();
+        let known = texts.map(|text| (text.to_owned(), own)).collect();
+        Owners { own, known, minted: BTreeSet::new() }
     }
 
-    pub(super) fn add(&mut self, key: &Key, findings: &mut Findings) {
-        if self.known.contains_key(&key.text) {
-            return;
-        }
-        let print = KeyPrint::of(&key.text);
-        if let Some(new) = minted(key, print, findings) {
+    /// Takes the keys of the file. One that is this node's own, too, comes as any other: it is to be let in at all
+    /// nodes.
+    pub(super) fn mint(
+        &mut self,
+        keys: Vec<Key>,
+        findings: &mut Findings,
+    ) -> Vec<(NewKey, Option<RoomKey>)> {
+        let mut minted = Vec::new();
+        let [mut cut_short, mut other_tier, mut own] = [(); 3].map(|()| Named::default());
+        for key in keys {
+            let shown = key.label.as_deref().unwrap_or("without a label");
+            if key.text.is_empty() {
+                findings.ledger.leave(Thing::Key, "nobody can name an empty one", Some(shown));
+                continue;
+            }
+            if minted.len() >= KEYS_MAX {
+                let why = format!("a mesh has at most {KEYS_MAX} keys");
+                findings.row((Thing::Key, "api_keys", shown), why);
+                continue;
+            }
+            let tier = match &*key.tier {
+                "free" => Tier::Free,
+                "pro" => Tier::Pro,
+                other => {
+                    other_tier.change(&format!("{shown:?} ({other:?})"), "free");
+                    Tier::Free
+                }
+            };
+            let label = key.label.as_deref().map(|it| cut(it, KEY_LABEL_BYTES_MAX));
+            if label != key.label {
+                cut_short.add(shown);
+            }
+            let print = KeyPrint::of(&key.text);
+            if print == self.own {
+                own.add(shown);
+            }
             self.known.insert(key.text.clone(), print);
-            self.minted.push((new, Some(RoomKey::of(&key.text))));
+            self.minted.insert(print);
+            let new = NewKey { key: print, tier, label, local: false };
+            minted.push((new, Some(RoomKey::of(&key.text))));
         }
-        if self.minted.len() == KEYS_MAX + 1 {
-            findings.refuse(format!("api_keys: a mesh has at most {KEYS_MAX} keys"));
-        }
+        let ledger = &mut findings.ledger;
+        ledger.note_named("keys have a tier that is none, and get another", &other_tier);
+        let what =
+            format!("keys have a label of more than {KEY_LABEL_BYTES_MAX} bytes, which is cut");
+        ledger.note_named(&what, &cut_short);
+        ledger.note_named("keys are this node's own and become keys of the mesh, too", &own);
+        minted
     }
 
     pub(super) fn own(&self) -> KeyPrint {
@@ -55,27 +90,8 @@ impl Owners {
         self.known.get(owner).copied()
     }
 
-    pub(super) fn minted(&mut self) -> Vec<(NewKey, Option<RoomKey>)> {
-        std::mem::take(&mut self.minted)
+    /// Whether it becomes a key of the mesh, whose private rooms span it.
+    pub(super) fn is_minted(&self, key: KeyPrint) -> bool {
+        self.minted.contains(&key)
     }
-}
-
-fn minted(key: &Key, print: KeyPrint, findings: &mut Findings) -> Option<NewKey> {
-    let shown = key.label.clone().unwrap_or_else(|| "without a label".to_owned());
-    let mut refuse = |why: String| {
-        findings.bad(Thing::Key, BadRow { table: "api_keys", id: shown.clone(), why });
-    };
-    let tier = match &*key.tier {
-        "free" => Tier::Free,
-        "pro" => Tier::Pro,
-        other => {
-            refuse(format!("its tier {other:?} is neither \"free\" nor \"pro\""));
-            return None;
-        }
-    };
-    if key.label.as_ref().is_some_and(|it| it.len() > KEY_LABEL_BYTES_MAX) {
-        refuse(format!("its label may have {KEY_LABEL_BYTES_MAX} bytes"));
-        return None;
-    }
-    Some(NewKey { key: print, tier, label: key.label.clone(), local: false })
 }

@@ -1,21 +1,31 @@
 //! Rooms: where what is in them goes, whose they are, and those that no room of a mesh can be like.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use import::{Room, ServerFile, id_from};
+use import::{BadRow, LOBBY, Room, ServerFile, id_from};
 use mesh::{
     id::{KeyPrint, RoomId},
     import::{ImportedRoom, is_foreign_id},
     limits::{
         AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, KEYS_FOLLOWED_MAX, NAME_BYTES_MAX, ROOMS_MAX,
     },
+    number::Era,
 };
 
-use super::{Choices, Findings, Owners, Place, Plan, Thing};
+use super::{
+    Choices, Findings, Owners, Place, Plan, Thing,
+    ledger::{Named, shown},
+    too_high,
+};
 
-/// The id of the lobby, and its name.
-const LOBBY: &str = "lobby";
+const NO_OWNER: &str = "it is private to a key that is neither in api_keys nor the server's";
+
+/// The number that comes next in each room of a file, or why there can be none.
+type Ends = BTreeMap<String, Result<u64, BadRow>>;
+
+/// A room, its id here, and how it was called if it is called otherwise now.
+type Possible = (RoomId, Room, Option<String>);
 
 impl Plan {
     pub(super) fn take_rooms(
@@ -24,115 +34,195 @@ impl Plan {
         (choices, owners): (Choices, &Owners),
         findings: &mut Findings,
     ) -> Result<()> {
-        let rows = file.rooms()?;
-        let bad = rows.iter().filter_map(|row| row.as_ref().err());
-        self.without.extend(bad.map(|it| it.id.trim_matches('"').to_owned()));
-        let rooms = findings.readable(Thing::Room, rows);
-        let mut names: BTreeSet<String> = rooms.iter().map(|it| it.name.clone()).collect();
-        let mut others = Vec::new();
-        let mut known = Vec::new();
-        for room in rooms {
-            if room.id == LOBBY {
-                self.take_lobby(room, findings);
-                continue;
-            }
-            let why = odd(&room);
-            let taken = match id_of(&room) {
-                Some(id) if why.is_empty() => Ok((id, room.clone())),
-                id => renamed((&room, id), (&why, choices), &mut names),
-            };
-            match taken {
-                Ok((id, taken)) => {
-                    known.push((id, taken));
-                    if !why.is_empty() {
-                        others.push(room.name);
-                    }
-                }
-                Err(why) => {
-                    findings.row((Thing::Room, "rooms", &room.id), why);
-                    self.without.insert(room.id);
-                }
-            }
-        }
-        findings
-            .ledger
-            .note_named("rooms are called, described or identified in another way", &others);
-        if known.len() + self.places.len() > ROOMS_MAX {
-            findings.refuse(format!("a mesh has at most {ROOMS_MAX} rooms"));
-        }
+        let mut ends = ends(file)?;
+        let (mut others, mut followed) = (Named::default(), BTreeSet::new());
         let mut kept = Vec::new();
-        for (id, room) in known {
-            match owner_of(&room, (choices, owners), findings) {
-                Some(owner) => {
-                    self.places.insert(room.id.clone(), Place::Room(id));
-                    kept.push((id, room, owner));
-                }
-                None => drop(self.without.insert(room.id)),
+        for (id, room, before) in self.possible(file.rooms()?, &ends, choices, findings) {
+            let Some(owner) = owner_of(&room, (choices, owners), findings, &mut followed) else {
+                self.without.insert(room.id);
+                continue;
+            };
+            if let Some(before) = before {
+                others.change(&before, &called(&room.name, &id.to_uuid()));
             }
+            self.places.insert(room.id.clone(), Place::Room(id));
+            if let Some(Ok(next)) = ends.remove(&room.id) {
+                self.goes_on(Place::Room(id), next);
+            }
+            kept.push((id, room, owner));
         }
+        let what = "rooms are called, described or identified in another way";
+        findings.ledger.note_named(what, &others);
         for (id, room, owner) in kept {
-            let parent = room.parent.as_deref().and_then(|it| self.place(it));
+            let parent = room.parent.as_deref().and_then(|it| self.parent(it));
             if room.parent.is_some() && parent.is_none() {
-                let note =
-                    format!("the room {:?} comes without its parent, which does not", room.name);
+                let name = shown(&room.name);
+                let note = format!("the room {name} comes without its parent, which does not");
                 findings.ledger.note(note);
             }
             self.rooms.push((imported(room, id, owner), parent));
         }
-        self.follow(choices, findings);
-        Ok(())
-    }
-
-    fn take_lobby(&mut self, room: Room, findings: &mut Findings) {
-        self.places.insert(room.id, Place::Lobby);
-        let fits = room.description.as_ref().is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX);
-        if !fits {
-            let note = format!(
-                "the lobby comes without its description, which has more than {DESCRIPTION_BYTES_MAX} bytes"
-            );
-            findings.ledger.note(note);
-        }
-        if room.encrypted {
-            findings.ledger.note("the lobby takes content that is not encrypted, too".to_owned());
-        }
-        self.lobby = Some((room.description.filter(|_| fits), room.created_ms));
-    }
-
-    /// Keys that have private rooms: this node is to follow them.
-    fn follow(&mut self, choices: Choices, findings: &mut Findings) {
-        let private = self.rooms.iter().filter(|(it, _)| !it.public && it.owner != choices.own);
-        let followed: BTreeSet<KeyPrint> = private.map(|(it, _)| it.owner).collect();
-        if followed.len() > KEYS_FOLLOWED_MAX {
-            findings.refuse(format!(
-                "private rooms are of {} keys; a node has those of {KEYS_FOLLOWED_MAX}",
-                followed.len()
-            ));
-        }
+        // This node is to follow the keys that have private rooms.
         for (key, opener) in &mut self.keys {
             if !followed.contains(&key.key) {
                 *opener = None;
             }
         }
+        Ok(())
+    }
+
+    /// Rooms that there can be here, under their ids, and how those were called that are called otherwise.
+    fn possible(
+        &mut self,
+        rows: Vec<Result<Room, BadRow>>,
+        ends: &Ends,
+        choices: Choices,
+        findings: &mut Findings,
+    ) -> Vec<Possible> {
+        let readable = rows.iter().flatten().map(|it| it.name.clone());
+        let mut names: BTreeSet<String> = readable.collect();
+        let mut possible = Vec::new();
+        for row in rows {
+            let Some(room) = self.with_numbers(row, ends, findings) else { continue };
+            let why = odd(&room);
+            let taken = match id_of(&room) {
+                Some(id) if why.is_empty() => Ok((id, room.clone())),
+                id => renamed((&room, id), choices, &mut names),
+            };
+            let which = (Thing::Room, "rooms", &*room.id);
+            match taken {
+                Ok((id, taken)) if possible.len() + 1 < ROOMS_MAX => {
+                    let before = (!why.is_empty()).then(|| called(&room.name, &room.id));
+                    possible.push((id, taken, before));
+                    continue;
+                }
+                Ok(_) => {
+                    let why = format!("a mesh has at most {ROOMS_MAX} rooms, the lobby included");
+                    findings.row(which, why);
+                }
+                Err(advice) => findings.row_or(which, left_why(&why, choices), &advice),
+            }
+            self.without.insert(room.id);
+        }
+        possible
+    }
+
+    /// What a room is under; the lobby is there, whatever is brought into it.
+    fn parent(&self, room: &str) -> Option<Place> {
+        if room == LOBBY { Some(Place::Lobby) } else { self.place(room) }
+    }
+
+    /// A room of which it can be said which number comes next. The lobby is taken, and is `None`.
+    fn with_numbers(
+        &mut self,
+        row: Result<Room, BadRow>,
+        ends: &Ends,
+        findings: &mut Findings,
+    ) -> Option<Room> {
+        let id = match &row {
+            Ok(room) => Some(room.id.clone()),
+            Err(bad) => bad.id.clone(),
+        };
+        let end = id.as_ref().and_then(|it| ends.get(it));
+        match (row, end) {
+            (Ok(_), Some(Err(bad))) => findings.bad(Thing::Room, bad.clone()),
+            (Err(_), Some(Err(bad))) if id.as_deref() == Some(LOBBY) => {
+                findings.bad(Thing::Room, bad.clone());
+            }
+            (row, end) if id.as_deref() == Some(LOBBY) => {
+                if let Some(Ok(next)) = end {
+                    self.goes_on(Place::Lobby, *next);
+                }
+                self.take_lobby(row, findings);
+                return None;
+            }
+            (Ok(room), _) => return Some(room),
+            (Err(bad), _) => findings.bad(Thing::Room, bad),
+        }
+        self.without.extend(id);
+        None
+    }
+
+    /// It is there, whatever its row says.
+    fn take_lobby(&mut self, row: Result<Room, BadRow>, findings: &mut Findings) {
+        self.places.insert(LOBBY.to_owned(), Place::Lobby);
+        let mut note = |note: String| findings.ledger.note(note);
+        let room = match row {
+            Ok(room) => room,
+            Err(bad) => {
+                note(format!("the lobby comes without its description and time: {}", bad.why));
+                self.lobby = Some((None, None));
+                return;
+            }
+        };
+        let fits = room.description.as_ref().is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX);
+        if !fits {
+            note(format!(
+                "the lobby comes without its description, which has more than {DESCRIPTION_BYTES_MAX} bytes"
+            ));
+        }
+        if room.created_ms.is_none() {
+            note("the lobby comes without its time, which cannot be read".to_owned());
+        }
+        if room.name != LOBBY {
+            note(format!("the lobby, which was called {}, is {LOBBY:?}", shown(&room.name)));
+        }
+        if !room.public {
+            note("the lobby was private, and is open to every key".to_owned());
+        }
+        if room.encrypted {
+            note("the lobby takes content that is not encrypted, too".to_owned());
+        }
+        self.lobby = Some((room.description.filter(|_| fits), room.created_ms));
     }
 }
 
-/// A room that could not be made here, as one that can. `why`: what is in the way.
+/// Of a room that is not in the file it means nothing.
+fn ends(file: &ServerFile) -> Result<Ends> {
+    let mut ends = Ends::new();
+    for row in file.sequences()? {
+        let (id, end) = match row {
+            Ok(it) if it.high_water >= Era::HOME.capacity() => {
+                let (table, why) = ("room_sequences", too_high(it.high_water));
+                let id = Some(it.room);
+                (id.clone(), Err(BadRow { table, id, why }))
+            }
+            Ok(it) => (Some(it.room), Ok(it.high_water + 1)),
+            Err(bad) => (bad.id.clone(), Err(bad)),
+        };
+        ends.extend(id.map(|id| (id, end)));
+    }
+    Ok(ends)
+}
+
+fn called(name: &str, id: &str) -> String {
+    format!("{} ({})", shown(name), id.escape_debug())
+}
+
+/// Why an odd room does not come, with what else could be done about it.
+fn left_why(why: &[String], choices: Choices) -> String {
+    let also = if choices.skip_refused && !choices.rename_rooms {
+        ": --rename-rooms gives it another one"
+    } else {
+        ""
+    };
+    format!("{}{also}", why.join("; "))
+}
+
+/// A room that could not be made here, as one that can. `Err`: what to do about it.
 fn renamed(
     (room, id): (&Room, Option<RoomId>),
-    (why, choices): (&[String], Choices),
+    choices: Choices,
     names: &mut BTreeSet<String>,
 ) -> Result<(RoomId, Room), String> {
-    let why = why.join("; ");
-    if id.is_none() && room.encrypted {
-        return Err(format!(
-            "{why}; and its content is encrypted for that id, so that it cannot get another: --skip-refused leaves it out"
-        ));
+    if is_bound(room) {
+        return Err("--skip-refused leaves it out".to_owned());
     }
     let id = id.or_else(|| RoomId::from_uuid(&id_from(&room.id)));
     let (Some(id), true) = (id, choices.rename_rooms) else {
-        return Err(format!(
-            "{why}: --rename-rooms gives it another one, --skip-refused leaves the room out"
-        ));
+        return Err(
+            "--rename-rooms gives it another one, --skip-refused leaves the room out".to_owned()
+        );
     };
     let mut name = room.name.clone();
     if !is_name(&name) {
@@ -151,7 +241,7 @@ fn renamed(
 }
 
 /// As many of its characters as have so many bytes.
-fn cut(text: &str, bytes_max: usize) -> String {
+pub(super) fn cut(text: &str, bytes_max: usize) -> String {
     let mut bytes = 0;
     let fits = text.chars().take_while(|it| {
         bytes += it.len_utf8();
@@ -169,6 +259,11 @@ fn is_name(name: &str) -> bool {
     !name.trim().is_empty() && name.len() <= NAME_BYTES_MAX && name != LOBBY
 }
 
+/// Whether its id cannot be another one: what is in it opens under that alone.
+fn is_bound(room: &Room) -> bool {
+    room.encrypted && id_of(room).is_none()
+}
+
 /// What no room of a mesh can be like.
 fn odd(room: &Room) -> Vec<String> {
     let mut why = Vec::new();
@@ -176,6 +271,9 @@ fn odd(room: &Room) -> Vec<String> {
         why.push(
             "its id is no UUID in lower case, or of the form that ids of a mesh have".to_owned(),
         );
+    }
+    if is_bound(room) {
+        why.push("its content is encrypted for that id, so that it cannot get another".to_owned());
     }
     if !is_name(&room.name) {
         why.push(format!(
@@ -191,30 +289,42 @@ fn odd(room: &Room) -> Vec<String> {
     why
 }
 
+/// Whose it is; `None`: that is not to be known, or its key has no place here.
 fn owner_of(
     room: &Room,
     (choices, owners): (Choices, &Owners),
     findings: &mut Findings,
+    followed: &mut BTreeSet<KeyPrint>,
 ) -> Option<KeyPrint> {
-    if let Some(known) = room.owner.as_deref().and_then(|owner| owners.find(owner)) {
-        return Some(known);
-    }
-    if !room.public && !choices.private_to_own_key {
-        findings.row(
-            (Thing::Room, "rooms", &room.id),
-            format!(
-                "{:?} is private to a key that is neither in api_keys nor the server's: name the server's key file with \
-                 --server-key-file if it is that, or make it private to this node's own key with --private-to-own-key",
-                room.name
-            ),
+    let which = (Thing::Room, "rooms", &*room.id);
+    let known = room.owner.as_deref().and_then(|owner| owners.find(owner));
+    if known.is_none() && !room.public && !choices.private_to_own_key {
+        let own = format!(
+            "make {} private to this node's own key with --private-to-own-key",
+            shown(&room.name)
         );
+        let advice = match choices.server {
+            Some(_) => own,
+            None => format!(
+                "name the server's key file with --server-key-file if it is of that, or {own}"
+            ),
+        };
+        findings.row_or(which, NO_OWNER, &advice);
         return None;
     }
-    if !room.public {
-        let name = &room.name;
-        findings.ledger.note(format!("the room {name:?} becomes private to this node's own key"));
+    if known.is_none() && !room.public {
+        let name = shown(&room.name);
+        findings.ledger.note(format!("the room {name} becomes private to this node's own key"));
     }
-    Some(owners.own())
+    let owner = known.unwrap_or(owners.own());
+    if !room.public && owners.is_minted(owner) {
+        if followed.len() >= KEYS_FOLLOWED_MAX && !followed.contains(&owner) {
+            findings.row(which, format!("a node has private rooms of {KEYS_FOLLOWED_MAX} keys"));
+            return None;
+        }
+        followed.insert(owner);
+    }
+    Some(owner)
 }
 
 fn imported(room: Room, id: RoomId, owner: KeyPrint) -> ImportedRoom {
@@ -228,6 +338,6 @@ fn imported(room: Room, id: RoomId, owner: KeyPrint) -> ImportedRoom {
         encrypted: room.encrypted,
         owner,
         created_by: room.created_by.as_deref().unwrap_or("unknown").into(),
-        created_ms: room.created_ms,
+        created_ms: room.created_ms.unwrap_or_default(),
     }
 }

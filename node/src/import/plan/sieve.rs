@@ -41,7 +41,7 @@ impl Sieve {
         };
         let before = self.last.filter(|(it, _)| *it == place).map(|(_, seq)| seq);
         if let Err(why) = check(&message, before) {
-            let id = format!("{:?}", message.id);
+            let id = Some(message.id);
             return Sifted::Bad(BadRow { table: "messages", id, why });
         }
         self.last = Some((place, message.seq));

@@ -6,7 +6,6 @@ use anyhow::Result;
 use import::{ReadError, ServerFile, Task, Vote};
 use mesh::{
     acts::{TaskAssigned, TaskStatus, VoteImported},
-    id::MessageId,
     import::ImportedTask,
     limits::{
         AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_TITLE_BYTES_MAX,
@@ -15,15 +14,20 @@ use mesh::{
     },
 };
 
-use super::{Choices, EndedVote, Findings, OpenVotes, Place, Plan, Sieve, Sifted, Thing};
+use super::{
+    Choices, EndedVote, Findings, OpenVotes, Place, Plan, Sieve, Sifted, Thing,
+    ids::{id_of, replaced},
+    ledger::Named,
+};
 
 /// How often it is told how many messages were looked at.
 const TOLD_EVERY: u64 = 10_000;
 
-/// An id that clients go on using; `None`: one that nobody can find here, in place of which there is one of ours.
-pub(crate) fn id_of(text: &str) -> Option<MessageId> {
-    MessageId::from_uuid(text).filter(|it| it.is_foreign() && it.to_uuid() == text)
-}
+/// What can be done about a vote that is open.
+const OPEN: &str = "its ballots are secret, and its voters are gone; close it at the server, end it with what was voted \
+                    so far with --close-open-votes, or leave it out with --skip-open-votes";
+/// What is said of things whose ids are replaced.
+const OTHER_IDS: &str = "get other ids: theirs are no UUIDs that ClawChat draws";
 
 impl Plan {
     pub(super) fn look_at_messages(
@@ -32,7 +36,7 @@ impl Plan {
         findings: &mut Findings,
         each: &mut dyn FnMut(u64),
     ) -> Result<()> {
-        let (mut seen, mut other_ids) = (0, 0);
+        let (mut seen, mut other_ids) = (0, Named::default());
         let mut sieve = Sieve::default();
         file.messages::<ReadError>(|row| {
             seen += 1;
@@ -43,19 +47,16 @@ impl Plan {
                 Sifted::Brought(place, message) => {
                     self.goes_on(place, message.seq + 1);
                     findings.ledger.brought.add(Thing::Message, 1);
-                    other_ids += u64::from(id_of(&message.id).is_none());
+                    let other = replaced(Thing::Message, &message.id, &mut other_ids);
+                    self.replaced.extend(other);
                 }
                 Sifted::Left(why) => findings.ledger.leave(Thing::Message, why, None),
                 Sifted::Bad(bad) => findings.bad(Thing::Message, bad),
             }
             Ok(())
         })?;
-        if other_ids > 0 {
-            let note = format!(
-                "{other_ids} messages get other ids: theirs are no UUIDs that ClawChat draws"
-            );
-            findings.ledger.note(note);
-        }
+        each(seen);
+        findings.ledger.note_named(&format!("messages {OTHER_IDS}"), &other_ids);
         Ok(())
     }
 
@@ -65,8 +66,8 @@ impl Plan {
         choices: Choices,
         findings: &mut Findings,
     ) -> Result<()> {
-        let mut by_place: BTreeMap<Place, Vec<EndedVote>> = BTreeMap::new();
-        let mut closed = Vec::new();
+        let mut by_place: BTreeMap<Place, Vec<(String, EndedVote)>> = BTreeMap::new();
+        let (mut closed, mut other_ids) = (Named::default(), Named::default());
         for vote in findings.readable(Thing::Vote, file.votes()?) {
             let Some(place) = self.place(&vote.room) else {
                 findings.ledger.leave(Thing::Vote, self.no_room(&vote.room), Some(&vote.title));
@@ -74,40 +75,41 @@ impl Plan {
             };
             match choices.open_votes {
                 _ if vote.closed => {}
-                OpenVotes::Refuse => {
-                    let why = format!(
-                        "the vote {:?} is open: its ballots are secret, and its voters are gone; close it at the server, end it \
-                         with what was voted so far with --close-open-votes, or leave it out with --skip-open-votes",
-                        vote.title
-                    );
-                    findings.row((Thing::Vote, "votes", &vote.id), why);
+                OpenVotes::Refuse if !choices.skip_refused => {
+                    let why = format!("the vote {:?} is open", vote.title);
+                    findings.row_or((Thing::Vote, "votes", &vote.id), why, OPEN);
                     continue;
                 }
-                OpenVotes::Skip => {
+                OpenVotes::Refuse | OpenVotes::Skip => {
                     findings.ledger.leave(Thing::Vote, "they are open", Some(&vote.title));
                     continue;
                 }
-                OpenVotes::Close => closed.push(vote.title.clone()),
+                OpenVotes::Close => closed.add(&vote.title),
             }
+            let id = vote.id.clone();
             match ended(vote) {
-                Ok(vote) => by_place.entry(place).or_default().push((place, vote.0, vote.1)),
-                Err((id, why)) => findings.row((Thing::Vote, "votes", &id), why),
+                Ok(vote) => by_place.entry(place).or_default().push((id, (place, vote.0, vote.1))),
+                Err(why) => findings.row((Thing::Vote, "votes", &id), why),
             }
         }
         findings.ledger.note_named("open votes end with what was voted so far", &closed);
         for (_, mut votes) in by_place {
             let more = votes.len().saturating_sub(VOTES_PER_LOG_MAX);
-            for (_, _, vote) in votes.drain(..more) {
+            for (_, (_, _, vote)) in votes.drain(..more) {
                 let why = format!("of a room the newest {VOTES_PER_LOG_MAX} are");
                 findings.ledger.leave(Thing::Vote, why, Some(&vote.title));
             }
-            self.votes.append(&mut votes);
+            for (id, vote) in votes {
+                replaced(Thing::Vote, &id, &mut other_ids);
+                self.votes.push(vote);
+            }
         }
+        findings.ledger.note_named(&format!("votes {OTHER_IDS}"), &other_ids);
         Ok(())
     }
 
     pub(super) fn take_tasks(&mut self, file: &ServerFile, findings: &mut Findings) -> Result<()> {
-        let mut by_place: BTreeMap<Place, Vec<(Place, ImportedTask)>> = BTreeMap::new();
+        let mut by_place: BTreeMap<Place, Vec<(String, ImportedTask)>> = BTreeMap::new();
         // Where the lobby is, is known when it is written.
         let nowhere = mesh::id::RoomId([0; 16]);
         for task in findings.readable(Thing::Task, file.tasks()?) {
@@ -116,12 +118,14 @@ impl Plan {
                 continue;
             };
             let room = if let Place::Room(room) = place { room } else { nowhere };
+            let id = task.id.clone();
             match imported(task, room) {
-                Ok(task) => by_place.entry(place).or_default().push((place, task)),
-                Err((id, why)) => findings.row((Thing::Task, "room_tasks", &id), why),
+                Ok(task) => by_place.entry(place).or_default().push((id, task)),
+                Err(why) => findings.row((Thing::Task, "room_tasks", &id), why),
             }
         }
-        for (_, mut tasks) in by_place {
+        let mut other_ids = Named::default();
+        for (place, mut tasks) in by_place {
             let mut more = tasks.len().saturating_sub(TASKS_PER_LOG_MAX);
             tasks.retain(|(_, task)| {
                 let left_out = more > 0 && task.status == TaskStatus::Completed;
@@ -133,14 +137,18 @@ impl Plan {
                 }
                 !left_out
             });
-            if more > 0 {
-                findings.refuse(format!(
-                    "room_tasks: {} tasks of one room are not completed; a node keeps {TASKS_PER_LOG_MAX} of a room",
-                    tasks.len()
-                ));
+            for (id, _) in tasks.drain(..more) {
+                let why = format!(
+                    "its room has more than {TASKS_PER_LOG_MAX} that are not completed, and this is of the oldest"
+                );
+                findings.row((Thing::Task, "room_tasks", &id), why);
             }
-            self.tasks.append(&mut tasks);
+            for (id, task) in tasks {
+                replaced(Thing::Task, &id, &mut other_ids);
+                self.tasks.push((place, task));
+            }
         }
+        findings.ledger.note_named(&format!("tasks {OTHER_IDS}"), &other_ids);
         Ok(())
     }
 }
@@ -160,9 +168,8 @@ fn agent_bytes(whose: &str) -> String {
     format!("{whose} must have 1 to {AGENT_ID_BYTES_MAX} bytes")
 }
 
-type Refused = (String, String);
-
-fn ended(it: Vote) -> Result<(u64, VoteImported), Refused> {
+/// `Err`: what is wrong with it.
+fn ended(it: Vote) -> Result<(u64, VoteImported), String> {
     let options = (2..=VOTE_OPTIONS_MAX).contains(&it.options.len())
         && it.options.iter().all(|it| (1..=VOTE_OPTION_BYTES_MAX).contains(&it.len()));
     let title = !it.title.trim().is_empty() && it.title.len() <= VOTE_TITLE_BYTES_MAX;
@@ -178,9 +185,7 @@ fn ended(it: Vote) -> Result<(u64, VoteImported), Refused> {
         ),
         (is_agent(&it.created_by), agent_bytes("its creator's id")),
     ];
-    if let Err(why) = all_well(&checks) {
-        return Err((it.id, why));
-    }
+    all_well(&checks)?;
     let vote = VoteImported {
         title: it.title,
         description: it.description,
@@ -189,18 +194,19 @@ fn ended(it: Vote) -> Result<(u64, VoteImported), Refused> {
         closes_ms: it.closes_ms,
         eligible: it.eligible,
         tally: it.tally,
-        id: id_of(&it.id),
+        id: Some(id_of(Thing::Vote, &it.id)),
     };
     Ok((it.created_ms, vote))
 }
 
-fn imported(it: Task, room: mesh::id::RoomId) -> Result<ImportedTask, Refused> {
+/// `Err`: what is wrong with it.
+fn imported(it: Task, room: mesh::id::RoomId) -> Result<ImportedTask, String> {
     let status = match it.status.as_str() {
         "pending" => TaskStatus::Pending,
         "in_progress" => TaskStatus::InProgress,
         "completed" => TaskStatus::Completed,
         "blocked" => TaskStatus::Blocked,
-        other => return Err((it.id, format!("its status {other:?} is none of a task"))),
+        other => return Err(format!("its status {other:?} is none of a task")),
     };
     let title = !it.title.trim().is_empty() && it.title.len() <= TASK_TITLE_BYTES_MAX;
     let description = it.description.as_ref().is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX);
@@ -212,9 +218,7 @@ fn imported(it: Task, room: mesh::id::RoomId) -> Result<ImportedTask, Refused> {
         (it.assignee.as_deref().is_none_or(is_agent), agent_bytes("its assignee's id")),
         (is_agent(&it.created_by), agent_bytes("its creator's id")),
     ];
-    if let Err(why) = all_well(&checks) {
-        return Err((it.id, why));
-    }
+    all_well(&checks)?;
     Ok(ImportedTask {
         room,
         task: TaskAssigned {
@@ -222,7 +226,7 @@ fn imported(it: Task, room: mesh::id::RoomId) -> Result<ImportedTask, Refused> {
             description: it.description,
             assignee: it.assignee.map(Into::into),
             created_by: it.created_by.into(),
-            id: id_of(&it.id),
+            id: Some(id_of(Thing::Task, &it.id)),
         },
         created_ms: it.created_ms,
         status,

@@ -11,7 +11,7 @@ use import::{ServerFile, Status, Subscription};
 use mesh::id::KeyPrint;
 use protocol::object::SubscriptionStatus;
 
-use super::{Choices, Findings, Owners, Plan, Thing};
+use super::{Choices, Findings, Owners, Plan, Thing, ledger::Named};
 
 impl Plan {
     pub(super) fn take_webhooks(
@@ -21,43 +21,60 @@ impl Plan {
         findings: &mut Findings,
     ) -> Result<()> {
         let mut of_key: BTreeMap<KeyPrint, usize> = BTreeMap::new();
-        let mut private = Vec::new();
+        let [mut private, mut ahead, mut unfiltered] = [(); 3].map(|()| Named::default());
         for it in findings.readable(Thing::Webhook, file.subscriptions()?) {
             let Some(place) = self.place(&it.room) else {
                 findings.ledger.leave(Thing::Webhook, self.no_room(&it.room), Some(&it.id));
                 continue;
             };
-            let row = (Thing::Webhook, "subscriptions", it.id.clone());
-            let mut refuse = |why: String| findings.row((row.0, row.1, &row.2), why);
+            let id = it.id.clone();
+            let which = (Thing::Webhook, "subscriptions", &*id);
             let own = choices.private_to_own_key.then_some(choices.own);
             let Some(owner) = owners.find(&it.owner).or(own) else {
-                refuse(
-                    "its key is neither in api_keys nor the server's: --server-key-file, or --private-to-own-key"
-                        .to_owned(),
-                );
+                let why = "its key is neither in api_keys nor the server's";
+                let advice = match choices.server {
+                    Some(_) => "--private-to-own-key",
+                    None => "--server-key-file, or --private-to-own-key",
+                };
+                findings.row_or(which, why, advice);
                 continue;
             };
-            let it = brought(it, owner);
+            let mut it = brought(it, owner);
             if let Err(why) = it.check() {
-                refuse(why);
+                findings.row(which, why);
                 continue;
             }
             let same = of_key.entry(owner).or_default();
             if *same >= WEBHOOKS_PER_KEY_MAX || self.webhooks.len() >= WEBHOOKS_MAX {
-                refuse(format!(
+                let why = format!(
                     "a node has at most {WEBHOOKS_PER_KEY_MAX} of a key, and {WEBHOOKS_MAX} in all"
-                ));
+                );
+                findings.row(which, why);
                 continue;
             }
             *same += 1;
             if it.stays_private() {
-                private.push(it.id.clone());
+                private.add(&id);
+            }
+            // What a webhook got beyond that, no message of the room will ever be.
+            let end = self.next.get(&place).map_or(0, |next| next - 1);
+            if it.delivered > end {
+                it.delivered = end;
+                ahead.add(&id);
+            }
+            if it.kinds.as_ref().is_some_and(Vec::is_empty) {
+                unfiltered.add(&id);
             }
             self.webhooks.push((place, it));
         }
         let what = "webhooks go to addresses that are not public: they will fail unless the node is started with \
                     --allow-private-webhooks";
-        findings.ledger.note_named(what, &private);
+        let ledger = &mut findings.ledger;
+        ledger.note_named(what, &private);
+        let what = "webhooks are beyond the last number of their room, and go on from there";
+        ledger.note_named(what, &ahead);
+        let what = "webhooks have a list of kinds that is empty, which is taken for all kinds";
+        ledger.note_named(what, &unfiltered);
         Ok(())
     }
 }
