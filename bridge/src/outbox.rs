@@ -345,11 +345,10 @@ impl Outbox {
         }
         (seat.queued, seat.first) = (cursor, cursor);
         seat.latest = seat.latest.max(tip);
-        if seat.latest > cursor && !seat.lags {
+        if !seat.lags {
             seat.lags = true;
             self.lagging += 1;
         }
-        self.settle(room);
     }
 
     /// The last number written per room, where there is one.

@@ -370,6 +370,9 @@ pub const RECONNECT_WITHIN: Duration = Duration::from_secs(120);
 pub const EPHEMERAL_EMPTY_FOR: Duration = Duration::from_secs(600);
 /// How long a dedup id is remembered.
 pub const DEDUP_FOR: Duration = Duration::from_secs(600);
+/// How long a node that stops waits for the numbers of messages whose senders it has not answered yet: three round trips
+/// of 150 ms one way. The daemon gives it 2 s for everything.
+pub const ANSWERED_WHILE_STOPPING: Duration = Duration::from_millis(900);
 /// Each step of a handover must be answered within this.
 pub const HANDOVER_STEP: Duration = Duration::from_secs(1);
 /// A room that a node made just before it stops may not be known yet to who is to go on with it: what that refuses is

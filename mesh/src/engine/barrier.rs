@@ -132,6 +132,15 @@ impl Barriers {
 
 /// What waits.
 impl Engine {
+    /// The node stops: of what waits nothing has been done.
+    pub(super) fn refuse_parked(&mut self) {
+        let running = self.barriers.running.take().into_iter().flat_map(|it| it.waiting);
+        let parked: Vec<Parked> = running.chain(std::mem::take(&mut self.barriers.next)).collect();
+        for it in parked {
+            self.reply(it.call, Err(Refused::Stopping));
+        }
+    }
+
     /// A command that must wait waits. `None`: it does, or was refused.
     pub(super) fn hold_back(&mut self, call: CallId, command: Command) -> Option<Command> {
         let Some(need) =

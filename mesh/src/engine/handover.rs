@@ -5,12 +5,15 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::Engine;
+use super::{Engine, Waiter};
 use crate::{
     boundary::Effect,
     command::{CallId, Outcome},
     id::{LogId, NodeId, RoomId},
-    limits::{DIGEST_ROOMS_MAX, HANDOVER_STEP, LEAVE_HEARD_WITHIN, OFFERED_AGAIN_FOR},
+    limits::{
+        ANSWERED_WHILE_STOPPING, DIGEST_ROOMS_MAX, HANDOVER_STEP, LEAVE_HEARD_WITHIN,
+        OFFERED_AGAIN_FOR,
+    },
     message::{Message, Post},
     number::Era,
     run::Run,
@@ -33,6 +36,8 @@ pub(super) struct Stopping {
     since: Duration,
     /// When the first room was refused: from then on rooms are offered again for a while.
     refused: Option<Duration>,
+    /// Senders whose messages have no number yet are answered until then.
+    answers_by: Duration,
     rooms: BTreeMap<RoomId, (Era, Step)>,
     told: bool,
     leaving: Option<Leaving>,
@@ -57,6 +62,7 @@ impl Engine {
         }
         let now = self.cx.now.mono;
         self.detach_all();
+        self.refuse_parked();
         let mut rooms = BTreeMap::new();
         for room in self.rooms.values() {
             let mine = room.numbering.sequencer() == room.mine && !room.record.local;
@@ -66,7 +72,9 @@ impl Engine {
             let era = room.numbering.current();
             rooms.insert(room.id, (era, Step::Refused(to)));
         }
-        self.stopping = Some(Stopping { since: now, refused: None, rooms, told: false, leaving });
+        let answers_by = now + ANSWERED_WHILE_STOPPING;
+        let (refused, told) = (None, false);
+        self.stopping = Some(Stopping { since: now, refused, answers_by, rooms, told, leaving });
         self.offer();
         self.go_on_stopping();
     }
@@ -170,7 +178,8 @@ impl Engine {
             stopping.rooms.retain(|_, (_, step)| !matches!(step, Step::Refused(_)));
         }
         if stopping.rooms.is_empty() && !stopping.told {
-            if !self.has_left() {
+            let awaits = now < stopping.answers_by && !self.cx.up.is_empty();
+            if (awaits && self.owes_answers()) || !self.has_left() {
                 return;
             }
             let Some(stopping) = &mut self.stopping else { return };
@@ -178,6 +187,12 @@ impl Engine {
             self.change_node().clean = true;
             self.cx.effects.push(Effect::Stopped);
         }
+    }
+
+    /// Whether a message that is written waits for its number: else its sender would not know what became of it.
+    fn owes_answers(&self) -> bool {
+        let mut waiters = self.waiters.values().flatten();
+        waiters.any(|it| matches!(it, Waiter::Said { .. }))
     }
 
     /// How far this node is with leaving, if it leaves.

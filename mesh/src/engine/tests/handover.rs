@@ -1,8 +1,12 @@
 //! A node that stops hands over what it sequences, and waits for nobody for long.
 
-use super::{rooms::words, world::World, *};
+use super::{
+    rooms::words,
+    world::{STEP, World},
+    *,
+};
 use crate::{
-    limits::{HANDOVER_STEP, LEAVE_HEARD_WITHIN, OFFERED_AGAIN_FOR},
+    limits::{ANSWERED_WHILE_STOPPING, HANDOVER_STEP, LEAVE_HEARD_WITHIN, OFFERED_AGAIN_FOR},
     message::Post,
     number::Era,
 };
@@ -35,6 +39,29 @@ fn who_was_not_asked_to_take_rooms_keeps_no_node_from_stopping() {
         node.wait(HANDOVER_STEP / 5);
     }
     assert!(has_stopped(&node));
+}
+
+/// Else nobody would know whether that was done.
+#[test]
+fn a_node_that_stops_answers_whose_message_waits_for_a_number_but_not_for_ever() {
+    for comes in [true, false] {
+        let mut world = World::new(2);
+        world.groups = vec![0, 1];
+        let caller = world.callers[1].clone();
+        world.nodes[1].give(Input::PeerUp(identity(1).node_id()));
+        let call = world.nodes[1].begin_say(&caller);
+        world.nodes[1].begin(Command::Stop);
+        world.pass(STEP * 3);
+        assert!(world.stopped.is_empty(), "its number is on the way");
+        if comes {
+            world.groups = vec![0, 0];
+        }
+        world.pass(STEP * 3);
+        assert_eq!(world.reply(1, call).is_some(), comes);
+        assert_eq!(world.stopped.contains(&1), comes);
+        world.pass(ANSWERED_WHILE_STOPPING);
+        assert!(world.stopped.contains(&1));
+    }
 }
 
 #[test]
