@@ -114,6 +114,12 @@ impl Promises {
         self.deliveries.entry((node, room)).or_default().holes.insert(number);
     }
 
+    /// Whether a node ever left a number of an entry as a hole.
+    pub(super) fn left_out(&self, node: NodeId, room: RoomId, entry: Entry) -> bool {
+        let holes = self.deliveries.get(&(node, room)).into_iter().flat_map(|it| &it.holes);
+        holes.into_iter().any(|number| self.names.get(&(room, *number)) == Some(&entry))
+    }
+
     /// An ephemeral room ended at a node: what it does there later is a new story.
     pub(super) fn forgot(&mut self, node: NodeId, room: RoomId) {
         self.deliveries.remove(&(node, room));

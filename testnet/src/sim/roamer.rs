@@ -69,6 +69,8 @@ pub(super) struct Roamer {
     room: RoomId,
     cursor: Number,
     seen: BTreeSet<Entry>,
+    /// Where it has been.
+    visited: BTreeSet<usize>,
     /// What nodes know of it.
     known: BTreeMap<usize, Known>,
     /// What a node gave it just before a crash, and had not noted.
@@ -98,6 +100,7 @@ impl Roamer {
             room,
             cursor: Number::ZERO,
             seen: BTreeSet::new(),
+            visited: BTreeSet::from([node]),
             known: BTreeMap::new(),
             unnoted: BTreeSet::new(),
             came: Number::ZERO,
@@ -225,6 +228,7 @@ impl World {
         let roamer = &mut self.roamers[i];
         if roamer.node != node && !roamer.stays() {
             roamer.node = node;
+            roamer.visited.insert(node);
             roamer.moves += 1;
             roamer.leave();
         }
@@ -448,6 +452,11 @@ impl World {
             // It may have read where the body was dropped already, and this node keeps it for longer.
             let dropped = |it| (0..self.nodes.len()).any(|at| self.is_dropped(at, room, it));
             let missed = missed.filter(|it| !dropped(**it));
+            // Somewhere it may have gone past a hole, of which nobody else knows that it was one.
+            let visited = &self.roamers[i].visited;
+            let left_out =
+                |it| visited.iter().any(|at| self.promises.left_out(self.nodes[*at].id, room, it));
+            let missed = missed.filter(|it| !left_out(**it));
             let missed: Vec<&Entry> = missed.collect();
             if !missed.is_empty() {
                 let (what, cursor) = (missed.first(), self.roamers[i].cursor);
