@@ -1,7 +1,14 @@
-//! Ballots of this node's agents: what was chosen is kept until it is open, and no longer.
+//! Ballots: a choice is kept until it is open, and no longer; for how long a vote waits for ballots of other nodes.
 
-use super::{disk::stored, world::World, *};
-use crate::limits::{RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_SHOW_WITHIN};
+use super::{
+    disk::stored,
+    world::{STEP, World},
+    *,
+};
+use crate::limits::{
+    RECONNECT_WITHIN, VOTE_AWAY_FOR, VOTE_CLOSE_GRACE, VOTE_COLLECT, VOTE_COLLECT_APART,
+    VOTE_SHOW_WITHIN,
+};
 
 /// Choices that a node keeps.
 fn kept(world: &World, n: usize) -> usize {
@@ -56,4 +63,36 @@ fn a_close_that_counts_instead_of_another_opens_what_that_left_out() {
     world.pass(VOTE_SHOW_WITHIN);
     assert_eq!(world.view(3, vote).tally, Some(vec![1, 0]), "by the lower close");
     assert_eq!(kept(&world, 1), 0);
+}
+
+/// A link that heals before the deadline is made anew some seconds later.
+#[test]
+fn ballots_of_another_side_count_where_the_split_is_over_by_the_deadline() {
+    let mut world = World::new(3);
+    let vote = world.create(0, Some(10));
+    world.groups = vec![0, 1, 1];
+    world.pass(Duration::from_secs(4));
+    world.cast(1, vote, 1).expect("eligible");
+    world.pass(Duration::from_secs(6) + VOTE_COLLECT * 2);
+    let view = world.view(0, vote);
+    assert_eq!((world.closes(), view.closed, view.notes.closing), (0, false, true));
+    world.groups = vec![0; 3];
+    world.pass(VOTE_COLLECT_APART);
+    assert_eq!(world.tallies(vote), vec![Some(vec![0, 1]); 3]);
+}
+
+#[test]
+fn nobody_waits_long_for_ballots_of_who_has_been_away_for_long() {
+    let mut world = World::new(3);
+    world.down.insert(2);
+    for (away, collect) in [(Duration::ZERO, VOTE_COLLECT_APART), (VOTE_AWAY_FOR, VOTE_COLLECT)] {
+        world.pass(away);
+        let before = world.closes();
+        let vote = world.create(0, Some(5));
+        world.cast(1, vote, 1).expect("eligible");
+        world.pass(Duration::from_secs(5) + collect - STEP);
+        assert_eq!(world.closes(), before, "{away:?}");
+        world.pass(STEP * 3);
+        assert_eq!(world.closes(), before + 1, "{away:?}");
+    }
 }

@@ -12,9 +12,9 @@ use crate::{
     event::RoomEvent,
     id::MessageId,
     limits::{
-        RECONNECT_WITHIN, VOTE_AWAY_FOR, VOTE_CLOSE_GRACE, VOTE_COLLECT, VOTE_COLLECT_APART,
-        VOTE_FOR_MAX, VOTE_NEWS_FOR, VOTE_SHOW_WITHIN, VOTES_OPEN_PER_AGENT_MAX,
-        VOTES_OPEN_PER_LOG_MAX, VOTES_PER_LOG_MAX,
+        RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_COLLECT, VOTE_COLLECT_APART, VOTE_FOR_MAX,
+        VOTE_NEWS_FOR, VOTE_SHOW_WITHIN, VOTES_OPEN_PER_AGENT_MAX, VOTES_OPEN_PER_LOG_MAX,
+        VOTES_PER_LOG_MAX,
     },
     votes::commitment,
 };
@@ -67,7 +67,7 @@ impl World {
         }
     }
 
-    fn tallies(&mut self, vote: MessageId) -> Vec<Option<Vec<u64>>> {
+    pub(super) fn tallies(&mut self, vote: MessageId) -> Vec<Option<Vec<u64>>> {
         (0..self.nodes.len()).map(|n| self.view(n, vote).tally).collect()
     }
 
@@ -106,11 +106,11 @@ impl World {
             .collect()
     }
 
-    fn closes(&self) -> usize {
+    pub(super) fn closes(&self) -> usize {
         self.acts().iter().filter(|it| matches!(it, VoteAct::Closed(_))).count()
     }
 
-    fn shown(&self) -> usize {
+    pub(super) fn shown(&self) -> usize {
         self.acts().iter().filter(|it| matches!(it, VoteAct::Shown(_))).count()
     }
 
@@ -335,38 +335,6 @@ fn a_vote_that_somebody_never_casts_in_ends_after_a_month() {
     world.pass(Duration::from_secs(10));
     assert_eq!(world.tallies(vote), vec![Some(vec![0, 1]); 2]);
     assert_eq!(world.view(0, vote).closes_ms, None);
-}
-
-/// A link that heals before the deadline is made anew some seconds later.
-#[test]
-fn ballots_of_another_side_count_where_the_split_is_over_by_the_deadline() {
-    let mut world = World::new(3);
-    let vote = world.create(0, Some(10));
-    world.groups = vec![0, 1, 1];
-    world.pass(Duration::from_secs(4));
-    world.cast(1, vote, 1).expect("eligible");
-    world.pass(Duration::from_secs(6) + VOTE_COLLECT * 2);
-    let view = world.view(0, vote);
-    assert_eq!((world.closes(), view.closed, view.notes.closing), (0, false, true));
-    world.groups = vec![0; 3];
-    world.pass(VOTE_COLLECT_APART);
-    assert_eq!(world.tallies(vote), vec![Some(vec![0, 1]); 3]);
-}
-
-#[test]
-fn nobody_waits_long_for_ballots_of_who_has_been_away_for_long() {
-    let mut world = World::new(3);
-    world.down.insert(2);
-    for (away, collect) in [(Duration::ZERO, VOTE_COLLECT_APART), (VOTE_AWAY_FOR, VOTE_COLLECT)] {
-        world.pass(away);
-        let before = world.closes();
-        let vote = world.create(0, Some(5));
-        world.cast(1, vote, 1).expect("eligible");
-        world.pass(Duration::from_secs(5) + collect - STEP);
-        assert_eq!(world.closes(), before, "{away:?}");
-        world.pass(STEP * 3);
-        assert_eq!(world.closes(), before + 1, "{away:?}");
-    }
 }
 
 #[test]
