@@ -218,7 +218,7 @@ impl Reader {
     /// As [`Reader::page_since`], for a client that came from elsewhere with the cursor `came` and has got everything
     /// since, up to `after`: with what was delivered here up to `came`, so that it was not given to it, is not proven to
     /// be seen, and has another number above that, under which this node passes it over. It got that number because
-    /// somebody lacked it, and that may be this client. Once, however many more numbers it gets. Without what `came`
+    /// somebody lacked it, and that may be this client. Once while it gets no number of an era above `after`'s. Without what `came`
     /// proves to be seen, though it was delivered here only above it.
     ///
     /// # Errors

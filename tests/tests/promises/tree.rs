@@ -52,7 +52,7 @@ const PACKAGES: &[Package] = &[
         folder: "node/import",
         edges: &[],
         crates: &["jiff", "rusqlite", "serde_json", "sha2", "tempfile", "thiserror"],
-        in_tests: &["tempfile"],
+        in_tests: &[],
     },
     Package {
         name: "net",
