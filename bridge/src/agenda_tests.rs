@@ -3,14 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use mesh::{
-    acts::TaskStatus,
-    agenda::{LeaderGone, TaskUpdate, TaskView, VoteNotes, VoteResult, VoteView},
-    command::{Command, Outcome, Refused, SaidOk, Speech},
-    entry::{DECISION, Facts, Said},
-    event::{Delivered, RoomEvent},
-    id::{At, LogId, MessageId, NodeId, RoomId},
+    api::{
+        agenda::{LeaderGone, TaskUpdate, TaskView, VoteNotes, VoteResult, VoteView},
+        command::{Command, Outcome, Refused, SaidOk, Speech},
+        event::{Delivered, RoomEvent},
+    },
     limits::{VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX},
-    number::Number,
+    name::{
+        id::{LocalRef, LogId, MessageId, NodeId, RoomId},
+        number::Number,
+    },
+    wire::{
+        acts::TaskStatus,
+        entry::{DECISION, Facts, Said},
+    },
 };
 use serde_json::{Value, json};
 
@@ -298,7 +304,7 @@ fn decision(it: &Two, number: u64, content: &str, metadata: Option<Value>) -> De
     Delivered {
         number: Number(number),
         canonical: None,
-        at: At { log: 0, seq: number },
+        at: LocalRef { log: 0, seq: number },
         log,
         message: MessageId::new(it.id, log, number),
         facts: Facts { clock: number, wall_ms: number, kind: DECISION, visible: true },

@@ -1,10 +1,12 @@
 //! The seam to the rest of a node: what the bridge asks of the mesh and reads of the store.
 
 use mesh::{
-    command::Command,
-    entry::{Facts, Said},
-    id::{At, LogId, MessageId, RoomId},
-    number::Number,
+    api::command::Command,
+    name::{
+        id::{LocalRef, LogId, MessageId, RoomId},
+        number::Number,
+    },
+    wire::entry::{Facts, Said},
 };
 
 use crate::reply::Reply;
@@ -30,7 +32,7 @@ pub trait Reads: Send + Sync + 'static {
     /// up to `came`, is not proven seen, and is passed over above `after` under another number
     /// ([`RoomEvent::PassedOver`]); without what `came` proves to be seen.
     ///
-    /// [`RoomEvent::PassedOver`]: mesh::event::RoomEvent::PassedOver
+    /// [`RoomEvent::PassedOver`]: mesh::api::event::RoomEvent::PassedOver
     fn page_of_arrival(
         &self,
         room: RoomId,
@@ -64,7 +66,7 @@ pub trait Reads: Send + Sync + 'static {
     fn by_number(&self, room: RoomId, number: Number) -> Result<Option<Row>, ReadError>;
 
     /// The entry at a place, if it was delivered here.
-    fn row_at(&self, room: RoomId, at: At) -> Result<Option<Row>, ReadError>;
+    fn row_at(&self, room: RoomId, at: LocalRef) -> Result<Option<Row>, ReadError>;
 
     /// The highest number delivered here; [`Number::ZERO`] in an empty room.
     fn tip(&self, room: RoomId) -> Result<Number, ReadError>;
@@ -103,7 +105,7 @@ pub struct Row {
     /// All its numbers known here, ascending, if it has several.
     pub numbers: Vec<Number>,
     /// Where it is.
-    pub at: At,
+    pub at: LocalRef,
     /// Whose log it is in.
     pub log: LogId,
     /// Its id.
@@ -126,7 +128,7 @@ pub struct Roam {
     /// cursor, before live delivery goes on.
     pub later: bool,
     /// What has no number above the cursor, and under which it was delivered here.
-    pub unproven: Vec<(At, Option<Number>)>,
+    pub unproven: Vec<(LocalRef, Option<Number>)>,
     /// `unproven` may have to be numbered, or nothing is known of the cursor's era: ask with
     /// [`Command::Roam`], then read again.
     pub needs_claim: bool,

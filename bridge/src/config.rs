@@ -7,9 +7,9 @@ use std::{
 };
 
 use mesh::{
-    acts::Tier,
-    agenda::Standing,
-    id::{KeyPrint, RoomId, RoomKey},
+    api::agenda::Standing,
+    name::id::{KeyPrint, RoomId, RoomKey},
+    wire::acts::Tier,
 };
 use protocol::value::ApiKey;
 

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use mesh::{command::Command, number::Number};
+use mesh::{api::command::Command, name::number::Number};
 use protocol::event::{Event, Heartbeat};
 use tokio::{
     sync::Semaphore,

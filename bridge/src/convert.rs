@@ -2,11 +2,15 @@
 
 use jiff::Timestamp;
 use mesh::{
-    command::{AgentView, Presence, RoomView, Speech, Status as CoreStatus},
-    entry::{CHAT, DECISION, Facts, Said, THINKING},
-    event::Delivered,
-    id::{AgentId, KeyPrint, MessageId, RoomId},
-    number::Number,
+    api::{
+        command::{AgentView, Presence, RoomView, Speech, Status as CoreStatus},
+        event::Delivered,
+    },
+    name::{
+        id::{AgentId, KeyPrint, MessageId, RoomId},
+        number::Number,
+    },
+    wire::entry::{CHAT, DECISION, Facts, Said, THINKING},
 };
 use protocol::{
     event::{DecisionMade, Event},

@@ -12,12 +12,16 @@ use std::{
 
 use mesh::{
     Effect, Engine, Identity, Input, MeshSecret,
-    batch::Summary,
-    command::{Attach, CallId, Caller, Command, Outcome, Refused, Roamed, Say, Speech},
-    event::{AgentEvent, Delivered, RoomEvent},
-    id::{AgentId, At, KeyPrint, MessageId, RoomId},
-    number::Number,
-    time::Now,
+    api::{
+        batch::Summary,
+        command::{Attach, CallId, Caller, Command, Outcome, Refused, Roamed, Say, Speech},
+        event::{AgentEvent, Delivered, RoomEvent},
+    },
+    name::{
+        id::{AgentId, KeyPrint, LocalRef, MessageId, RoomId},
+        number::Number,
+        time::Now,
+    },
 };
 
 use crate::{
@@ -79,7 +83,7 @@ pub(crate) struct Knobs {
     pub(crate) roam: Mutex<Option<Roam>>,
     pub(crate) roamed: Mutex<Vec<(RoomId, Number)>>,
     /// Numbers that were passed over, and of what.
-    pub(crate) passed_over: Mutex<Vec<(Number, At)>>,
+    pub(crate) passed_over: Mutex<Vec<(Number, LocalRef)>>,
     /// Whether [`Command::Roam`] makes a cursor one that can be served.
     pub(crate) claims: AtomicBool,
     /// So often it says before that it cannot tell yet.
@@ -474,7 +478,7 @@ impl Reads for Fake {
         Ok(self.all(room)?.into_iter().find(|row| row.number == number))
     }
 
-    fn row_at(&self, room: RoomId, at: At) -> Result<Option<Row>, ReadError> {
+    fn row_at(&self, room: RoomId, at: LocalRef) -> Result<Option<Row>, ReadError> {
         let passed = self.knobs.passed_over.lock().unwrap();
         let others = passed.iter().filter(|(_, it)| *it == at).map(|(number, _)| *number);
         let row = self.all(room)?.into_iter().find(|row| row.at == at);

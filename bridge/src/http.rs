@@ -17,9 +17,11 @@ use axum::{
     routing::{get, post},
 };
 use mesh::{
-    command::{Command, Outcome, Refused},
-    id::{KeyPrint, RoomId},
-    number::Number,
+    api::command::{Command, Outcome, Refused},
+    name::{
+        id::{KeyPrint, RoomId},
+        number::Number,
+    },
 };
 use protocol::{
     code::Code,

@@ -14,12 +14,16 @@ use std::{
 
 use bytes::Bytes;
 use mesh::{
-    command::{Access, AgentView, Attached, Outcome, Registration},
-    entry::Said,
-    event::AgentEvent,
-    id::{AgentId, KeyPrint, RoomId},
-    number::Number,
-    served::Served,
+    api::{
+        command::{Access, AgentView, Attached, Outcome, Registration},
+        event::AgentEvent,
+    },
+    name::{
+        id::{AgentId, KeyPrint, RoomId},
+        number::Number,
+    },
+    order::served::Served,
+    wire::entry::Said,
 };
 use protocol::{
     code::Code,

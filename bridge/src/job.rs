@@ -2,9 +2,11 @@
 //! thread where they may be long.
 
 use mesh::{
-    id::{At, MessageId, RoomId},
-    number::{Era, Number},
-    served::Served,
+    name::{
+        id::{LocalRef, MessageId, RoomId},
+        number::{Era, Number},
+    },
+    order::served::Served,
 };
 
 use crate::{
@@ -122,7 +124,7 @@ pub(crate) struct Claim {
     pub(crate) room: RoomId,
     pub(crate) cursor: Cursor,
     /// With the numbers that they were delivered under here.
-    pub(crate) entries: Vec<(At, Option<Number>)>,
+    pub(crate) entries: Vec<(LocalRef, Option<Number>)>,
 }
 
 /// What an agent that comes back missed.
@@ -251,7 +253,8 @@ fn since(
     let tip = reads.tip(room)?;
     let roam = reads.roam(room, cursor.number, limit)?;
     // What was delivered below the cursor since the mesh was asked has no number above it.
-    let is_new = |(_, number): &(At, Option<Number>)| number.is_some_and(|it| it > cursor.asked);
+    let is_new =
+        |(_, number): &(LocalRef, Option<Number>)| number.is_some_and(|it| it > cursor.asked);
     let asks = match cursor.origin {
         Origin::Any | Origin::Here { .. } => roam.needs_claim,
         Origin::Claimed => roam.unproven.iter().any(is_new),

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use mesh::{
-    acts::Tier,
-    agenda::{NewKey, Standing},
-    command::{Command, Refused},
-    id::{KeyPrint, RoomKey},
+    api::{
+        agenda::{NewKey, Standing},
+        command::{Command, Refused},
+    },
+    name::id::{KeyPrint, RoomKey},
+    wire::acts::Tier,
 };
 use serde_json::json;
 

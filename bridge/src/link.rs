@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use mesh::{
+use mesh::name::{
     id::{AgentId, KeyPrint, RoomId},
     number::Number,
 };

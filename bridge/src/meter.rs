@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use mesh::id::KeyPrint;
+use mesh::name::id::KeyPrint;
 
 use crate::limits;
 

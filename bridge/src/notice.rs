@@ -2,7 +2,7 @@
 //! was away for a moment gets them when it is back, in between the messages.
 
 use bytes::Bytes;
-use mesh::{id::RoomId, number::Number};
+use mesh::name::{id::RoomId, number::Number};
 
 use crate::backend::Row;
 
@@ -65,8 +65,8 @@ fn notice_time(notice: &Notice, rows: &[(RoomId, Row)], times: &[u64]) -> u64 {
 #[cfg(test)]
 mod tests {
     use mesh::{
-        entry::Facts,
-        id::{At, LogId, MessageId, NodeId},
+        name::id::{LocalRef, LogId, MessageId, NodeId},
+        wire::entry::Facts,
     };
 
     use super::*;
@@ -79,7 +79,7 @@ mod tests {
             number: Number(number),
             canonical: Number(number),
             numbers: Vec::new(),
-            at: At { log: 0, seq: number },
+            at: LocalRef { log: 0, seq: number },
             log: LogId { author: NodeId([0; 32]), incarnation: 0 },
             message: MessageId([0; 16]),
             facts: Facts { clock: number, wall_ms, kind: 1, visible: true },

@@ -13,7 +13,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use mesh::{id::RoomId, number::Number};
+use mesh::name::{id::RoomId, number::Number};
 
 use crate::{limits, notice::Notice};
 

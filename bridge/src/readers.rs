@@ -11,10 +11,12 @@ use std::{
 };
 
 use mesh::{
-    command::{Command, Opaque},
-    id::{AgentId, KeyPrint, RoomId},
-    number::{Era, Number},
-    served::Served,
+    api::command::{Command, Opaque},
+    name::{
+        id::{AgentId, KeyPrint, RoomId},
+        number::{Era, Number},
+    },
+    order::served::Served,
 };
 
 use tokio::sync::Notify;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use mesh::{
+use mesh::name::{
     id::RoomId,
     number::{Era, Number},
 };

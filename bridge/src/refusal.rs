@@ -1,6 +1,6 @@
 //! Why a client does not get what it asked for: the one place where core refusals become codes.
 
-use mesh::command::Refused;
+use mesh::api::command::Refused;
 use protocol::{
     code::Code,
     reply::{ErrorBody, ErrorNote, Reason, Reply},

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use mesh::{
-    command::{Outcome, Refused},
-    id::{AgentId, KeyPrint, RoomId},
+    api::command::{Outcome, Refused},
+    name::id::{AgentId, KeyPrint, RoomId},
 };
 use tokio::sync::oneshot;
 

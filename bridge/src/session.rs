@@ -7,10 +7,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use mesh::{
-    agenda::Standing,
-    command::{Caller, Command, Speech},
-    id::{KeyPrint, MessageId, RoomId},
-    number::Number,
+    api::{
+        agenda::Standing,
+        command::{Caller, Command, Speech},
+    },
+    name::{
+        id::{KeyPrint, MessageId, RoomId},
+        number::Number,
+    },
 };
 use protocol::{
     code::Code,

@@ -1,9 +1,8 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use mesh::{
-    command::Say,
-    event::RoomEvent,
-    number::{Era, Number},
+    api::{command::Say, event::RoomEvent},
+    name::number::{Era, Number},
 };
 use serde_json::{Value, json};
 
@@ -448,7 +447,7 @@ fn no_live_message_passes_a_page_that_is_claimed_for() {
 }
 
 /// The rows that a cursor from elsewhere is to get.
-fn foreign(fake: &Fake, room: mesh::id::RoomId, needs_claim: bool) {
+fn foreign(fake: &Fake, room: mesh::name::id::RoomId, needs_claim: bool) {
     let mut rows = fake.page_since(room, Number::ZERO, 10).unwrap();
     for row in &mut rows {
         row.numbers = vec![row.number, Number(row.number.0 + 5_000)];

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use mesh::{command::Command, id::MessageId};
+use mesh::{api::command::Command, name::id::MessageId};
 use serde_json::{Value, json};
 
 use crate::fake::{Fake, Local};
@@ -69,7 +69,7 @@ fn a_message_that_is_not_known_is_looked_for_once() {
     fake.flow();
     assert!(a.reply(&asked).is_some());
     let seek = json!({"room_id": "lobby", "since": id.to_uuid()});
-    *fake.knobs.script.lock().unwrap() = Some(Ok(mesh::command::Outcome::Done));
+    *fake.knobs.script.lock().unwrap() = Some(Ok(mesh::api::command::Outcome::Done));
     a.ask("get_history", seek);
     let asked = fake.knobs.scripted.lock().unwrap().take();
     assert!(

@@ -8,7 +8,7 @@ use std::{
 
 use axum::http::StatusCode;
 use futures::{SinkExt, StreamExt};
-use mesh::number::Number;
+use mesh::name::number::Number;
 use protocol::limits::LINE_BYTES_MAX;
 use serde_json::{Value, json};
 use tokio::{

@@ -28,9 +28,8 @@ use std::{
 };
 
 use mesh::{
-    command::{Command, Refused},
-    id::KeyPrint,
-    number::Number,
+    api::command::{Command, Refused},
+    name::{id::KeyPrint, number::Number},
 };
 use protocol::{
     code::Code,

@@ -2,20 +2,7 @@
 
 use std::{error::Error, fs, path::Path};
 
-use mesh::{
-    Identity, MeshSecret,
-    acts::{
-        BallotCast, Candidate, ElectionAct, ElectionStarted, KeyAct, KeyMinted, Named, Place,
-        TaskAct, TaskAssigned, TaskStatus, TaskUpdated, Tier, VoteAct, VoteClosed, VoteOpened,
-    },
-    entry::{
-        AgentClaimed, Body, Decision, EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached,
-        RoomCreated, Said,
-    },
-    id::{KeyPrint, LogId, MessageId, RoomId},
-    message::{Head, Message, Span},
-    number::{Era, Number},
-};
+use mesh::{Identity, MeshSecret, name::{id::{EntryRef, KeyPrint, LogId, MessageId, RoomId}, number::{Era, Number}}, wire::{acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, KeyAct, KeyMinted, Named, TaskAct, TaskAssigned, TaskStatus, TaskUpdated, Tier, VoteAct, VoteClosed, VoteOpened}, entry::{AgentClaimed, Body, Decision, EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached, RoomCreated, Said}, message::{Head, Message, Span}}};
 
 const LINES: [&str; 9] = [
     r#"{"id":"1","type":"register","payload":{"key":"k","name":"n","agent_id":"a","reconnect":true,"capabilities":["x"]}}"#,
@@ -62,7 +49,7 @@ fn said() -> Said {
 /// The first author's log in the lobby, as the target `entries` has it.
 fn bodies() -> Vec<(u8, Body)> {
     let log = LogId { author: Identity::from_seed(&[2; 32]).node_id(), incarnation: 0 };
-    let place = |seq| Place { log, seq };
+    let place = |seq| EntryRef { log, seq };
     let named = || Named { agent: "a".into(), name: "n".to_owned() };
     let update = TaskUpdated {
         task: place(9),

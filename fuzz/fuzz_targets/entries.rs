@@ -7,16 +7,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use libfuzzer_sys::fuzz_target;
-use mesh::{
-    Config, Effect, Engine, Identity, Input, MeshSecret,
-    batch::Summary,
-    command::{Attach, CallId, Caller, Command, Outcome, Say, Speech},
-    entry::Facts,
-    id::{KeyPrint, LogId, RoomId},
-    message::Message,
-    run::{Carried, Run, RunEntry},
-    time::Now,
-};
+use mesh::{Config, Effect, Engine, Identity, Input, MeshSecret, api::{batch::Summary, command::{Attach, CallId, Caller, Command, Outcome, Say, Speech}}, name::{id::{KeyPrint, LogId, RoomId}, time::Now}, wire::{entry::Facts, message::Message, run::{Carried, Run, RunEntry}}};
 
 /// Those of them that the directory or a room gives numbers.
 const VISIBLE: [u8; 5] = [1, 2, 3, 33, 34];

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mesh::{id::MeshId, message::Message};
+use mesh::{name::id::MeshId, wire::message::Message};
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(message) = Message::decode(bytes) else { return };

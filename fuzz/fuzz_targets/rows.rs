@@ -4,12 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mesh::{
-    Identity, MeshSecret,
-    id::{LogId, RoomId},
-    message::{Head, Span},
-    number::Number,
-};
+use mesh::{Identity, MeshSecret, name::{id::{LogId, RoomId}, number::Number}, wire::message::{Head, Span}};
 use redb::{Database, TableDefinition};
 use store::{
     Store,
@@ -103,7 +98,7 @@ fuzz_target!(|bytes: &[u8]| {
     drop(reader.by_number(room, Number(1)));
     drop(reader.serves(room, Number(1)));
     drop(reader.serves_roamer(room, Number(1)));
-    drop(reader.roam(room, Number(1), &mesh::served::NOTHING, 50));
+    drop(reader.roam(room, Number(1), &mesh::order::served::NOTHING, 50));
     drop(reader.answer_spans(room, &[Span { log, after: 0, upto: u64::MAX }]));
     drop(reader.answer_bodies(room, &[Head { log, seq: 1 }]));
 });

@@ -1,6 +1,8 @@
 //! What the directory says: rooms, lanes, stable agent ids, keys. A fold over entries that does not depend
 //! on the order in which they came: ties are decided by number, then by position.
 
+pub(crate) mod keys;
+pub(crate) mod partings;
 mod standing;
 #[cfg(test)]
 mod tests;
@@ -13,16 +15,18 @@ use std::{
 use self::standing::{Firsts, Lost, Numbered, Standing};
 
 use crate::{
-    context::Fact,
-    entry::{AgentClaimed, Body, NodeAdmitted, RoomCreated},
-    id::{AgentId, At, KeyPrint, LogId, MeshId, NodeId, RoomId, sha256},
-    import::is_foreign_id,
-    keys::Keys,
+    api::import::is_foreign_id,
+    directory::keys::Keys,
+    engine::context::Fact,
     limits::{
         AGENT_ID_BYTES_MAX, AGENT_IDS_MAX, DESCRIPTION_BYTES_MAX, LANES_PER_NODE_MAX,
         NAME_BYTES_MAX,
     },
-    number::Number,
+    name::{
+        id::{AgentId, KeyPrint, LocalRef, LogId, MeshId, NodeId, RoomId, sha256},
+        number::Number,
+    },
+    wire::entry::{AgentClaimed, Body, NodeAdmitted, RoomCreated},
 };
 
 /// The id of the room that the entry at `seq` of a directory log creates: nobody can take another's.
@@ -39,7 +43,7 @@ pub(crate) fn room_id(mesh: MeshId, directory: RoomId, log: LogId, seq: u64) -> 
 }
 
 /// Where a directory entry is: which directory, and where in it.
-pub(crate) type Source = (RoomId, At);
+pub(crate) type Source = (RoomId, LocalRef);
 
 /// A room that somebody created.
 #[derive(Debug)]

@@ -7,12 +7,15 @@
 mod acts;
 mod agents;
 mod archived;
+mod asked;
 mod barrier;
+pub(crate) mod context;
 mod elections;
 mod handover;
 mod import;
 mod keys;
 mod membership;
+pub(crate) mod noise;
 mod open;
 mod peers;
 mod private;
@@ -36,29 +39,34 @@ use std::{
 };
 
 use crate::{
-    acts::Place,
-    agenda::{Retention, Tiers},
-    batch::{Change, NodeRecord},
-    boundary::{Effect, Input, Turn},
-    command::{Attach, CallId, Caller, Command, Outcome, Refused, Registration, RoomView, Say},
-    context::Context,
+    api::{
+        agenda::{Retention, Tiers},
+        batch::{Change, NodeRecord},
+        boundary::{Effect, Input, Turn},
+        command::{Attach, CallId, Caller, Command, Outcome, Refused, Registration, RoomView, Say},
+    },
     directory::Directory,
-    id::{AgentId, At, KeyPrint, MessageId, NodeId, RoomId},
-    identity::{Identity, LinkSecret},
+    engine::context::Context,
     limits::{BUCKETS, PAUSED_AFTER, RETENTION_MIN, TAKEOVER_AFTER, TICK},
-    liveness::Liveness,
-    number::Number,
-    pulse::{Pulse, Spread},
+    name::{
+        id::{AgentId, EntryRef, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
+        identity::{Identity, LinkSecret},
+        number::Number,
+        time::Now,
+    },
+    order::{
+        liveness::Liveness,
+        pulse::{Pulse, Spread},
+    },
+    presence::rosters::Rosters,
     room::Room,
-    rosters::Rosters,
-    time::Now,
 };
 
 /// What an engine is told at its start.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The mesh's name, and who founded it.
-    pub mesh: crate::id::MeshId,
+    pub mesh: crate::name::id::MeshId,
     /// The home sequencer of lobby and directory.
     pub founder: NodeId,
     /// What connections have at the start.
@@ -86,7 +94,7 @@ pub struct Config {
 impl Config {
     /// The defaults, in the mesh `mesh` founded by `founder`.
     #[must_use]
-    pub fn new(mesh: crate::id::MeshId, founder: NodeId) -> Config {
+    pub fn new(mesh: crate::name::id::MeshId, founder: NodeId) -> Config {
         Config {
             mesh,
             founder,
@@ -137,15 +145,15 @@ pub struct Engine {
     pulse: Pulse,
     /// How beacons go from now on.
     spread: Spread,
-    waiters: BTreeMap<(RoomId, At), Vec<Waiter>>,
+    waiters: BTreeMap<(RoomId, LocalRef), Vec<Waiter>>,
     /// Own rooms that have a number behind a hole, this one, or none any more that counts: they get another one.
-    unsettled: BTreeMap<(RoomId, At), Number>,
+    unsettled: BTreeMap<(RoomId, LocalRef), Number>,
     /// Rooms that have a leader.
     led: BTreeSet<RoomId>,
     /// Where each task is.
-    tasks: BTreeMap<MessageId, (RoomId, Place)>,
+    tasks: BTreeMap<MessageId, (RoomId, EntryRef)>,
     /// Claims of tasks that wait for their answer.
-    claiming: BTreeMap<(RoomId, At), CallId>,
+    claiming: BTreeMap<(RoomId, LocalRef), CallId>,
     roams: roaming::Roams,
     registrations: BTreeMap<AgentId, Registration>,
     /// Keys that the driver said are the node's own: no limits, and no revocation, of minted ones.
@@ -158,7 +166,7 @@ pub struct Engine {
     /// Rooms that clients were told of, as they were told.
     told: BTreeMap<RoomId, RoomView>,
     /// Where the votes of all rooms are.
-    votes: BTreeMap<MessageId, (RoomId, Place)>,
+    votes: BTreeMap<MessageId, (RoomId, EntryRef)>,
     /// Rooms with votes in which something may become due.
     voting: BTreeSet<RoomId>,
     /// Digests of all shared rooms, folded by bucket; and what each room contributes.
@@ -167,7 +175,7 @@ pub struct Engine {
     /// Over all buckets: every beacon is compared with it.
     digest: u64,
     /// What each member said of itself.
-    about: BTreeMap<NodeId, crate::message::About>,
+    about: BTreeMap<NodeId, crate::wire::message::About>,
     /// How this node stands to the secret that it has.
     renewal: secret::Renewal,
     /// When this node last told its whole roster to whoever asked by gossip.
@@ -179,7 +187,7 @@ pub struct Engine {
     /// The digest at which a peer was last known to have everything.
     in_step: u64,
     /// Proofs of forks, for peers that have not heard of them.
-    proofs: Vec<crate::message::Message>,
+    proofs: Vec<crate::wire::message::Message>,
     /// Messages for the lobby that wait until it is above this node's old one.
     held: Vec<(CallId, Caller, Say)>,
     roster_kept: agents::RosterKept,

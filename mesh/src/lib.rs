@@ -1,60 +1,36 @@
-//! The core of clawmesh: what a node knows and decides, as a function of its inputs.
+//! The core of clawmesh: the state and the decisions of a node, as a function of its inputs.
 //!
 //! It does no I/O, reads no clock, draws no randomness it was not given, spawns nothing and cannot
 //! fail. Its one contract: [`Engine::take_turn`] returns a batch and effects; commit the batch in one
-//! transaction, then perform the effects in order. Persist, then speak. [`Unsaid`] says which commits may wait.
+//! transaction, then perform the effects in order. Persist, then speak. [`DeferredCommit`] says which commits may wait.
 //!
-//! In reading order: names ([`id`], [`number`], [`time`]) and secrets ([`identity`]); what is written
-//! ([`entry`], [`acts`], [`run`]) and said between nodes ([`message`]); what clients want ([`command`],
-//! [`agenda`]), see ([`event`]) and operators see ([`status`]); what is brought from elsewhere
-//! ([`import`]); what is kept ([`batch`]); bounds ([`limits`]).
+//! The way of an entry, by modules in reading order:
+//!
+//! 1. [`api`]: a client's command comes in ([`api::command`]); the turn that it causes goes out ([`api::boundary`], [`api::batch`]).
+//! 2. `engine`: the dispatcher. Each of its parts owns its state and carries out some of the commands and messages.
+//! 3. `room`: one room. It wires the three parts that follow.
+//! 4. `replica`: the logs of all authors. The entry is appended to this node's own log, or accepted from a peer's run.
+//! 5. `order`: the sequencer numbers the entry; every node delivers it in the order of numbers.
+//! 6. `fold`: acts of votes, elections and tasks change the state that follows from them.
+//! 7. [`wire`]: how entries, runs and messages are written, sealed and signed.
+//! 8. `directory`: rooms, lanes, agent ids, keys and nodes, as every node knows them; `presence`: who is where now.
+//! 9. [`name`]: ids, numbers, time and keys. [`limits`]: every bound, with its reason.
 
 #![warn(missing_docs)]
 
-pub mod acts;
-pub mod agenda;
-mod barrier;
-pub mod batch;
-pub mod boundary;
-pub mod command;
-mod context;
+pub mod api;
 mod directory;
-mod elections;
 mod engine;
-pub mod entry;
-pub mod event;
-mod followers;
-pub mod id;
-pub mod identity;
-pub mod import;
-mod keys;
+mod fold;
 pub mod limits;
-mod liveness;
-mod log;
-pub mod message;
-mod noise;
-pub mod number;
-mod numbering;
-mod partings;
-mod pending;
-pub mod pulse;
-mod roamers;
+pub mod name;
+pub mod order;
+mod presence;
+mod replica;
 mod room;
-pub mod roster;
-mod rosters;
-pub mod run;
-pub mod sealed;
-mod sequencing;
-pub mod served;
-pub mod status;
-mod sync;
-mod tasks;
-pub mod time;
-mod unsaid;
-mod votes;
+pub mod wire;
 
-pub use boundary::{Alarm, Effect, Input, Turn};
-pub use engine::{Config, Engine, archive, bucket};
-pub use identity::{Identity, LinkSecret, MeshSecret};
-pub use noise::Hearing;
-pub use unsaid::Unsaid;
+pub use api::boundary::{Alarm, Effect, Input, Turn};
+pub use api::deferred::DeferredCommit;
+pub use engine::{Config, Engine, archive, bucket, noise::Hearing};
+pub use name::identity::{Identity, LinkSecret, MeshSecret};

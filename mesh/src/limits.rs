@@ -6,8 +6,8 @@ use std::time::Duration;
 pub const CONTENT_BYTES_MAX: usize = 262_144;
 /// An entry's body: content, plus as much again as a client's metadata may reasonably take.
 pub const BODY_BYTES_MAX: usize = CONTENT_BYTES_MAX + 65_536;
-/// A body before it is sealed ([`crate::sealed`]): the same in every room, sealed or not.
-pub const PLAIN_BODY_BYTES_MAX: usize = BODY_BYTES_MAX - crate::sealed::SEAL_BYTES;
+/// A body before it is sealed ([`crate::wire::seal`]): the same in every room, sealed or not.
+pub const PLAIN_BODY_BYTES_MAX: usize = BODY_BYTES_MAX - crate::wire::seal::SEAL_BYTES;
 /// Bodies up to this travel inside their run; larger ones on their own, by place and hash.
 pub const BODY_INLINE_BYTES_MAX: usize = 8 * 1024;
 /// Entries under one seal: what a receiver must hold before it can check anything.
@@ -47,7 +47,7 @@ pub const EXPELLED_NAMED_MAX: usize = 256;
 /// How often peers are told which secret a node has: what was dropped on the way is made good then.
 pub const ABOUT_EVERY: Duration = Duration::from_secs(60);
 /// Secrets of others that a node takes within [`SECRETS_TAKEN_WITHIN`]: each is written to the disk before
-/// anything else is done, and passed on to all. At once no more than are kept, so that who was away just now has
+/// anything else is done, and passed on to all. LocalRef once no more than are kept, so that who was away just now has
 /// one of these. The highest is offered again with [`ABOUT_EVERY`].
 pub const SECRETS_TAKEN_MAX: usize = FORMER_SECRETS_MAX;
 /// See [`SECRETS_TAKEN_MAX`].
@@ -260,7 +260,7 @@ pub const TAKEOVER_AFTER: Duration = Duration::from_millis(1_500);
 pub const TAKEOVER_RANK_STEP: Duration = Duration::from_millis(300);
 /// How long a claimer waits for a veto.
 pub const VETO_WAIT: Duration = Duration::from_millis(200);
-/// At most one claim per this time, node and room.
+/// LocalRef most one claim per this time, node and room.
 pub const CLAIM_EVERY: Duration = Duration::from_secs(1);
 /// When an author first asks for a number for its entry; doubles up to [`ASK_EVERY_MAX`].
 pub const ASK_AFTER: Duration = Duration::from_millis(500);
@@ -331,7 +331,7 @@ pub const BARRIER_WITHIN: Duration = Duration::from_millis(250);
 pub const BARRIER_ROUND_TRIPS: u32 = 4;
 /// But no longer: a client waits.
 pub const BARRIER_WITHIN_MAX: Duration = Duration::from_secs(1);
-/// At most one barrier begins in this time, however fast peers answer: questions are a quarter of those that
+/// LocalRef most one barrier begins in this time, however fast peers answer: questions are a quarter of those that
 /// a peer may ask at all.
 pub const BARRIER_EVERY: Duration = Duration::from_millis(2);
 /// A peer that was silent for a whole barrier is not asked for so long, unless it is heard to answer.
@@ -380,7 +380,7 @@ pub const HANDOVER_STEP: Duration = Duration::from_secs(1);
 pub const OFFERED_AGAIN_FOR: Duration = Duration::from_millis(500);
 /// How far ahead a roaming client's cursor may be of the eras this node knows, in `c`.
 pub const ROAM_ERAS_AHEAD_MAX: u32 = 1_024;
-/// At most one era is claimed for roaming clients per room in this time.
+/// LocalRef most one era is claimed for roaming clients per room in this time.
 pub const ROAM_CLAIM_EVERY: Duration = CLAIM_EVERY;
 /// How long a roaming client waits until peers were asked for the claim of its cursor's era, or until it is its turn
 /// to have one claimed. Then it is told to come again.

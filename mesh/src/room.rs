@@ -17,27 +17,36 @@ use std::{
 };
 
 use crate::{
-    acts::Place,
-    batch::{Change, Fate, Foretold, RoomRecord, Spoke, StoredRoom, Unsettled},
-    boundary::Alarm,
-    context::{Arrived, Context, Fact, Proof, Renumbered, stored},
-    elections::Elections,
-    entry::{Body, CHAT, DECISION, Decision, Facts, Items, Ordered, Said, Stored, takes_number},
-    event::Delivered,
-    id::{At, LogId, MessageId, NodeId, RoomId},
+    api::{
+        batch::{Change, Fate, NumberRange, RoomRecord, Spoke, StoredRoom, Unsettled},
+        boundary::Alarm,
+        event::Delivered,
+    },
+    engine::context::{Arrived, Context, Fact, Proof, Renumbered, stored},
+    fold::{elections::Elections, tasks::Tasks, votes::Votes},
     limits::{ASK_AFTER, ORDERED_ITEMS_MAX, WARM_BODY_BYTES_MAX},
-    liveness::Heirs,
-    log::{Logs, Position},
-    number::{Era, Number},
-    numbering::{NextItem, Numbering, Undelivered},
-    pending::Pending,
-    roamers::Roamers,
-    run::{Carried, Verified},
-    sealed::{self, Spot},
-    sequencing::Sequencing,
-    sync::Sync,
-    tasks::Tasks,
-    votes::Votes,
+    name::{
+        id::{EntryRef, LocalRef, LogId, MessageId, NodeId, RoomId},
+        number::{Era, Number},
+    },
+    order::{
+        liveness::EligibleNodes,
+        numbering::{NextItem, Numbering, Undelivered},
+        roamers::Roamers,
+        sequencing::Sequencing,
+    },
+    replica::{
+        log::{Logs, Position},
+        pending::Pending,
+        sync::Sync,
+    },
+    wire::{
+        entry::{
+            Body, CHAT, DECISION, Decision, Facts, Items, Ordered, Said, Stored, takes_number,
+        },
+        run::{Carried, Verified},
+        seal::{self, SealContext},
+    },
 };
 use writing::Drafts;
 
@@ -117,7 +126,7 @@ impl Room {
     }
 
     /// Folds an act again that the store has, after a start.
-    pub(crate) fn refold(&mut self, cx: &Context, at: At, facts: Facts, body: Body) {
+    pub(crate) fn refold(&mut self, cx: &Context, at: LocalRef, facts: Facts, body: Body) {
         let log = self.logs.get(at.log);
         if at.seq > log.head || log.fork.is_some_and(|fork| at.seq >= fork) {
             return;
@@ -178,7 +187,7 @@ impl Room {
         let log = self.logs.get(at.log);
         let counts = at.seq <= log.head && log.fork.is_none_or(|seq| at.seq < seq);
         let spot = self.spot(log.id, at.seq, entry.facts.kind);
-        if counts && let Some(bytes) = sealed::open(&self.record, &spot, &entry.body) {
+        if counts && let Some(bytes) = seal::open(&self.record, &spot, &entry.body) {
             let body = self.with_its_id(log.id, Body::decode(entry.facts.kind, &bytes));
             self.hold(cx, at, entry.facts, (&body, bytes.len()));
             if let Some(waits) = self.numbering.undelivered.get_mut(&at) {
@@ -188,7 +197,7 @@ impl Room {
     }
 
     /// Whether a decision counts as one: only a leader's does.
-    fn is_leaders(&self, at: At, body: &Body) -> bool {
+    fn is_leaders(&self, at: LocalRef, body: &Body) -> bool {
         let place = place(&self.logs, at);
         let Body::Decision(it) = body else { return false };
         if it.is_imported() {
@@ -198,14 +207,14 @@ impl Room {
     }
 
     /// Where an entry of this room stands.
-    fn spot(&self, log: LogId, seq: u64, kind: u8) -> Spot {
-        Spot { room: self.id, log, seq, kind }
+    fn spot(&self, log: LogId, seq: u64, kind: u8) -> SealContext {
+        SealContext { room: self.id, log, seq, kind }
     }
 
     /// What an entry that the store has says.
-    pub(crate) fn body_of(&self, at: At, entry: &Stored) -> Body {
+    pub(crate) fn body_of(&self, at: LocalRef, entry: &Stored) -> Body {
         let spot = self.spot(self.logs.id(at.log), at.seq, entry.facts.kind);
-        sealed::body(&self.record, &spot, &entry.body)
+        seal::body(&self.record, &spot, &entry.body)
     }
 
     pub(crate) fn edit_record(&mut self) -> &mut RoomRecord {
@@ -336,7 +345,7 @@ impl Room {
             kept.gone = gone;
             kept.backlink = if seq == first { backlink } else { None };
             kept.seal = (seq == last).then_some(run.run().seal);
-            let at = At { log: ix, seq };
+            let at = LocalRef { log: ix, seq };
             cx.change(Change::Entry { room: self.id, at, entry: Arc::new(kept) });
             self.logs.advance(ix, seq, entry.facts.clock);
             self.clock = self.clock.max(entry.facts.clock);
@@ -350,7 +359,7 @@ impl Room {
             }
             let spot = self.spot(run.run().log, seq, entry.facts.kind);
             self.note_bytes(cx, bytes.len());
-            let opened = sealed::open(&self.record, &spot, &bytes);
+            let opened = seal::open(&self.record, &spot, &bytes);
             self.fold(cx, at, entry.facts, opened.as_deref());
         }
         let seal = run.certificate();
@@ -371,7 +380,7 @@ impl Room {
 
     /// `bytes`: the body; `None` if it is sealed and does not open. Then it says nothing and takes no
     /// number, here as at everybody who has the key: nobody without it can use up numbers.
-    fn fold(&mut self, cx: &mut Context, at: At, facts: Facts, bytes: Option<&[u8]>) {
+    fn fold(&mut self, cx: &mut Context, at: LocalRef, facts: Facts, bytes: Option<&[u8]>) {
         let log = self.logs.id(at.log);
         let author = log.author;
         let Some(bytes) = bytes else {
@@ -421,10 +430,10 @@ impl Room {
     }
 
     /// A visible entry is here and waits for its delivery.
-    fn hold(&mut self, cx: &mut Context, at: At, facts: Facts, (body, len): (&Body, usize)) {
+    fn hold(&mut self, cx: &mut Context, at: LocalRef, facts: Facts, (body, len): (&Body, usize)) {
         let (numbers, all) = self.numbering.came(at);
         if numbers.is_some() {
-            cx.change(Change::Foretold { room: self.id, at, numbers: None });
+            cx.change(Change::NumberRange { room: self.id, at, numbers: None });
         }
         if self.is_directory {
             let room = self.id;
@@ -498,7 +507,7 @@ impl Room {
     }
 
     /// Deals with one item. `false`: its content is not here yet.
-    fn deliver_item(&mut self, cx: &mut Context, number: Number, at: At) -> bool {
+    fn deliver_item(&mut self, cx: &mut Context, number: Number, at: LocalRef) -> bool {
         let era = number.era();
         if number > self.record.tip {
             if self.is_missing(cx, at) {
@@ -533,8 +542,8 @@ impl Room {
     }
 
     /// Who could give its numbers, and close its votes.
-    pub(crate) fn heirs<'a>(&self, cx: &'a Context) -> Heirs<'a> {
-        Heirs { room: self.id, only: cx.followers.have(self.record.seal.as_ref()) }
+    pub(crate) fn heirs<'a>(&self, cx: &'a Context) -> EligibleNodes<'a> {
+        EligibleNodes { room: self.id, only: cx.followers.have(self.record.seal.as_ref()) }
     }
 
     /// Connected peers that have the room.
@@ -550,16 +559,22 @@ impl Room {
 
     /// Not held, though it may still come: of an author that forked nothing does, of one that parted what
     /// counts.
-    pub(crate) fn is_missing(&self, cx: &Context, at: At) -> bool {
+    pub(crate) fn is_missing(&self, cx: &Context, at: LocalRef) -> bool {
         let log = self.logs.get(at.log);
         at.seq > log.head && self.may_come(cx, log.id, at.seq)
     }
 
-    fn deliver_entry(&mut self, cx: &mut Context, number: Number, at: At, entry: Undelivered) {
+    fn deliver_entry(
+        &mut self,
+        cx: &mut Context,
+        number: Number,
+        at: LocalRef,
+        entry: Undelivered,
+    ) {
         cx.warm_bytes -= entry.body_bytes;
         cx.change(Change::Number { room: self.id, number, at, fate: Fate::Delivered });
         self.roamers.delivers(number, at);
-        let numbers = entry.numbers.unwrap_or(Foretold { best: number, canonical: number });
+        let numbers = entry.numbers.unwrap_or(NumberRange { best: number, canonical: number });
         let log = self.logs.id(at.log);
         let record = self.edit_record();
         record.delivered += 1;
@@ -600,8 +615,8 @@ impl Room {
         if !self.logs.cut(ix, seq) {
             return;
         }
-        let (from, to) = (At { log: ix, seq }, At { log: ix, seq: u64::MAX });
-        let void: Vec<At> =
+        let (from, to) = (LocalRef { log: ix, seq }, LocalRef { log: ix, seq: u64::MAX });
+        let void: Vec<LocalRef> =
             self.numbering.undelivered.range(from..=to).map(|(at, _)| *at).collect();
         for at in void {
             if let Some(entry) = self.numbering.undelivered.remove(&at) {
@@ -628,7 +643,7 @@ impl Room {
     // Numbering what needs it.
 
     /// Gives numbers of the current era, which this node issues, to these entries.
-    pub(crate) fn issue(&mut self, cx: &mut Context, mut entries: Vec<At>) {
+    pub(crate) fn issue(&mut self, cx: &mut Context, mut entries: Vec<LocalRef>) {
         let era = self.numbering.current();
         entries.sort_by_key(|at| self.position(*at));
         entries.dedup();
@@ -652,12 +667,12 @@ impl Room {
 
     /// (clock, author, log seq). Delivered entries' clocks are not kept: log seq orders within a
     /// log, and that is all that a fresh number for an old entry needs.
-    fn position(&self, at: At) -> (u64, LogId, u64) {
+    fn position(&self, at: LocalRef) -> (u64, LogId, u64) {
         let clock = self.numbering.undelivered.get(&at).map_or(0, |it| it.facts.clock);
         (clock, self.logs.id(at.log), at.seq)
     }
 
-    fn ordered(&self, era: Era, first: u64, entries: &[At]) -> Ordered {
+    fn ordered(&self, era: Era, first: u64, entries: &[LocalRef]) -> Ordered {
         let mut logs: Vec<LogId> = Vec::new();
         let mut items: Vec<Items> = Vec::new();
         for at in entries {
@@ -679,8 +694,8 @@ impl Room {
 }
 
 /// An entry, named for every node alike.
-fn place(logs: &Logs, at: At) -> Place {
-    Place { log: logs.id(at.log), seq: at.seq }
+fn place(logs: &Logs, at: LocalRef) -> EntryRef {
+    EntryRef { log: logs.id(at.log), seq: at.seq }
 }
 
 fn is_directory(cx: &Context, id: RoomId) -> bool {

@@ -7,10 +7,11 @@ use bridge::{
     backend::{self, Kept, ReadError, Roam, Row, Serves},
 };
 use mesh::{
-    batch::Fate,
-    command::Command,
-    id::{At, MessageId, RoomId},
-    number::{Era, Number},
+    api::{batch::Fate, command::Command},
+    name::{
+        id::{LocalRef, MessageId, RoomId},
+        number::{Era, Number},
+    },
 };
 use store::{Cursor, Reader};
 
@@ -80,7 +81,7 @@ impl backend::Reads for FromStore {
         self.delivered(room, self.0.by_number(room, number).map_err(ReadError::new)?)
     }
 
-    fn row_at(&self, room: RoomId, at: At) -> Result<Option<Row>, ReadError> {
+    fn row_at(&self, room: RoomId, at: LocalRef) -> Result<Option<Row>, ReadError> {
         self.delivered(room, self.0.row_at(room, at).map_err(ReadError::new)?)
     }
 

@@ -16,11 +16,13 @@ use std::{
 use bytes::Bytes;
 use mesh::{
     Identity,
-    id::{MeshId, NodeId},
     limits::BEACON_EVERY,
-    message::{Message, Signed},
-    pulse::{Beat, Pulse, Rhythm},
-    run::Run,
+    name::id::{MeshId, NodeId},
+    order::pulse::{Beat, Pulse, Rhythm},
+    wire::{
+        message::{Message, Signed},
+        run::Run,
+    },
 };
 use net::Net;
 

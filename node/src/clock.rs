@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use mesh::time::Now;
+use mesh::name::time::Now;
 
 /// Time since it was made, and of day.
 #[derive(Clone, Copy, Debug)]

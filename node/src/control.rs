@@ -12,10 +12,14 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use bridge::{Bridge, config::Auth};
 use mesh::{
-    agenda::NewKey,
-    command::{Command, Outcome},
-    id::{KeyPrint, NodeId, RoomId, parse_hex},
-    number::Number,
+    api::{
+        agenda::NewKey,
+        command::{Command, Outcome},
+    },
+    name::{
+        id::{KeyPrint, NodeId, RoomId, parse_hex},
+        number::Number,
+    },
 };
 use net::{Address, Net};
 use protocol::operator::{Answer, Entry, Joined, Member, Request, Status, WantedKey};
@@ -298,7 +302,7 @@ impl Control {
         Ok(behind)
     }
 
-    async fn status(&self) -> Result<mesh::status::Status> {
+    async fn status(&self) -> Result<mesh::api::status::Status> {
         let Outcome::Status(status) = self.engine(Command::Status).await? else {
             bail!("the engine answers something else; this is a bug");
         };

@@ -12,14 +12,17 @@ use std::{
 use bridge::Hub;
 use bytes::Bytes;
 use mesh::{
-    Alarm, Effect, Engine, Input, Turn, Unsaid,
-    command::{CallId, Outcome, Refused},
-    entry::Parting,
-    event::RoomEvent,
-    id::{NodeId, RoomId},
-    message::Message,
-    status::Parted,
-    time::Now,
+    Alarm, DeferredCommit, Effect, Engine, Input, Turn,
+    api::{
+        command::{CallId, Outcome, Refused},
+        event::RoomEvent,
+        status::Parted,
+    },
+    name::{
+        id::{NodeId, RoomId},
+        time::Now,
+    },
+    wire::{entry::Parting, message::Message},
 };
 use net::Net;
 use store::{CommitError, Store};
@@ -95,7 +98,7 @@ impl Driver {
 
     fn run(mut self) -> End {
         let mut calls = Calls::default();
-        let mut unsaid = Unsaid::default();
+        let mut unsaid = DeferredCommit::default();
         let mut inputs = 0;
         let mut written = self.clock.now().mono;
         loop {

@@ -2,10 +2,11 @@
 
 use anyhow::Result;
 use mesh::{
-    batch::Fate,
-    id::RoomId,
-    number::Number,
-    status::{NodeStatus, RoomStatus, Status},
+    api::{
+        batch::Fate,
+        status::{NodeStatus, RoomStatus, Status},
+    },
+    name::{id::RoomId, number::Number},
 };
 use protocol::operator::{Entry, Era, Signed};
 use store::{Reader, Row};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use mesh::id::NodeId;
+use mesh::name::id::NodeId;
 
 /// See the module. What it holds its owner bounds.
 #[derive(Debug)]

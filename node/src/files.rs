@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use mesh::{
     LinkSecret, MeshSecret,
-    id::{MeshId, NodeId, parse_hex},
+    name::id::{MeshId, NodeId, parse_hex},
 };
 use net::PeerAddress;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};

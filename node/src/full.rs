@@ -8,10 +8,11 @@ use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed, time::Instant}
 
 use mesh::{
     Effect, Input, Turn,
-    batch::Change,
-    command::{Command, Outcome, Refused},
-    id::NodeId,
-    time::Now,
+    api::{
+        batch::Change,
+        command::{Command, Outcome, Refused},
+    },
+    name::{id::NodeId, time::Now},
 };
 
 use crate::{

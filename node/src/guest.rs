@@ -1,7 +1,7 @@
 //! Joining by an invitation: it is shown to the node that made it, which answers with a ticket or says why not.
 
 use anyhow::{Context, Result, bail};
-use mesh::id::NodeId;
+use mesh::name::id::NodeId;
 use net::{AdmissionError, ask_admission};
 use store::Store;
 use zeroize::Zeroizing;

@@ -19,9 +19,11 @@ use std::{
 use bytes::Bytes;
 use mesh::{
     Input,
-    id::{MeshId, NodeId},
-    message::{BadMessage, Message},
-    run::Verified,
+    name::id::{MeshId, NodeId},
+    wire::{
+        message::{BadMessage, Message},
+        run::Verified,
+    },
 };
 use net::{Inbox, Incoming, Net, PeerAddress, Reason, Share, Ticket, Verdict};
 use tokio::sync::mpsc;
@@ -254,8 +256,10 @@ fn sign_of_life(from: NodeId, payload: &[u8], mesh: MeshId) -> Option<Message<Ve
 mod tests {
     use mesh::{
         Identity,
-        message::{Beacon, Signed},
-        run::Run,
+        wire::{
+            message::{Beacon, Signed},
+            run::Run,
+        },
     };
 
     use super::*;

@@ -6,7 +6,7 @@
 
 use std::{fmt, str::FromStr};
 
-use mesh::id::{MeshId, NodeId};
+use mesh::name::id::{MeshId, NodeId};
 use net::{Address, InvitationId, PeerAddress};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;

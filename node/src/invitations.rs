@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use mesh::{
     MeshSecret,
-    id::{NodeId, parse_hex},
+    name::id::{NodeId, parse_hex},
 };
 use net::{Address, Doorkeeper, InvitationId, Net, limits::INVITATIONS_MAX};
 use protocol::operator::{self, InvitationState};

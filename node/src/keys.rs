@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use mesh::{acts, agenda::KeyView};
+use mesh::{api::agenda::KeyView, wire::acts};
 use protocol::operator::{MintedKey, Tier};
 
 /// A tier as it is on the command line.
@@ -82,7 +82,7 @@ pub(crate) fn table(keys: &[MintedKey]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mesh::id::{KeyPrint, NodeId};
+    use mesh::name::id::{KeyPrint, NodeId};
 
     use super::*;
 

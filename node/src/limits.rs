@@ -68,7 +68,7 @@ pub const INVITATION_LASTS_MAX: Duration = Duration::from_secs(365 * 24 * 3_600)
 /// A node's name, in bytes: it is part of room names.
 pub const NODE_NAME_BYTES_MAX: usize = 64;
 /// The shortest `--takeover-after`: two beacons may be lost of a node that has it, too. Others send fewer while all
-/// is calm ([`mesh::pulse`]).
+/// is calm ([`mesh::order::pulse`]).
 pub const TAKEOVER_AFTER_MIN: Duration = Duration::from_millis(700);
 /// The longest. Past the roster's lease nobody would be sure who is there.
 pub const TAKEOVER_AFTER_MAX: Duration = Duration::from_secs(600);

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result, bail};
 use mesh::{
-    entry::Parting,
-    id::{NodeId, parse_hex},
-    status::{self, MemberStatus},
+    api::status::{self, MemberStatus},
+    name::id::{NodeId, parse_hex},
+    wire::entry::Parting,
 };
 use protocol::operator::{Joined, Member, MemberState, Parted, PartedHow};
 
@@ -141,7 +141,7 @@ pub(crate) fn choose<'m>(members: &'m [Member], named: &str) -> Result<&'m Membe
 mod tests {
     use std::time::Duration;
 
-    use mesh::{identity::Epoch, message::About};
+    use mesh::{name::identity::Epoch, wire::message::About};
 
     use super::*;
 

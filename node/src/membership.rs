@@ -6,9 +6,11 @@
 use anyhow::{Context, Result, bail};
 use mesh::{
     Identity, MeshSecret,
-    batch::{Change, NodeRecord, Summary},
-    command::RoomView,
-    id::{MeshId, NodeId, RoomId},
+    api::{
+        batch::{Change, NodeRecord, Summary},
+        command::RoomView,
+    },
+    name::id::{MeshId, NodeId, RoomId},
 };
 use net::PeerAddress;
 use store::Store;
@@ -196,7 +198,10 @@ fn remember(dir: &DataDir, me: NodeId, tickets: &[Ticket]) -> Result<Vec<PeerAdd
 mod tests {
     use std::path::Path;
 
-    use mesh::{Config, Engine, id::KeyPrint, number::Number, time::Now};
+    use mesh::{
+        Config, Engine,
+        name::{id::KeyPrint, number::Number, time::Now},
+    };
 
     use super::*;
 

@@ -15,8 +15,10 @@ use std::{
 use bridge::Transport;
 use mesh::{
     Alarm,
-    command::{Command, Outcome, SaidOk},
-    status::Status,
+    api::{
+        command::{Command, Outcome, SaidOk},
+        status::Status,
+    },
 };
 use net::Net;
 use store::Reader;
@@ -295,7 +297,8 @@ fn of_mesh(page: &mut Page, status: &Status) {
     page.labelled(&[("state", "alive")], alive);
     page.labelled(&[("state", "gone")], status.nodes.len() - alive);
     let rooms = &status.rooms;
-    let sum = |of: &dyn Fn(&mesh::status::RoomStatus) -> u64| rooms.iter().map(of).sum::<u64>();
+    let sum =
+        |of: &dyn Fn(&mesh::api::status::RoomStatus) -> u64| rooms.iter().map(of).sum::<u64>();
     page.gauge("clawmesh_rooms", "Rooms that this node has.", rooms.len());
     let numbered = rooms.iter().filter(|it| it.sequencer == status.node).count();
     page.gauge("clawmesh_rooms_numbered", "Rooms that this node gives the numbers of.", numbered);

@@ -7,8 +7,8 @@ use std::{
 };
 
 use mesh::{
-    id::{NodeId, RoomId},
-    message::{Head, Span},
+    name::id::{NodeId, RoomId},
+    wire::message::{Head, Span},
 };
 use net::Net;
 use store::{ReadError, Reader};

@@ -13,9 +13,9 @@ use std::{
 use bridge::Reply;
 use mesh::{
     Hearing, Input,
-    command::{Command, Outcome, Refused},
-    id::NodeId,
-    run::Run,
+    api::command::{Command, Outcome, Refused},
+    name::id::NodeId,
+    wire::run::Run,
 };
 use net::Share;
 use tokio::sync::oneshot;
@@ -288,7 +288,7 @@ fn command_bytes(command: &Command) -> usize {
         }
         Command::SetPresence { presence, .. } => presence.detail.as_ref().map_or(0, String::len),
         Command::Detach { seen, .. } => seen.len() * size_of::<(u128, u64)>(),
-        Command::Roam { entries, .. } => entries.len() * size_of::<mesh::id::At>(),
+        Command::Roam { entries, .. } => entries.len() * size_of::<mesh::name::id::LocalRef>(),
         Command::CreateVote { vote, .. } => {
             let options: usize = vote.options.iter().map(String::len).sum();
             vote.title.len() + vote.description.as_ref().map_or(0, String::len) + options

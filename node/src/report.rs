@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use mesh::status::{NodeStatus, RoomStatus};
+use mesh::api::status::{NodeStatus, RoomStatus};
 use net::PeerStatus;
 use protocol::operator::{Blamed, Faults, PartedHow, Peer, Room, Status};
 use serde::Serialize;
@@ -101,7 +101,7 @@ pub(crate) struct Own {
 }
 
 /// What `clawmeshd status` shows.
-pub(crate) fn status(status: mesh::status::Status, own: Own) -> Status {
+pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
     let faults = status.faults;
     let mut blamed: Vec<Blamed> = status
         .blamed
@@ -259,7 +259,7 @@ fn peers(nodes: Vec<NodeStatus>, network: Vec<PeerStatus>) -> Vec<Peer> {
     let mut peers: Vec<Peer> = network
         .into_iter()
         .map(|it| Peer {
-            node_id: it.node.map(|id| mesh::id::NodeId(id).to_string()),
+            node_id: it.node.map(|id| mesh::name::id::NodeId(id).to_string()),
             connected: it.connected,
             addresses: it.addresses.iter().map(ToString::to_string).collect(),
             rtt_ms: it.rtt.map(|rtt| rtt.as_secs_f64() * 1_000.0),
@@ -304,11 +304,11 @@ mod tests {
         let peer =
             Peer { node_id: Some("ab".repeat(32)), name: Some(name.clone()), ..Peer::default() };
         let status = RoomStatus {
-            room: mesh::id::RoomId([1; 16]),
+            room: mesh::name::id::RoomId([1; 16]),
             name,
-            era: mesh::number::Era::HOME,
-            sequencer: mesh::id::NodeId([2; 32]),
-            tip: mesh::number::Number(0),
+            era: mesh::name::number::Era::HOME,
+            sequencer: mesh::name::id::NodeId([2; 32]),
+            tip: mesh::name::number::Number(0),
             undelivered: 0,
             behind: 0,
             sent: 0,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, Result};
 use mesh::{
     LinkSecret, MeshSecret,
-    command::{Command, Drawn},
+    api::command::{Command, Drawn},
 };
 use net::{Net, Secret};
 

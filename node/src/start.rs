@@ -15,8 +15,8 @@ use bridge::{
 };
 use mesh::{
     Engine,
-    command::Command,
-    id::{NodeId, RoomId},
+    api::command::Command,
+    name::id::{NodeId, RoomId},
 };
 use net::{Inbox, Net, StartError};
 use store::{Reader, Store};

@@ -9,7 +9,7 @@ use std::{fmt, str::FromStr};
 
 use mesh::{
     LinkSecret, MeshSecret,
-    id::{MeshId, NodeId},
+    name::id::{MeshId, NodeId},
 };
 use net::{Address, PeerAddress};
 use thiserror::Error;

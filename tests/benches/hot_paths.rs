@@ -8,13 +8,19 @@ use std::{hint::black_box, time::Duration};
 use divan::{Bencher, counter::ItemsCount};
 use mesh::{
     Config, Effect, Engine, Identity, Input, MeshSecret,
-    batch::{Change, Summary},
-    command::{Attach, CallId, Caller, Command, Outcome, Say, Speech},
-    entry::{Body, CHAT, Facts, Said},
-    id::{KeyPrint, LogId, MeshId, RoomId},
-    number::Number,
-    run::{Carried, Run, RunEntry},
-    time::Now,
+    api::{
+        batch::{Change, Summary},
+        command::{Attach, CallId, Caller, Command, Outcome, Say, Speech},
+    },
+    name::{
+        id::{KeyPrint, LogId, MeshId, RoomId},
+        number::Number,
+        time::Now,
+    },
+    wire::{
+        entry::{Body, CHAT, Facts, Said},
+        run::{Carried, Run, RunEntry},
+    },
 };
 use protocol::{
     event::Event,

@@ -1,9 +1,9 @@
 //! Votes, elections and tasks, as the wire has them.
 
 use mesh::{
-    acts::TaskStatus as CoreTaskStatus,
-    agenda::{LeaderGone, TaskView, VoteNotes, VoteResult as CoreResult, VoteView},
-    id::{AgentId, RoomId},
+    api::agenda::{LeaderGone, TaskView, VoteNotes, VoteResult as CoreResult, VoteView},
+    name::id::{AgentId, RoomId},
+    wire::acts::TaskStatus as CoreTaskStatus,
 };
 use protocol::{
     event::{Ballot, ElectionStarted, Event, LeaderCleared, LeaderElected, VoteResult},

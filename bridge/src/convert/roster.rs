@@ -1,6 +1,9 @@
 //! Who comes, goes, and does what, as events.
 
-use mesh::{command::AgentView, event::TurnReason as CoreReason, id::AgentId};
+use mesh::{
+    api::{command::AgentView, event::TurnReason as CoreReason},
+    name::id::AgentId,
+};
 use protocol::event::{
     AgentJoined, AgentLeft, AgentName, Event, PresenceUpdate, TurnChanged, TurnReason,
     TypingIndicator,

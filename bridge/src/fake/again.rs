@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use mesh::{
-    batch::Change,
-    command::{Command, NewRoom, Outcome, RoomView},
-    event::RoomEvent,
-    id::{KeyPrint, RoomId},
+    api::{
+        batch::Change,
+        command::{Command, NewRoom, Outcome, RoomView},
+        event::RoomEvent,
+    },
+    name::id::{KeyPrint, RoomId},
 };
 
 use super::Fake;

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use mesh::id::RoomId;
+use mesh::name::id::RoomId;
 use protocol::frame::parse_request;
 use serde_json::{Value, json};
 
@@ -141,8 +141,10 @@ impl Local {
         self.hub.disconnect(&self.link);
         if let Some(caller) = self.session.caller() {
             let (reply, _) = Reply::once();
-            let command =
-                mesh::command::Command::Detach { caller: caller.clone(), seen: self.link.seen() };
+            let command = mesh::api::command::Command::Detach {
+                caller: caller.clone(),
+                seen: self.link.seen(),
+            };
             self.fake.call(command, reply);
         }
     }

@@ -147,7 +147,7 @@ pub(super) fn neighbourhood(address: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    use mesh::id::RoomId;
+    use mesh::name::id::RoomId;
 
     use super::*;
     use crate::config::Auth;

@@ -15,10 +15,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use mesh::{
-    acts::Tier,
-    agenda::NewKey,
-    command::{Command, Outcome},
-    id::KeyPrint,
+    api::{
+        agenda::NewKey,
+        command::{Command, Outcome},
+    },
+    name::id::KeyPrint,
+    wire::acts::Tier,
 };
 use protocol::code::Code;
 use serde::{Deserialize, Serialize};

@@ -9,8 +9,8 @@ use std::{
 };
 
 use mesh::{
-    id::{AgentId, KeyPrint, RoomId},
     limits::RECONNECT_WITHIN,
+    name::id::{AgentId, KeyPrint, RoomId},
 };
 
 use super::RoomFacts;
@@ -155,7 +155,7 @@ mod tests {
     use std::time::Duration;
 
     use bytes::Bytes;
-    use mesh::number::Number;
+    use mesh::name::number::Number;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use mesh::id::RoomId;
+use mesh::name::id::RoomId;
 use tokio::{sync::Notify, time::sleep};
 
 use super::Hub;

@@ -11,11 +11,15 @@ use std::{
 
 use bytes::Bytes;
 use mesh::{
-    command::{Access, AgentView, RoomView, Speech},
-    entry::Said,
-    event::{Delivered, RoomEvent},
-    id::{AgentId, At, RoomId},
-    number::Number,
+    api::{
+        command::{Access, AgentView, RoomView, Speech},
+        event::{Delivered, RoomEvent},
+    },
+    name::{
+        id::{AgentId, LocalRef, RoomId},
+        number::Number,
+    },
+    wire::entry::Said,
 };
 use protocol::{
     event::{Event, Mention, RoomDestroyed},
@@ -144,7 +148,7 @@ impl Hub {
     /// A client that came after a message was delivered here, with a cursor that says that it was seen, may have to get
     /// it under its other number: the node that the cursor is from may have had to give it that one. The page that is
     /// read for it says whether it is proven seen.
-    fn passed_over(&self, room: RoomId, number: Number, at: At) {
+    fn passed_over(&self, room: RoomId, number: Number, at: LocalRef) {
         let state = self.read();
         let Some(known) = state.rooms.get(&room) else { return };
         let came = known.seats.values().map(|link| (link, link.came_with(room)));

@@ -1,13 +1,15 @@
 //! Votes, elections and tasks (spec §3).
 
 use mesh::{
-    agenda::{NewTask, NewVote, TaskUpdate},
-    command::Command,
-    id::{AgentId, MessageId},
+    api::{
+        agenda::{NewTask, NewVote, TaskUpdate},
+        command::Command,
+    },
     limits::{
         TASK_NOTE_BYTES_MAX, TASK_TITLE_BYTES_MAX, VOTE_FOR_MAX, VOTE_OPTION_BYTES_MAX,
         VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX,
     },
+    name::id::{AgentId, MessageId},
 };
 use protocol::{
     code::Code,

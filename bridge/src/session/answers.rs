@@ -1,11 +1,15 @@
 //! From what the mesh answered, or the store had, to a reply.
 
 use mesh::{
-    agenda::{TaskView, VoteView},
-    command::{Command, Outcome, Roamed, RoomInfo, RoomView, SaidOk, Speech},
-    id::RoomId,
-    number::{Era, Number},
-    served::Served,
+    api::{
+        agenda::{TaskView, VoteView},
+        command::{Command, Outcome, Roamed, RoomInfo, RoomView, SaidOk, Speech},
+    },
+    name::{
+        id::RoomId,
+        number::{Era, Number},
+    },
+    order::served::Served,
 };
 use protocol::{
     code::Code,
@@ -352,7 +356,7 @@ impl Session {
         Frame::History(HistoryResult { room_id, messages, mesh: None })
     }
 
-    fn message(&self, room: mesh::id::RoomId, row: &Row) -> Option<Message> {
+    fn message(&self, room: mesh::name::id::RoomId, row: &Row) -> Option<Message> {
         Told::of_row(row)?.into_message(self.room_name(room))
     }
 

@@ -1,10 +1,12 @@
 //! Commands of a registered agent (spec §3): from a request to a call, a read or a refusal.
 
 use mesh::{
-    command::{Command, NewRoom, Presence},
-    id::{MessageId, RoomId},
-    number::{Era, Number},
-    served::Served,
+    api::command::{Command, NewRoom, Presence},
+    name::{
+        id::{MessageId, RoomId},
+        number::{Era, Number},
+    },
+    order::served::Served,
 };
 use protocol::{
     reply::{HistoryResult, Reply as Frame},

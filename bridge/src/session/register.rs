@@ -1,9 +1,11 @@
 //! Registration (spec §2): checks, attachment, and what an agent that comes back missed.
 
 use mesh::{
-    command::{Attach, Attached, Caller, Command, Outcome, Roamed},
-    id::{AgentId, RoomId},
-    number::Number,
+    api::command::{Attach, Attached, Caller, Command, Outcome, Roamed},
+    name::{
+        id::{AgentId, RoomId},
+        number::Number,
+    },
 };
 use protocol::{
     code::Code,

@@ -2,8 +2,8 @@
 //! it from an agent of theirs.
 
 use mesh::{
-    command::Command,
-    id::{MessageId, RoomId},
+    api::command::Command,
+    name::id::{MessageId, RoomId},
 };
 use protocol::request::Request;
 

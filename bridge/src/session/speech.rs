@@ -1,9 +1,9 @@
 //! `send_message`, `thinking` and `decision`: one path, the data differs.
 
 use mesh::{
-    command::{Command, Say, Speech},
-    entry::DedupId,
-    id::AgentId,
+    api::command::{Command, Say, Speech},
+    name::id::AgentId,
+    wire::entry::DedupId,
 };
 use protocol::{
     code::Code,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use mesh::{
-    command::{Command, Outcome, Refused},
-    id::{KeyPrint, RoomId},
+    api::command::{Command, Outcome, Refused},
+    name::id::{KeyPrint, RoomId},
 };
 use serde_json::json;
 use tokio::{

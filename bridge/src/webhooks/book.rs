@@ -6,9 +6,11 @@ use std::{
 };
 
 use mesh::{
-    command::{Command, Opaque},
-    id::{KeyPrint, RoomId},
-    number::Number,
+    api::command::{Command, Opaque},
+    name::{
+        id::{KeyPrint, RoomId},
+        number::Number,
+    },
 };
 use protocol::{object, value::Secret};
 use tokio::{

@@ -1,6 +1,6 @@
 //! Subscriptions of a ClawChat server, in the form in which this node keeps its own.
 
-use mesh::{
+use mesh::name::{
     id::{KeyPrint, RoomId},
     number::Number,
 };

@@ -18,7 +18,7 @@ use axum::{
 use bytes::Bytes;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use mesh::id::KeyPrint;
+use mesh::name::id::KeyPrint;
 use thiserror::Error;
 use tokio::{
     io::{AsyncRead, AsyncWrite},

@@ -3,9 +3,11 @@
 use std::{fmt, time::Duration};
 
 use mesh::{
-    entry::THINKING,
-    id::{KeyPrint, RoomId},
-    number::Number,
+    name::{
+        id::{KeyPrint, RoomId},
+        number::Number,
+    },
+    wire::entry::THINKING,
 };
 use protocol::{
     object::{Message, Subscription, SubscriptionStatus as Status},
@@ -217,7 +219,7 @@ impl Record {
 }
 
 impl Filter {
-    /// Whether a message of this kind ([`mesh::entry::Facts::kind`]) is to be delivered.
+    /// Whether a message of this kind ([`mesh::wire::entry::Facts::kind`]) is to be delivered.
     pub(super) fn wants(&self, kind: u8, message: &Message) -> bool {
         let from = |name: &String| *name == message.agent_name;
         (kind != THINKING || !self.exclude_thinking)
@@ -240,7 +242,7 @@ fn is_one_of(kinds: &[String], message: &Message) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use mesh::entry::CHAT;
+    use mesh::wire::entry::CHAT;
     use protocol::value::Metadata;
 
     use super::*;

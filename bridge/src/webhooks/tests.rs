@@ -3,9 +3,11 @@
 use std::{collections::VecDeque, sync::atomic::Ordering};
 
 use mesh::{
-    command::{Access, NewRoom, Say, Speech},
-    event::{AgentEvent, RoomEvent},
-    id::RoomId,
+    api::{
+        command::{Access, NewRoom, Say, Speech},
+        event::{AgentEvent, RoomEvent},
+    },
+    name::id::RoomId,
 };
 use protocol::{frame::parse_request, object, request::Request};
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use mesh::id::KeyPrint;
+use mesh::name::id::KeyPrint;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// See the module.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use mesh::{command::Outcome, number::Number};
+use mesh::{api::command::Outcome, name::number::Number};
 use protocol::object::Message;
 use serde::Serialize;
 use tokio::{

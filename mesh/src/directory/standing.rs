@@ -7,9 +7,11 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    id::{LogId, RoomId},
     limits::NAME_ERAS_MAX,
-    number::{Era, Number},
+    name::{
+        id::{LogId, RoomId},
+        number::{Era, Number},
+    },
 };
 
 /// Where a fact stands among others of its kind.

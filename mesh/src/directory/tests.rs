@@ -1,5 +1,5 @@
 use super::*;
-use crate::{entry::Facts, number::Era};
+use crate::{name::number::Era, wire::entry::Facts};
 
 const MESH: MeshId = MeshId([9; 16]);
 const DIRECTORY: RoomId = RoomId([7; 16]);
@@ -10,7 +10,7 @@ fn log(author: u8) -> LogId {
 
 fn fact(author: u8, seq: u64, body: Body) -> Fact {
     let facts = Facts { clock: seq, wall_ms: 0, kind: 33, visible: true };
-    let at = At { log: u32::from(author), seq };
+    let at = LocalRef { log: u32::from(author), seq };
     Fact { room: DIRECTORY, at, log: log(author), facts, body }
 }
 
@@ -153,7 +153,7 @@ fn an_agent_id_belongs_to_the_claim_with_the_lowest_number() {
     assert_eq!(directory.owner("me"), Some((KeyPrint([1; 16]), false)));
     directory.learn(MESH, claim(2, 2), &[Number(7)]);
     assert_eq!(directory.owner("me"), Some((KeyPrint([2; 16]), true)));
-    directory.renumber((DIRECTORY, At { log: 1, seq: 1 }), Number(6));
+    directory.renumber((DIRECTORY, LocalRef { log: 1, seq: 1 }), Number(6));
     assert_eq!(directory.owner("me"), Some((KeyPrint([1; 16]), true)));
     assert_eq!(directory.claimed_by(NodeId([1; 32]), KeyPrint([1; 16])), 1);
     directory.forget(MESH, DIRECTORY, (log(1), 1));
@@ -280,11 +280,15 @@ fn nodes_are_called_by_their_names_or_ids_and_have_their_newest_lanes() {
 #[test]
 fn keys_of_the_part_of_a_log_that_does_not_count_are_none_in_its_directory_alone() {
     let print = KeyPrint([8; 16]);
-    let minted = crate::acts::KeyMinted { key: print, tier: crate::acts::Tier::Free, label: None };
+    let minted = crate::wire::acts::KeyMinted {
+        key: print,
+        tier: crate::wire::acts::Tier::Free,
+        label: None,
+    };
     let mesh = RoomId::directory(MESH);
     for (room, other) in [(mesh, DIRECTORY), (DIRECTORY, mesh)] {
         let mut directory = Directory::default();
-        let body = Body::Key(crate::acts::KeyAct::Minted(minted.clone()));
+        let body = Body::Key(crate::wire::acts::KeyAct::Minted(minted.clone()));
         directory.learn(MESH, Fact { room, ..fact(1, 3, body) }, &[]);
         directory.forget(MESH, other, (log(1), 1));
         assert!(directory.keys.knows(print));
@@ -305,7 +309,7 @@ fn a_number_of_who_is_out_decides_nothing_where_one_counts() {
         let mut directory = Directory::default();
         directory.learn(MESH, plan(1), &[other.number(1)]);
         directory.learn(MESH, plan(2), &[]);
-        let source = (DIRECTORY, At { log: 2, seq: 1 });
+        let source = (DIRECTORY, LocalRef { log: 2, seq: 1 });
         let named = |directory: &Directory| [1, 2].map(|author| directory.name(id(author)));
         let without_lead = |directory: &Directory, author| {
             let room = directory.room(id(author)).expect("it is there");

@@ -5,12 +5,14 @@ use super::{
     rooms::{NO_MEMORY, NOT_WRITABLE},
 };
 use crate::{
-    acts::{ElectionAct, TaskAct, VoteAct},
-    command::{Caller, Refused},
-    entry::Body,
-    id::{At, RoomId},
+    api::command::{Caller, Refused},
     limits::{ACTS_BYTES_MAX, EPHEMERAL_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
+    name::id::{LocalRef, RoomId},
     room::Room,
+    wire::{
+        acts::{ElectionAct, TaskAct, VoteAct},
+        entry::Body,
+    },
 };
 
 impl Engine {
@@ -23,7 +25,7 @@ impl Engine {
     }
 
     /// Writes an agent's act into this node's log of a room: none that this node itself would not fold.
-    pub(super) fn write_act(&mut self, id: RoomId, body: &Body) -> Result<At, Refused> {
+    pub(super) fn write_act(&mut self, id: RoomId, body: &Body) -> Result<LocalRef, Refused> {
         let len = body.encode().len();
         if len > PLAIN_BODY_BYTES_MAX {
             return Err(Refused::Full("the room has too many members for this".to_owned()));
@@ -68,13 +70,13 @@ fn begins_something(body: &Body) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        acts::{BallotCast, ElectionStarted, Place, TaskAssigned, TaskUpdated, VoteOpened},
-        id::{LogId, NodeId},
+        name::id::{EntryRef, LogId, NodeId},
+        wire::acts::{BallotCast, ElectionStarted, TaskAssigned, TaskUpdated, VoteOpened},
     };
 
     #[test]
     fn what_was_begun_goes_on_when_there_is_no_memory_to_begin_more() {
-        let place = Place { log: LogId { author: NodeId([1; 32]), incarnation: 0 }, seq: 1 };
+        let place = EntryRef { log: LogId { author: NodeId([1; 32]), incarnation: 0 }, seq: 1 };
         let opened = VoteOpened {
             title: "what".to_owned(),
             description: None,

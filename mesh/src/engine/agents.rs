@@ -4,20 +4,26 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{Engine, Waiter};
 use crate::{
-    agenda::Standing,
-    boundary::Effect,
-    command::{Attach, Attached, CallId, Caller, Outcome, Presence, Refused, Registration},
-    entry::{AgentClaimed, Body},
-    event::{AgentEvent, RoomEvent, TurnReason},
-    id::{AgentId, RoomId},
+    api::{
+        agenda::Standing,
+        boundary::Effect,
+        command::{Attach, Attached, CallId, Caller, Outcome, Presence, Refused, Registration},
+        event::{AgentEvent, RoomEvent, TurnReason},
+    },
     limits::{
         AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
         MEMBERS_PER_ROOM_MAX, NAME_BYTES_MAX, ROOMS_PER_AGENT_MAX, ROSTER_KEPT_AT_ONCE_BYTES_MAX,
         ROSTER_KEPT_BYTES_MAX, ROSTER_KEPT_EVERY,
     },
-    number::Number,
-    roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
-    rosters::Happened,
+    name::{
+        id::{AgentId, RoomId},
+        number::Number,
+    },
+    presence::rosters::Happened,
+    wire::{
+        entry::{AgentClaimed, Body},
+        roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
+    },
 };
 
 /// The roster as it was last written down.
@@ -185,7 +191,7 @@ impl Engine {
         if version == kept.version || !due {
             return;
         }
-        let bytes = crate::entry::encode(&self.rosters.own_permanent_seats());
+        let bytes = crate::wire::entry::encode(&self.rosters.own_permanent_seats());
         self.roster_kept = RosterKept { at: now, version, bytes: bytes.len(), moved: false };
         if bytes.len() <= ROSTER_KEPT_BYTES_MAX {
             self.change_node().roster = Some(bytes.into());

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use crate::{
-    batch::Summary,
-    command::RoomView,
-    context::Fact,
+    api::{batch::Summary, command::RoomView},
     directory::{Directory, Named},
-    id::{LogId, MeshId, NodeId, RoomId},
-    sealed::{self, Spot},
+    engine::context::Fact,
+    name::id::{LogId, MeshId, NodeId, RoomId},
+    wire::seal::{self, SealContext},
 };
 
 /// How a node lists the rooms that the store kept from `mesh`, a mesh it has left by joining another
@@ -22,8 +21,8 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
         let Some(stored) = summary.rooms.iter().find(|it| it.room == *room) else { continue };
         let Some(log) = stored.logs.get(at.log as usize) else { continue };
         let log: LogId = log.id;
-        let spot = Spot { room: *room, log, seq: at.seq, kind: entry.facts.kind };
-        let body = sealed::body(&stored.record, &spot, &entry.body);
+        let spot = SealContext { room: *room, log, seq: at.seq, kind: entry.facts.kind };
+        let body = seal::body(&stored.record, &spot, &entry.body);
         let fact = Fact { room: *room, at: *at, log, facts: entry.facts, body };
         directory.learn(mesh, fact, numbers);
     }

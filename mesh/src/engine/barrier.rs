@@ -10,17 +10,19 @@ use std::{
 
 use super::Engine;
 use crate::{
-    barrier::{Asked, Peers, Recent},
-    command::{Attach, CallId, Caller, Command, Refused, Speech},
-    id::{AgentId, At, KeyPrint, LogId, MessageId, NodeId, RoomId},
+    api::command::{Attach, CallId, Caller, Command, Refused, Speech},
+    engine::asked::{Asked, Peers, Recent},
     limits::{
         BARRIER_EVERY, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BARRIER_ROUNDS_MAX,
         BARRIER_SEEKING_MAX, BARRIER_STRANGERS_MAX, BARRIER_WAITING_MAX, BARRIER_WITHIN_MAX,
         ID_LOGS_MAX, ID_ROOMS_MAX,
     },
-    message::{Heads, Message, RoomDigest},
+    name::id::{AgentId, KeyPrint, LocalRef, LogId, MessageId, NodeId, RoomId},
     room::Room,
-    roster::{RosterNews, What},
+    wire::{
+        message::{Heads, Message, RoomDigest},
+        roster::{RosterNews, What},
+    },
 };
 
 /// Why a command waits.
@@ -39,7 +41,7 @@ enum Why {
 struct Need {
     why: Why,
     /// Peers are asked what they have of these, those that have them: never of a room that is not known here,
-    /// which may be another key's. At most [`BARRIER_ROOMS_MAX`].
+    /// which may be another key's. LocalRef most [`BARRIER_ROOMS_MAX`].
     rooms: BTreeSet<RoomId>,
     /// This peer alone is asked, if it can be.
     of: Option<NodeId>,
@@ -92,7 +94,7 @@ enum Whereabouts {
     /// There is no such entry.
     Nowhere,
     /// In this room, and here.
-    Here(RoomId, At),
+    Here(RoomId, LocalRef),
     /// In this room, by this node, and not here yet.
     Ahead(RoomId, NodeId),
     /// In a log that is not known, if anywhere.
@@ -269,7 +271,7 @@ impl Engine {
     fn is_electing(
         &self,
         room: RoomId,
-        which: impl Fn(&crate::elections::Election) -> bool,
+        which: impl Fn(&crate::fold::elections::Election) -> bool,
     ) -> bool {
         let running = self.rooms.get(&room).and_then(|it| it.elections.running(self.cx.now.mono));
         running.is_some_and(which)
@@ -340,7 +342,7 @@ impl Engine {
         for (room, log) in logs.take(ID_LOGS_MAX) {
             let Some(seq) = id.seq_in(room.id, log) else { continue };
             return match room.logs.ix(log).filter(|_| seq <= room.logs.head_of(log)) {
-                Some(log) => Whereabouts::Here(room.id, At { log, seq }),
+                Some(log) => Whereabouts::Here(room.id, LocalRef { log, seq }),
                 None if log.author == self.cx.me => Whereabouts::Nowhere,
                 None => Whereabouts::Ahead(room.id, log.author),
             };
@@ -458,7 +460,7 @@ impl Engine {
         self.cx.send(peer, Message::AskFrontier { nonce, boot, version, rooms });
     }
 
-    /// At every tick.
+    /// LocalRef every tick.
     pub(super) fn measure_peers(&mut self) {
         if self.barriers.running.is_some() {
             return;
@@ -622,7 +624,7 @@ impl Engine {
             }
         } else if self.barriers.peers.may_have_whole(self.cx.now.mono, peer) {
             let news = RosterNews { node: self.cx.me, boot, what: self.rosters.whole() };
-            let signed = crate::message::Signed::new(self.cx.mesh, &self.identity, news);
+            let signed = crate::wire::message::Signed::new(self.cx.mesh, &self.identity, news);
             self.cx.send(peer, Message::Roster(Box::new(signed)));
         }
     }

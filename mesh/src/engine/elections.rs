@@ -1,26 +1,30 @@
 //! Elections: starting them, declining, committing to nonces and opening them, clearing leaders.
 //!
 //! When to do what is decided here, from what this node sees of others and of the time; what it then
-//! comes to is a function of the logs (`crate::elections`).
+//! comes to is a function of the logs (`crate::fold::elections`).
 
 use std::{sync::Arc, time::Duration};
 
 use super::Engine;
 use crate::{
-    acts::{Candidate, ElectionAct, ElectionStarted, Place},
-    agenda::{LeaderGone, LeaderView},
-    command::{Caller, Outcome, Refused},
-    elections::{Closing, Election, commitment, nonce},
-    entry::Body,
-    event::RoomEvent,
-    id::{NodeId, RoomId},
+    api::{
+        agenda::{LeaderGone, LeaderView},
+        command::{Caller, Outcome, Refused},
+        event::RoomEvent,
+    },
+    fold::elections::{Closing, Election, commitment, nonce},
     limits::{
         ELECTION_CANDIDATES_MAX, ELECTION_GRACE, ELECTION_PATIENCE, ELECTION_RANK_STEP,
         ELECTION_WINDOW, ROSTER_LEASE,
     },
-    liveness::{Gone, Verdict},
-    message::Message,
+    name::id::{EntryRef, NodeId, RoomId},
+    order::liveness::{Gone, Verdict},
     room::Room,
+    wire::{
+        acts::{Candidate, ElectionAct, ElectionStarted},
+        entry::Body,
+        message::Message,
+    },
 };
 
 /// What clients ask.
@@ -77,7 +81,7 @@ impl Engine {
     }
 
     /// The election by which this agent, attached here, leads the room.
-    pub(super) fn led_by(&self, room: RoomId, agent: &str) -> Option<Place> {
+    pub(super) fn led_by(&self, room: RoomId, agent: &str) -> Option<EntryRef> {
         let leader = self.rooms.get(&room)?.elections.leader(self.cx.now.mono)?;
         let leads = *leader.candidate.agent == *agent && leader.candidate.node == self.cx.me;
         leads.then_some(leader.election)
@@ -317,7 +321,7 @@ impl Engine {
         }
     }
 
-    fn clear_leader(&mut self, id: RoomId, election: Place) {
+    fn clear_leader(&mut self, id: RoomId, election: EntryRef) {
         let now = self.cx.now.mono;
         let Some(room) = self.rooms.get_mut(&id) else { return };
         let leads = room.elections.leader(now).is_some_and(|it| it.election == election);

@@ -7,16 +7,22 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{Engine, Waiter};
 use crate::{
-    boundary::Effect,
-    command::{CallId, Outcome},
-    id::{LogId, NodeId, RoomId},
+    api::{
+        boundary::Effect,
+        command::{CallId, Outcome},
+    },
     limits::{
         ANSWERED_WHILE_STOPPING, DIGEST_ROOMS_MAX, HANDOVER_STEP, LEAVE_HEARD_WITHIN,
         OFFERED_AGAIN_FOR,
     },
-    message::{Message, Post},
-    number::Era,
-    run::Run,
+    name::{
+        id::{LogId, NodeId, RoomId},
+        number::Era,
+    },
+    wire::{
+        message::{Message, Post},
+        run::Run,
+    },
 };
 
 /// How far the handover of a room is.

@@ -1,16 +1,22 @@
-//! Writing what was brought from a ClawChat server ([`crate::import`]).
+//! Writing what was brought from a ClawChat server ([`crate::api::import`]).
 
 use super::Engine;
 use crate::{
-    acts::{Place, TaskAct, TaskUpdated, VoteAct, VoteImported},
-    command::{Refused, Speech},
-    context::Context,
-    entry::{AgentClaimed, Body, Decision, Imported, RoomCreated, Said},
-    id::{At, KeyPrint, RoomId},
-    import::{Import, ImportedMessage, ImportedMessages, ImportedRoom, ImportedTask},
+    api::{
+        command::{Refused, Speech},
+        import::{Import, ImportedMessage, ImportedMessages, ImportedRoom, ImportedTask},
+    },
+    engine::context::Context,
     limits::{AGENT_ID_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
+    name::{
+        id::{EntryRef, KeyPrint, LocalRef, RoomId},
+        time::Now,
+    },
     room::Room,
-    time::Now,
+    wire::{
+        acts::{TaskAct, TaskUpdated, VoteAct, VoteImported},
+        entry::{AgentClaimed, Body, Decision, Imported, RoomCreated, Said},
+    },
 };
 
 impl Engine {
@@ -113,7 +119,7 @@ impl Engine {
         let rises = numbers.clone().zip(numbers.skip(1)).all(|(one, next)| one < next);
         let lowest = it.messages.first().map(|it| it.number).unwrap_or(it.next);
         let highest = it.messages.last().map_or(0, |it| it.number);
-        let capacity = crate::number::Era::HOME.capacity();
+        let capacity = crate::name::number::Era::HOME.capacity();
         if !room.can_import()
             || !rises
             || lowest < first
@@ -122,7 +128,7 @@ impl Engine {
         {
             return invalid("its numbers cannot be given any more");
         }
-        let mut entries: Vec<(At, u64)> = Vec::new();
+        let mut entries: Vec<(LocalRef, u64)> = Vec::new();
         for message in it.messages {
             let (number, wall_ms) = (message.number, message.wall_ms);
             let body = self.imported_body(id, message);
@@ -154,13 +160,13 @@ impl Engine {
             Speech::Decision => {
                 let log = self.rooms.get(&room).map(|it| it.mine);
                 let log = log.expect("looked up before it is written in");
-                Body::Decision(Decision { said, election: Place { log, seq: 0 } })
+                Body::Decision(Decision { said, election: EntryRef { log, seq: 0 } })
             }
         }
     }
 
     fn import_vote(&mut self, id: RoomId, wall_ms: u64, it: VoteImported) -> Result<(), Refused> {
-        crate::votes::check_imported(&it).map_err(Refused::Invalid)?;
+        crate::fold::votes::check_imported(&it).map_err(Refused::Invalid)?;
         if !self.rooms.get(&id).ok_or(Refused::NoRoom)?.can_import() {
             return invalid("the room is not of those that votes can be brought to");
         }
@@ -173,12 +179,12 @@ impl Engine {
         let by = it.task.created_by.clone();
         let made = TaskAct::Assigned(it.task);
         let at = self.write_imported((it.room, it.created_ms), &Body::Task(made))?;
-        let pending = it.status == crate::acts::TaskStatus::Pending;
+        let pending = it.status == crate::wire::acts::TaskStatus::Pending;
         if pending && it.note.is_none() && it.updated_ms.is_none() {
             return Ok(());
         }
         let log = self.rooms.get(&it.room).ok_or(Refused::NoRoom)?.mine;
-        let task = Place { log, seq: at.seq };
+        let task = EntryRef { log, seq: at.seq };
         let over = vec![task];
         let (status, note) = (Some(it.status), it.note);
         let update = TaskUpdated { task, over, status, assignee: None, note, by };
@@ -187,7 +193,11 @@ impl Engine {
         Ok(())
     }
 
-    fn write_imported(&mut self, (id, wall_ms): (RoomId, u64), body: &Body) -> Result<At, Refused> {
+    fn write_imported(
+        &mut self,
+        (id, wall_ms): (RoomId, u64),
+        body: &Body,
+    ) -> Result<LocalRef, Refused> {
         let len = body.encode().len();
         if len > PLAIN_BODY_BYTES_MAX {
             return Err(Refused::TooLarge { len, max: PLAIN_BODY_BYTES_MAX });

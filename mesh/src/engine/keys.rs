@@ -6,17 +6,21 @@
 
 use super::Engine;
 use crate::{
-    acts::{KeyAct, KeyMinted, Tier},
-    agenda::{KeyLimits, NewKey, Standing},
-    batch::Change,
-    boundary::Effect,
-    command::{Attach, Opaque, Outcome, Refused},
+    api::{
+        agenda::{KeyLimits, NewKey, Standing},
+        batch::Change,
+        boundary::Effect,
+        command::{Attach, Opaque, Outcome, Refused},
+        event::AgentEvent,
+    },
     directory::Named,
-    entry::Body,
-    event::AgentEvent,
-    id::{AgentId, KeyPrint, RoomId},
     limits::{AGENT_IDS_PER_AGENT, KEY_LABEL_BYTES_MAX, KEYS_MAX},
-    roster::AgentRecord,
+    name::id::{AgentId, KeyPrint, RoomId},
+    wire::{
+        acts::{KeyAct, KeyMinted, Tier},
+        entry::Body,
+        roster::AgentRecord,
+    },
 };
 
 impl Engine {
@@ -71,7 +75,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A key is no longer valid. At a start this is said of every such key: whoever was to be told
+    /// A key is no longer valid. LocalRef a start this is said of every such key: whoever was to be told
     /// may not have been when the node went down.
     pub(super) fn on_revoked(&mut self, key: KeyPrint) {
         if self.own_keys.contains(&key) {

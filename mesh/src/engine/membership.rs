@@ -2,17 +2,23 @@
 
 use super::{Engine, handover::Leaving};
 use crate::{
-    acts::Folded,
-    boundary::{Alarm, Effect},
-    command::{CallId, Outcome, Refused},
-    context::Fact,
-    directory::Learned,
-    entry::{Body, Kept, NodeParted, Parting},
-    id::{LogId, NodeId, RoomId},
+    api::{
+        boundary::{Alarm, Effect},
+        command::{CallId, Outcome, Refused},
+        status::{MemberStatus, Parted},
+    },
+    directory::{
+        Learned,
+        partings::{Partings, named},
+    },
+    engine::context::Fact,
     limits::PARTED_LOGS_MAX,
-    message::{Message, Notice, Signed},
-    partings::{Partings, named},
-    status::{MemberStatus, Parted},
+    name::id::{LogId, NodeId, RoomId},
+    wire::{
+        acts::Folded,
+        entry::{Body, Kept, NodeParted, Parting},
+        message::{Message, Notice, Signed},
+    },
 };
 
 impl Engine {
@@ -20,7 +26,7 @@ impl Engine {
 
     /// Before anything else is restored: what counts of everything else depends on it. All partings count that this
     /// node has taken, as when they came, whatever turned out of their author later.
-    pub(super) fn restore_parted(&mut self, stored: &crate::batch::Summary) {
+    pub(super) fn restore_parted(&mut self, stored: &crate::api::batch::Summary) {
         let directory = RoomId::directory(self.cx.mesh);
         let known = stored.rooms.iter().find(|it| it.room == directory);
         let mut parted = Partings::default();

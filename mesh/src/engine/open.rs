@@ -6,22 +6,29 @@ use super::{
     retention::{Pruning, in_ms},
 };
 use crate::{
-    batch::{NodeRecord, RoomRecord, Summary},
-    context::{Context, Fact},
+    api::{
+        batch::{NodeRecord, RoomRecord, Summary},
+        status::Faults,
+    },
     directory::Directory,
-    entry::{Body, NodeAdmitted},
-    followers::Followers,
-    id::{LogId, NodeId, RoomId},
-    identity::Identity,
+    engine::context::{Context, Fact},
     limits::{BUCKETS, LANES_PER_NODE_MAX, PROOFS_MAX, TICK},
-    liveness::{Liveness, incarnation},
-    message::Message,
-    number::{LANES, Number},
-    pulse::{Pulse, Spread},
+    name::{
+        id::{LogId, NodeId, RoomId},
+        identity::Identity,
+        number::{LANES, Number},
+        time::Now,
+    },
+    order::{
+        liveness::{Liveness, incarnation},
+        pulse::{Pulse, Spread},
+    },
+    presence::{followers::Followers, rosters::Rosters},
     room::Room,
-    rosters::Rosters,
-    status::Faults,
-    time::Now,
+    wire::{
+        entry::{Body, NodeAdmitted},
+        message::Message,
+    },
 };
 
 impl Engine {
@@ -118,7 +125,7 @@ impl Engine {
         self.tell_of_all_rooms();
     }
 
-    fn restore_rooms(&mut self, rooms: Vec<crate::batch::StoredRoom>) {
+    fn restore_rooms(&mut self, rooms: Vec<crate::api::batch::StoredRoom>) {
         for mut stored in rooms {
             let (id, dedups) = (stored.room, std::mem::take(&mut stored.dedups));
             let mine = LogId { author: self.cx.me, incarnation: 0 };
@@ -147,7 +154,7 @@ impl Engine {
 
     fn restore_directory(
         &mut self,
-        entries: Vec<(RoomId, crate::id::At, crate::entry::Stored, Vec<Number>)>,
+        entries: Vec<(RoomId, crate::name::id::LocalRef, crate::wire::entry::Stored, Vec<Number>)>,
     ) {
         for (room, at, entry, numbers) in entries {
             let Some(known) = self.rooms.get(&room) else { continue };
@@ -296,7 +303,7 @@ fn new_node(config: &Config) -> NodeRecord {
     }
 }
 
-fn new_record(mesh: crate::id::MeshId, home: LogId) -> RoomRecord {
+fn new_record(mesh: crate::name::id::MeshId, home: LogId) -> RoomRecord {
     RoomRecord {
         mesh,
         home,

@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Engine, turn::bucket};
 use crate::{
-    boundary::Effect,
-    context::Proof,
-    event::RoomEvent,
-    id::{NodeId, RoomId},
+    api::{boundary::Effect, event::RoomEvent},
+    engine::context::Proof,
     limits::{BEACON_EVERY, DIGEST_ROOMS_MAX, GOSSIP_BYTES_MAX, NODES_MAX, OFFERED_AGAIN_FOR},
-    log::first_8,
-    message::{ApartBody, Beacon, Head, Message, RoomDigest},
-    roster::{RosterNews, What},
-    rosters::Taken,
-    run::Verified,
+    name::id::{NodeId, RoomId},
+    presence::rosters::Taken,
+    replica::log::first_8,
+    wire::{
+        message::{ApartBody, Beacon, Head, Message, RoomDigest},
+        roster::{RosterNews, What},
+        run::Verified,
+    },
 };
 
 /// How long a peer's digest may differ before it is looked into: news under way explain it first.
@@ -36,7 +37,7 @@ impl Engine {
         }
         self.compare_with(peer);
         let news = RosterNews { node: self.cx.me, boot: self.cx.boot, what: self.rosters.whole() };
-        let signed = crate::message::Signed::new(self.cx.mesh, &self.identity, news);
+        let signed = crate::wire::message::Signed::new(self.cx.mesh, &self.identity, news);
         self.cx.send(peer, Message::Roster(Box::new(signed)));
         let (boot, version) = self.rosters.version(peer);
         self.cx.send(peer, Message::WantRoster { node: peer, boot, version, nonce: None });
@@ -165,7 +166,7 @@ impl Engine {
         }
         self.roster_asked = Some(now);
         let news = RosterNews { node, boot: self.cx.boot, what: self.rosters.whole_anew() };
-        let signed = crate::message::Signed::new(self.cx.mesh, &self.identity, news);
+        let signed = crate::wire::message::Signed::new(self.cx.mesh, &self.identity, news);
         let message = Message::Roster(Box::new(signed));
         // A larger one comes with a connection.
         if message.encode().len() <= GOSSIP_BYTES_MAX {
@@ -236,7 +237,7 @@ impl Engine {
     fn with_room(
         &mut self,
         room: RoomId,
-        then: impl FnOnce(&mut crate::room::Room, &mut crate::context::Context),
+        then: impl FnOnce(&mut crate::room::Room, &mut crate::engine::context::Context),
     ) {
         if let Some(it) = self.rooms.get_mut(&room) {
             then(it, &mut self.cx);
@@ -405,7 +406,7 @@ impl Engine {
         }
         let news = RosterNews { node, boot: self.cx.boot, what: self.rosters.whole() };
         if self.live.up.contains(&from) {
-            let signed = crate::message::Signed::new(self.cx.mesh, &self.identity, news);
+            let signed = crate::wire::message::Signed::new(self.cx.mesh, &self.identity, news);
             self.cx.send(from, Message::Roster(Box::new(signed)));
         } else {
             self.tell_roster(news);

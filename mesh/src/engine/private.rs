@@ -8,17 +8,19 @@ use std::{
 
 use super::Engine;
 use crate::{
-    command::{Attach, CallId, Refused},
-    entry::{Body, RoomCreated},
-    id::{KeyPrint, LogId, NodeId, RoomId, RoomKey},
+    api::command::{Attach, CallId, Refused},
     limits::{
         DIGEST_ROOMS_MAX, FOLLOWERS_COMPARE_EVERY, KEY_NEW_FOR, PRESENTED_WITHIN, PRESENTING_MAX,
     },
-    log::first_8,
-    message::{Followed, Message, RoomDigest},
-    roster::RoomFacts,
-    rosters::facts_fit,
-    sealed::{NOBODY, Seal, Spot, Token, directory},
+    name::id::{KeyPrint, LogId, NodeId, RoomId, RoomKey},
+    presence::rosters::facts_fit,
+    replica::log::first_8,
+    wire::{
+        entry::{Body, RoomCreated},
+        message::{Followed, Message, RoomDigest},
+        roster::RoomFacts,
+        seal::{NOBODY, Seal, SealContext, Token, directory},
+    },
 };
 
 /// Who has a room.
@@ -59,7 +61,7 @@ struct Presenting {
 pub(super) struct Private {
     digests: BTreeMap<KeyPrint, Digests>,
     settling: BTreeMap<KeyPrint, Settling>,
-    /// At most [`PRESENTING_MAX`].
+    /// LocalRef most [`PRESENTING_MAX`].
     presenting: Vec<Presenting>,
     /// Keys that were presented here for the first time a short while ago, and when.
     new: BTreeMap<KeyPrint, Duration>,
@@ -248,7 +250,7 @@ impl Engine {
         said && !room.sync.is_behind() && room.pending.is_empty()
     }
 
-    /// At every tick: asks again for what has not come.
+    /// LocalRef every tick: asks again for what has not come.
     pub(super) fn go_on_reading(&mut self) {
         let now = self.cx.now.mono;
         self.private.new.retain(|_, since| now < *since + KEY_NEW_FOR);
@@ -384,7 +386,7 @@ impl Engine {
             None => RoomFacts::Open(facts),
             Some(seal) => {
                 let body = Body::RoomCreated(facts);
-                let spot = Spot { room, log: home, seq: 0, kind: body.kind() };
+                let spot = SealContext { room, log: home, seq: 0, kind: body.kind() };
                 RoomFacts::Sealed { owner, sealed: seal.seal(&spot, &body.encode()).into() }
             }
         }
@@ -395,8 +397,8 @@ impl Engine {
         for it in self.rosters.unopened(id) {
             let RoomFacts::Sealed { owner, sealed } = &it.facts else { continue };
             let Some(seal) = self.seal_for(id, Reach::Followers(*owner)) else { continue };
-            let kind = crate::entry::ROOM_CREATED;
-            let spot = Spot { room: id, log: it.home, seq: 0, kind };
+            let kind = crate::wire::entry::ROOM_CREATED;
+            let spot = SealContext { room: id, log: it.home, seq: 0, kind };
             let body = seal.open(&spot, sealed).map(|bytes| Body::decode(kind, &bytes));
             let Some(Body::RoomCreated(facts)) = body else { continue };
             if facts.room == id && belongs_to(&facts, *owner) && facts_fit(&facts) {
@@ -415,7 +417,7 @@ impl Engine {
             None => all.rooms.remove(&id),
         };
         for it in [before, digest].into_iter().flatten() {
-            all.folded ^= first_8(crate::id::sha256(&[&id.0, &it.to_be_bytes()]));
+            all.folded ^= first_8(crate::name::id::sha256(&[&id.0, &it.to_be_bytes()]));
         }
     }
 

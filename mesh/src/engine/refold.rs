@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::Engine;
 use crate::{
-    acts::{Place, Position},
-    entry::{Body, Facts, Stored},
-    id::{At, LogId, RoomId},
+    name::id::{EntryRef, LocalRef, LogId, RoomId},
+    wire::{
+        acts::Position,
+        entry::{Body, Facts, Stored},
+    },
 };
 
 /// An act that the store kept, opened.
 struct Act {
-    at: At,
+    at: LocalRef,
     facts: Facts,
     body: Body,
 }
@@ -22,7 +24,7 @@ type Rest = VecDeque<Act>;
 impl Engine {
     /// A store gives each log's acts in order, but knows nothing of how logs depend on each other. An
     /// act was accepted after all that it names; so it is folded after all that it names.
-    pub(super) fn refold_acts(&mut self, acts: Vec<(RoomId, At, Stored)>) {
+    pub(super) fn refold_acts(&mut self, acts: Vec<(RoomId, LocalRef, Stored)>) {
         let mut by_room: BTreeMap<RoomId, BTreeMap<LogId, Rest>> = BTreeMap::new();
         for (id, at, entry) in acts {
             if let Some(room) = self.rooms.get(&id) {
@@ -72,7 +74,7 @@ impl Left {
 
     fn is_ready(&self, log: LogId) -> bool {
         let front = |log| self.logs.get(&log).and_then(VecDeque::front);
-        let waits_for = |it: &Place| {
+        let waits_for = |it: &EntryRef| {
             it.log != log && front(it.log).is_some_and(|first: &Act| first.at.seq <= it.seq)
         };
         front(log).is_some_and(|act| !act.body.names().iter().any(waits_for))
@@ -81,16 +83,15 @@ impl Left {
 
 fn position(log: LogId, rest: &Rest) -> Option<Position> {
     let first = rest.front()?;
-    Some(Position { clock: first.facts.clock, place: Place { log, seq: first.at.seq } })
+    Some(Position { clock: first.facts.clock, place: EntryRef { log, seq: first.at.seq } })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        acts::{Grant, TaskAct, TaskUpdated},
-        id::NodeId,
-        number::Era,
+        name::{id::NodeId, number::Era},
+        wire::acts::{Grant, TaskAct, TaskUpdated},
     };
 
     #[test]
@@ -106,16 +107,16 @@ mod tests {
         };
         let act = |(seq, clock): (u64, u64), act| {
             let facts = Facts { clock, wall_ms: 0, kind: 50, visible: false };
-            Act { at: At { log: 0, seq }, facts, body: Body::Task(act) }
+            Act { at: LocalRef { log: 0, seq }, facts, body: Body::Task(act) }
         };
         let claim = |seq| {
-            let update = nothing(Place { log: log(1), seq: 1 });
+            let update = nothing(EntryRef { log: log(1), seq: 1 });
             let claimed = TaskAct::Claimed { update, if_assignee: None, era: Era::HOME };
             act((seq, 10 * seq), claimed)
         };
         // The last answer's clock is below that of the claim that it names.
         let grant = |seq: u64| {
-            let claim = Place { log: log(1), seq };
+            let claim = EntryRef { log: log(1), seq };
             let grant = Grant { era: Era::HOME, claim, update: None, holder: None, by: None };
             act((seq, if seq < 5 { 10 * seq + 1 } else { 42 }), TaskAct::Granted(grant))
         };

@@ -4,13 +4,13 @@ use std::{ops::Bound, time::Duration};
 
 use super::Engine;
 use crate::{
-    acts::Tier,
-    agenda::Retention,
-    batch::Change,
-    boundary::Alarm,
-    id::{KeyPrint, RoomId},
+    api::{agenda::Retention, batch::Change, boundary::Alarm},
     limits::{CLOCK_JUMP_MAX, PRUNE_EVERY, PRUNE_FIRST_AFTER},
-    time::Now,
+    name::{
+        id::{KeyPrint, RoomId},
+        time::Now,
+    },
+    wire::acts::Tier,
 };
 
 /// Rooms that are passed over at once, looking for one that has something to drop.

@@ -4,11 +4,13 @@ use std::{collections::BTreeSet, time::Duration};
 
 use super::Engine;
 use crate::{
-    command::{CallId, Outcome, Refused, Roamed},
-    context::Context,
-    id::{At, RoomId},
+    api::command::{CallId, Outcome, Refused, Roamed},
+    engine::context::Context,
     limits::{ROAM_ASK_EVERY, ROAM_ASK_FOR, ROAM_ERAS_AHEAD_MAX, ROAM_START_FOR, ROAMING_MAX},
-    number::{Era, Number},
+    name::{
+        id::{LocalRef, RoomId},
+        number::{Era, Number},
+    },
     room::Room,
 };
 
@@ -19,7 +21,7 @@ struct Roaming {
     room: RoomId,
     cursor: Number,
     /// What it is not proven to have seen, and under which number that was delivered here.
-    entries: Vec<(At, Option<Number>)>,
+    entries: Vec<(LocalRef, Option<Number>)>,
     since: Duration,
     /// Its era was not known, and peers were asked.
     asked: bool,
@@ -28,7 +30,7 @@ struct Roaming {
 /// Clients that wait, and rooms in which what is said next needs a number above a client's cursor.
 #[derive(Debug, Default)]
 pub(super) struct Roams {
-    /// At most [`ROAMING_MAX`].
+    /// LocalRef most [`ROAMING_MAX`].
     waiting: Vec<Roaming>,
     raised: BTreeSet<RoomId>,
 }
@@ -39,7 +41,7 @@ impl Engine {
         call: CallId,
         room: RoomId,
         cursor: Number,
-        entries: Vec<(At, Option<Number>)>,
+        entries: Vec<(LocalRef, Option<Number>)>,
     ) {
         let era = cursor.era();
         let Some(it) = self.rooms.get(&room) else {
@@ -112,7 +114,7 @@ impl Engine {
             return Ok(Some(Roamed::Never));
         }
         // All of it, before it is given any number of an era that says that all of it was given.
-        let entries: Vec<At> = it.entries.iter().map(|(at, _)| *at).collect();
+        let entries: Vec<LocalRef> = it.entries.iter().map(|(at, _)| *at).collect();
         if entries.is_empty() {
             if era > room.numbering.current() {
                 room.roamers.raise(it.cursor);
@@ -147,7 +149,7 @@ impl Engine {
 }
 
 /// Gives entries numbers above a cursor. `false`: not now.
-fn raise(room: &mut Room, cx: &mut Context, cursor: Number, entries: Vec<At>) -> bool {
+fn raise(room: &mut Room, cx: &mut Context, cursor: Number, entries: Vec<LocalRef>) -> bool {
     let before = room.numbering.current();
     // Numbers of an era that is already this node's to give cost no claim.
     let claims = room.numbering.sequencer() != room.mine || before <= cursor.era();

@@ -3,18 +3,24 @@
 
 use super::{Engine, Waiter, private::Reach};
 use crate::{
-    command::{CallId, Caller, NewRoom, Outcome, Refused, SaidOk, Say, Speech},
-    entry::{Body, Decision, DedupId, RoomCreated, Said},
-    event::RoomEvent,
-    id::{At, KeyPrint, LogId, MeshId, RoomId, sha256},
+    api::{
+        command::{CallId, Caller, NewRoom, Outcome, Refused, SaidOk, Say, Speech},
+        event::RoomEvent,
+    },
     limits::{
         CONTENT_BYTES_MAX, DESCRIPTION_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_EMPTY_FOR,
         EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX, HELD_MAX, MENTIONS_MAX, NAME_BYTES_MAX,
         NUMBER_WITHIN, PLAIN_BODY_BYTES_MAX, ROOMS_MAX,
     },
-    message::Message,
-    number::Number,
-    roster::EphemeralRoom,
+    name::{
+        id::{KeyPrint, LocalRef, LogId, MeshId, RoomId, sha256},
+        number::Number,
+    },
+    wire::{
+        entry::{Body, Decision, DedupId, RoomCreated, Said},
+        message::Message,
+        roster::EphemeralRoom,
+    },
 };
 
 impl Engine {
@@ -175,8 +181,8 @@ impl Engine {
         for entry in room.numbering.undelivered.values() {
             self.cx.warm_bytes -= entry.body_bytes;
         }
-        let waiting: Vec<(RoomId, At)> =
-            self.waiters.range((id, At { log: 0, seq: 0 })..).map(|(key, _)| *key).collect();
+        let waiting: Vec<(RoomId, LocalRef)> =
+            self.waiters.range((id, LocalRef { log: 0, seq: 0 })..).map(|(key, _)| *key).collect();
         for key in waiting.into_iter().take_while(|(room, _)| *room == id) {
             for waiter in self.waiters.remove(&key).unwrap_or_default() {
                 if let Waiter::Said { call, .. } | Waiter::Created { call, .. } = waiter {
@@ -193,7 +199,7 @@ impl Engine {
         self.turns.remove(&id);
         self.crowds.remove(&id);
         self.proofs.retain(|it| !matches!(it, Message::Fork(it, _) if it.room == id));
-        self.cx.change(crate::batch::Change::Drop { room: id });
+        self.cx.change(crate::api::batch::Change::Drop { room: id });
         if let Some(view) = self.told.remove(&id) {
             let access = view.access();
             self.cx.notify(id, RoomEvent::Destroyed { access });
@@ -352,7 +358,7 @@ impl Engine {
     // Rooms that peers spoke of too early.
 
     /// A peer speaks of a room that is not known here: as soon as it is, that peer is asked.
-    pub(super) fn note_unknown(&mut self, room: RoomId, from: crate::id::NodeId) {
+    pub(super) fn note_unknown(&mut self, room: RoomId, from: crate::name::id::NodeId) {
         const UNKNOWN_ROOMS_MAX: usize = 1_024;
         if self.unknown.len() >= UNKNOWN_ROOMS_MAX && !self.unknown.contains_key(&room) {
             // Rooms that will never be known here must not stay in the way of those that will.

@@ -8,15 +8,16 @@ use std::{collections::BTreeSet, time::Duration};
 
 use super::Engine;
 use crate::{
-    boundary::{Alarm, Effect},
-    command::{Drawn, Outcome, Refused},
-    id::NodeId,
-    identity::LinkSecret,
+    api::{
+        boundary::{Alarm, Effect},
+        command::{Drawn, Outcome, Refused},
+    },
     limits::{
         ABOUT_EVERY, EXPELLED_NAMED_MAX, NODES_MAX, SECRET_HELD_BACK_FOR, SECRETS_TAKEN_MAX,
         SECRETS_TAKEN_WITHIN,
     },
-    message::{About, Handed, Message, Signed},
+    name::{id::NodeId, identity::LinkSecret},
+    wire::message::{About, Handed, Message, Signed},
 };
 
 /// How this node stands to the secret that it has.

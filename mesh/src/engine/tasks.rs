@@ -2,14 +2,18 @@
 
 use super::{Engine, votes::forget};
 use crate::{
-    acts::{Place, TaskAct, TaskAssigned, TaskStatus, TaskUpdated},
-    agenda::{NewTask, TaskUpdate, TaskView},
-    command::{CallId, Caller, Outcome, Refused},
-    entry::Body,
-    event::RoomEvent,
-    id::{At, KeyPrint, RoomId},
+    api::{
+        agenda::{NewTask, TaskUpdate, TaskView},
+        command::{CallId, Caller, Outcome, Refused},
+        event::RoomEvent,
+    },
+    fold::tasks::{Answer, News, check_new, check_update, is_agent_id},
+    name::id::{EntryRef, KeyPrint, LocalRef, RoomId},
     room::Room,
-    tasks::{Answer, News, check_new, check_update, is_agent_id},
+    wire::{
+        acts::{TaskAct, TaskAssigned, TaskStatus, TaskUpdated},
+        entry::Body,
+    },
 };
 
 impl Engine {
@@ -30,7 +34,7 @@ impl Engine {
         });
         let at = self.write_act(new.room, &Body::Task(act))?;
         let room = self.rooms.get(&new.room).ok_or(Refused::NoRoom)?;
-        let task = Place { log: room.mine, seq: at.seq };
+        let task = EntryRef { log: room.mine, seq: at.seq };
         self.task(new.room, task)
     }
 
@@ -76,7 +80,7 @@ impl Engine {
         self.task(room, task).map(|it| Started::Done(Box::new(it)))
     }
 
-    fn task(&self, room: RoomId, task: Place) -> Result<Outcome, Refused> {
+    fn task(&self, room: RoomId, task: EntryRef) -> Result<Outcome, Refused> {
         let view = self.rooms.get(&room).and_then(|it| it.tasks.view(task));
         view.map(|it| Outcome::Task(Box::new(it))).ok_or(Refused::NoTask)
     }
@@ -129,9 +133,9 @@ impl Engine {
         for (task, place) in room.tasks.ids() {
             forget(&mut self.tasks, task, (room.id, place));
         }
-        let all = (room.id, At { log: 0, seq: 0 })..;
+        let all = (room.id, LocalRef { log: 0, seq: 0 })..;
         let waiting = self.claiming.range(all).take_while(|((it, _), _)| *it == room.id);
-        let waiting: Vec<(RoomId, At)> = waiting.map(|(key, _)| *key).collect();
+        let waiting: Vec<(RoomId, LocalRef)> = waiting.map(|(key, _)| *key).collect();
         for key in waiting {
             if let Some(call) = self.claiming.remove(&key) {
                 self.reply(call, Err(Refused::NoTask));
@@ -145,7 +149,7 @@ enum Started {
     /// It is done.
     Done(Box<Outcome>),
     /// It waits for its answer.
-    Claimed(RoomId, At),
+    Claimed(RoomId, LocalRef),
 }
 
 fn told(answer: Answer) -> Result<Outcome, Refused> {

@@ -44,21 +44,29 @@ use std::time::Duration;
 
 use super::{Config, Engine};
 use crate::{
-    batch::{Change, Summary},
-    boundary::{Effect, Input},
-    command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Presence, Refused, Say, Speech},
-    entry::{Body, Facts, RoomCreated, Said},
-    event::RoomEvent,
-    id::{KeyPrint, LogId, NodeId, RoomId},
-    identity::{Identity, MeshSecret},
+    api::{
+        batch::{Change, Summary},
+        boundary::{Effect, Input},
+        command::{
+            Attach, CallId, Caller, Command, NewRoom, Outcome, Presence, Refused, Say, Speech,
+        },
+        event::RoomEvent,
+    },
     limits::{
         CLOCK_START_MAX, CLOCK_STEP_MAX, CROWD_TOLD_EVERY, ROSTER_LEASE, TICK, TURNS_TOLD_UP_TO,
     },
-    message::{Beacon, Message, Signed},
-    number::Number,
-    roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
-    run::{Carried, Run, RunEntry, Verified},
-    time::Now,
+    name::{
+        id::{KeyPrint, LogId, NodeId, RoomId},
+        identity::{Identity, MeshSecret},
+        number::Number,
+        time::Now,
+    },
+    wire::{
+        entry::{Body, Facts, RoomCreated, Said},
+        message::{Beacon, Message, Signed},
+        roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
+        run::{Carried, Run, RunEntry, Verified},
+    },
 };
 
 const KEY: KeyPrint = KeyPrint([1; 16]);
@@ -346,7 +354,7 @@ fn a_fork_in_memory_counts_in_that_room_alone_and_is_forgotten_with_it() {
     let log = LogId { author, incarnation: 7 };
     let proven = |node: &mut Node, room| {
         node.effects.clear();
-        let heads = vec![crate::message::Head { log, seq: 1 }];
+        let heads = vec![crate::wire::message::Head { log, seq: 1 }];
         let message = Message::Have { room, heads, answer: false };
         node.give(Input::Message { from: identity(9).node_id(), message });
         node.effects.iter().any(|it| matches!(it, Effect::Send { message: Message::Fork(..), .. }))

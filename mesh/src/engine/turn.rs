@@ -4,23 +4,29 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{Engine, Waiter};
 use crate::{
-    batch::{Change, Foretold},
-    boundary::{Alarm, Effect, Turn},
-    command::{Outcome, Refused, SaidOk},
-    context::{Arrived, Fact, Proof},
+    api::{
+        batch::{Change, NumberRange},
+        boundary::{Alarm, Effect, Turn},
+        command::{Outcome, Refused, SaidOk},
+        event::{Delivered, RoomEvent, TurnReason},
+    },
     directory::{Learned, Named, Source},
-    entry::{Body, CHAT},
-    event::{Delivered, RoomEvent, TurnReason},
-    id::{At, LogId, MessageId, RoomId, sha256},
+    engine::context::{Arrived, Fact, Proof},
     limits::{BUCKETS, CROWD_TOLD_EVERY, GOSSIP_BYTES_MAX, PROOFS_MAX, TURNS_TOLD_UP_TO},
-    log::first_8,
-    message::{Message, Signed},
-    number::Number,
-    pulse::Pulse,
+    name::{
+        id::{LocalRef, LogId, MessageId, RoomId, sha256},
+        number::Number,
+    },
+    order::pulse::Pulse,
+    replica::log::first_8,
     room::Room,
-    roster::RosterNews,
-    run::Run,
-    sealed::Seal,
+    wire::{
+        entry::{Body, CHAT},
+        message::{Message, Signed},
+        roster::RosterNews,
+        run::Run,
+        seal::Seal,
+    },
 };
 
 /// Runs in one gossip message: leaves room for its frame.
@@ -238,7 +244,7 @@ impl Engine {
     pub(super) fn refuse_waiters(&mut self, which: impl Fn(&Engine, RoomId) -> bool) {
         let waiters = std::mem::take(&mut self.waiters);
         let claiming = std::mem::take(&mut self.claiming);
-        let here = |(room, _): &(RoomId, At)| which(self, *room);
+        let here = |(room, _): &(RoomId, LocalRef)| which(self, *room);
         let (refused, wait): (BTreeMap<_, _>, BTreeMap<_, _>) =
             waiters.into_iter().partition(|(place, _)| here(place));
         let (held, claims): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -266,13 +272,13 @@ impl Engine {
         }
     }
 
-    fn on_passed_over(&mut self, room: RoomId, number: Number, at: At) {
+    fn on_passed_over(&mut self, room: RoomId, number: Number, at: LocalRef) {
         let Some(it) = self.rooms.get(&room).filter(|it| !it.is_directory) else { return };
         let log = it.logs.id(at.log);
         self.cx.notify(room, RoomEvent::PassedOver { number, log, at });
     }
 
-    fn on_delivered(&mut self, room: RoomId, it: Delivered, numbers: Foretold) {
+    fn on_delivered(&mut self, room: RoomId, it: Delivered, numbers: NumberRange) {
         let (at, number, facts) = (it.at, it.number, it.facts);
         let is_directory = self.rooms.get(&room).is_some_and(|it| it.is_directory);
         if is_directory {
@@ -290,7 +296,7 @@ impl Engine {
         self.answer_all(room, at, number);
     }
 
-    fn answer_all(&mut self, room: RoomId, at: At, number: Number) {
+    fn answer_all(&mut self, room: RoomId, at: LocalRef, number: Number) {
         let waiters = self.waiters.remove(&(room, at)).unwrap_or_default();
         let creates = waiters.iter().any(|it| matches!(it, Waiter::Created { .. }));
         if creates && !self.is_settled(room, (at, number)) {
@@ -306,7 +312,7 @@ impl Engine {
     /// Whether it is sure what becomes of a room's name. It is not where a number was left as a hole: what that turns
     /// out to be may be a room of this name, and was numbered first. Nor is it where a node that is out gave the number,
     /// and others know nothing of that.
-    fn is_settled(&self, directory: RoomId, (at, number): (At, Number)) -> bool {
+    fn is_settled(&self, directory: RoomId, (at, number): (LocalRef, Number)) -> bool {
         let id = self.directory.created_at((directory, at));
         let named = id.is_some_and(|id| matches!(self.directory.name(id), Named::Name(_)));
         let room = self.rooms.get(&directory).filter(|it| it.is_writable(&self.cx));
@@ -342,7 +348,7 @@ impl Engine {
             return;
         }
         let unsettled = std::mem::take(&mut self.unsettled);
-        let mut first: BTreeMap<RoomId, Vec<At>> = BTreeMap::new();
+        let mut first: BTreeMap<RoomId, Vec<LocalRef>> = BTreeMap::new();
         for ((room, at), number) in &unsettled {
             if !self.is_settled(*room, (*at, *number)) {
                 first.entry(*room).or_default().push(*at);
@@ -368,7 +374,12 @@ impl Engine {
         }
     }
 
-    fn answer(&mut self, room: RoomId, at: crate::id::At, (waiter, number): (Waiter, Number)) {
+    fn answer(
+        &mut self,
+        room: RoomId,
+        at: crate::name::id::LocalRef,
+        (waiter, number): (Waiter, Number),
+    ) {
         match waiter {
             Waiter::Said { call, name, wall_ms, repeated } => {
                 let Some(message) = self.message_id(room, at) else { return };
@@ -399,7 +410,11 @@ impl Engine {
         }
     }
 
-    pub(super) fn message_id(&self, room: RoomId, at: crate::id::At) -> Option<MessageId> {
+    pub(super) fn message_id(
+        &self,
+        room: RoomId,
+        at: crate::name::id::LocalRef,
+    ) -> Option<MessageId> {
         let log = self.rooms.get(&room)?.logs.id(at.log);
         Some(MessageId::new(room, log, at.seq))
     }
@@ -635,10 +650,12 @@ fn in_parts(runs: Vec<(RoomId, Run)>) -> Vec<Vec<(RoomId, Run)>> {
 mod tests {
     use super::*;
     use crate::{
-        entry::Facts,
-        id::NodeId,
         limits::SPANS_MAX,
-        run::{Carried, RunEntry},
+        name::id::NodeId,
+        wire::{
+            entry::Facts,
+            run::{Carried, RunEntry},
+        },
     };
 
     fn run(room: RoomId, first: u64, len: usize) -> (RoomId, Run) {

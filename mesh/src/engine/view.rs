@@ -4,12 +4,14 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::Engine;
 use crate::{
-    command::{AgentView, Command, Outcome, Refused, RoomInfo, RoomView},
+    api::{
+        command::{AgentView, Command, Outcome, Refused, RoomInfo, RoomView},
+        event::RoomEvent,
+        status::{NodeStatus, RoomStatus, Status},
+    },
     directory::{Named, named_apart},
-    event::RoomEvent,
-    id::{KeyPrint, NodeId, RoomId},
-    rosters::Ephemeral,
-    status::{NodeStatus, RoomStatus, Status},
+    name::id::{KeyPrint, NodeId, RoomId},
+    presence::rosters::Ephemeral,
 };
 
 impl Engine {
@@ -145,7 +147,7 @@ impl Engine {
         }
     }
 
-    /// At the start: everything that is here, without announcing it as new.
+    /// LocalRef the start: everything that is here, without announcing it as new.
     pub(super) fn tell_of_all_rooms(&mut self) {
         let ids: Vec<RoomId> = self.rooms.keys().copied().collect();
         for id in ids {

@@ -1,25 +1,29 @@
 //! Votes: opening them, casting ballots, closing them, opening ballots, telling the result.
 //!
 //! When to do what is decided here, from what this node sees of others and of the time; what it then
-//! comes to is a function of the logs (`crate::votes`).
+//! comes to is a function of the logs (`crate::fold::votes`).
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::Engine;
 use crate::{
-    acts::{BallotCast, Named, Place, VoteAct, VoteOpened},
-    agenda::{NewVote, VoteView},
-    batch::{Change, VoteNote},
-    command::{Caller, Outcome, Refused},
-    entry::Body,
-    event::RoomEvent,
-    id::{At, KeyPrint, MessageId, NodeId, RoomId},
+    api::{
+        agenda::{NewVote, VoteView},
+        batch::{Change, VoteNote},
+        command::{Caller, Outcome, Refused},
+        event::RoomEvent,
+    },
+    fold::votes::{Vote, check, commitment, nonce},
     limits::{
         RECONNECT_WITHIN, ROSTER_LEASE, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP, VOTE_COLLECT,
         VOTE_COLLECT_APART, VOTE_LISTEN, VOTE_NEWS_FOR,
     },
+    name::id::{EntryRef, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
     room::Room,
-    votes::{Vote, check, commitment, nonce},
+    wire::{
+        acts::{BallotCast, Named, VoteAct, VoteOpened},
+        entry::Body,
+    },
 };
 
 /// What clients ask.
@@ -113,22 +117,22 @@ impl Engine {
     }
 
     /// Where a vote is, if agents of this key may know of it.
-    fn readable_vote(&self, key: KeyPrint, vote: MessageId) -> Result<(RoomId, Place), Refused> {
+    fn readable_vote(&self, key: KeyPrint, vote: MessageId) -> Result<(RoomId, EntryRef), Refused> {
         let (id, place) = *self.votes.get(&vote).ok_or(Refused::NoVote)?;
         let unknown = |it| if it == Refused::NoRoom { Refused::NoVote } else { it };
         self.may_read(key, id).map(|()| (id, place)).map_err(unknown)
     }
 
-    fn vote_at(&self, id: RoomId, at: At) -> Option<Box<VoteView>> {
+    fn vote_at(&self, id: RoomId, at: LocalRef) -> Option<Box<VoteView>> {
         let room = self.rooms.get(&id)?;
-        let place = Place { log: room.logs.id(at.log), seq: at.seq };
+        let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
         Some(Box::new(room.votes.get(place)?.view(id, self.cx.now)))
     }
 }
 
 /// What becomes due, or possible.
 impl Engine {
-    /// At every tick: what becomes due with time, and with who is there.
+    /// LocalRef every tick: what becomes due with time, and with who is there.
     pub(super) fn go_on_with_all_votes(&mut self) {
         for id in self.voting.clone() {
             let waiting = self.rooms.get(&id).map(|room| room.votes.waiting());
@@ -142,7 +146,7 @@ impl Engine {
         self.go_on_with(id, stirred.unwrap_or_default());
     }
 
-    fn go_on_with(&mut self, id: RoomId, votes: Vec<Place>) {
+    fn go_on_with(&mut self, id: RoomId, votes: Vec<EntryRef>) {
         self.note_votes(id, true);
         for place in votes {
             self.close_vote_if_due(id, place);
@@ -177,7 +181,7 @@ impl Engine {
         }
     }
 
-    fn close_vote_if_due(&mut self, id: RoomId, place: Place) {
+    fn close_vote_if_due(&mut self, id: RoomId, place: EntryRef) {
         let Some(room) = self.rooms.get(&id) else { return };
         let wait = room.votes.get(place).and_then(|vote| self.close_after(room, vote));
         let Some(room) = self.rooms.get_mut(&id) else { return };
@@ -245,7 +249,7 @@ impl Engine {
 
     /// Whether a close that is here is to be believed: whoever lies closes early, to see the ballots of
     /// others while there is time to cast.
-    fn judge_closes(&mut self, id: RoomId, place: Place) {
+    fn judge_closes(&mut self, id: RoomId, place: EntryRef) {
         let Some(vote) = self.rooms.get(&id).and_then(|room| room.votes.get(place)) else { return };
         let now = self.cx.now;
         let grace = u64::try_from(VOTE_CLOSE_GRACE.as_millis()).unwrap_or(u64::MAX);
@@ -261,7 +265,7 @@ impl Engine {
     }
 
     /// Opens the ballots of this node's agents that count.
-    fn show_ballots(&mut self, id: RoomId, place: Place) {
+    fn show_ballots(&mut self, id: RoomId, place: EntryRef) {
         let Some(room) = self.rooms.get_mut(&id) else { return };
         let (mine, writable) = (room.mine, room.is_writable(&self.cx));
         let Some(vote) = room.votes.edit(place) else { return };
@@ -282,7 +286,7 @@ impl Engine {
 
     /// Tells local members the result, once for ever. While there are none it waits for some: those
     /// whom a crash of this node has cut off come back.
-    fn tell_result(&mut self, id: RoomId, place: Place) {
+    fn tell_result(&mut self, id: RoomId, place: EntryRef) {
         let (now, me) = (self.cx.now, self.cx.me);
         let Some(room) = self.rooms.get_mut(&id) else { return };
         let Some(vote) = room.votes.edit(place) else { return };
@@ -304,7 +308,7 @@ impl Engine {
         }
     }
 
-    fn keep_vote(&mut self, id: RoomId, place: Place) {
+    fn keep_vote(&mut self, id: RoomId, place: EntryRef) {
         let Some(room) = self.rooms.get_mut(&id) else { return };
         let Some(vote) = room.votes.edit(place) else { return };
         if let Some(new) = vote.take_note() {
@@ -313,14 +317,14 @@ impl Engine {
         }
     }
 
-    fn edit_vote(&mut self, id: RoomId, place: Place) -> Option<&mut Vote> {
+    fn edit_vote(&mut self, id: RoomId, place: EntryRef) -> Option<&mut Vote> {
         self.rooms.get_mut(&id)?.votes.edit(place)
     }
 
     // Over a restart, and with rooms that end.
 
     /// What only this node knows of votes, as the store had it.
-    pub(super) fn restore_votes(&mut self, notes: Vec<(RoomId, At, VoteNote)>) {
+    pub(super) fn restore_votes(&mut self, notes: Vec<(RoomId, LocalRef, VoteNote)>) {
         let ids: Vec<RoomId> = self.rooms.keys().copied().collect();
         for id in ids {
             self.note_votes(id, false);
@@ -330,7 +334,7 @@ impl Engine {
         }
         for (id, at, kept) in notes {
             let Some(room) = self.rooms.get_mut(&id) else { continue };
-            let place = Place { log: room.logs.id(at.log), seq: at.seq };
+            let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
             if !room.votes.restore(place, kept) {
                 note(&mut self.cx.batch, room, (at, None));
             }
@@ -348,9 +352,9 @@ impl Engine {
 
 /// Nothing leads to what is there any more. Another one may have been brought under its id.
 pub(super) fn forget(
-    known: &mut BTreeMap<MessageId, (RoomId, Place)>,
+    known: &mut BTreeMap<MessageId, (RoomId, EntryRef)>,
     id: MessageId,
-    there: (RoomId, Place),
+    there: (RoomId, EntryRef),
 ) {
     if known.get(&id) == Some(&there) {
         known.remove(&id);
@@ -358,7 +362,7 @@ pub(super) fn forget(
 }
 
 /// What of a vote is to be kept over a restart: nothing of rooms that are memory only.
-fn note(batch: &mut Vec<Change>, room: &Room, (vote, note): (At, Option<VoteNote>)) {
+fn note(batch: &mut Vec<Change>, room: &Room, (vote, note): (LocalRef, Option<VoteNote>)) {
     if !room.record.ephemeral {
         batch.push(Change::Note { room: room.id, vote, note });
     }

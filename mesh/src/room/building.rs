@@ -2,14 +2,18 @@
 
 use super::Room;
 use crate::{
-    acts::ElectionAct,
-    context::Context,
-    entry::{Body, Decision},
-    id::{LogId, NodeId},
-    number::Era,
-    pending::Waiting,
-    run::Carried,
-    sealed,
+    engine::context::Context,
+    name::{
+        id::{LogId, NodeId},
+        number::Era,
+    },
+    replica::pending::Waiting,
+    wire::{
+        acts::ElectionAct,
+        entry::{Body, Decision},
+        run::Carried,
+        seal,
+    },
 };
 
 /// One run, as it is looked at.
@@ -40,7 +44,7 @@ impl Room {
             let apart = waiting.bodies.get(&seq).map_or(&[][..], Vec::as_slice);
             let bytes = if let Carried::Here(bytes) = &entry.body { bytes } else { apart };
             let spot = self.spot(run.log, seq, entry.facts.kind);
-            (seq, sealed::body(&self.record, &spot, bytes))
+            (seq, seal::body(&self.record, &spot, bytes))
         })
     }
 

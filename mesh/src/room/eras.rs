@@ -2,18 +2,21 @@
 
 use super::Room;
 use crate::{
-    acts::Place,
-    batch::{Change, Fate},
-    boundary::Alarm,
-    context::{Context, Renumbered},
-    entry::{EraClaimed, HandedOver, Ordered, Reached},
-    id::At,
+    api::{
+        batch::{Change, Fate},
+        boundary::Alarm,
+    },
+    engine::context::{Context, Renumbered},
     limits::{CLAIM_SEEN_MAX, CUT_ERAS_MAX, ORDERED_ITEMS_MAX},
-    number::Era,
+    name::{
+        id::{EntryRef, LocalRef},
+        number::Era,
+    },
+    wire::entry::{EraClaimed, HandedOver, Ordered, Reached},
 };
 
 impl Room {
-    pub(super) fn fold_ordered(&mut self, cx: &mut Context, at: At, it: &Ordered) {
+    pub(super) fn fold_ordered(&mut self, cx: &mut Context, at: LocalRef, it: &Ordered) {
         let author = self.logs.id(at.log);
         let count = it.count();
         // Numbers that a ClawChat server had no message of, however many.
@@ -48,12 +51,12 @@ impl Room {
                 continue;
             };
             for seq in (items.from..).take(items.count as usize) {
-                self.assign(cx, it.era, At { log, seq });
+                self.assign(cx, it.era, LocalRef { log, seq });
             }
         }
     }
 
-    fn assign(&mut self, cx: &mut Context, era: Era, at: At) {
+    fn assign(&mut self, cx: &mut Context, era: Era, at: LocalRef) {
         let Some(number) = self.numbering.assign(era, at) else { return };
         let (room, fate) = (self.id, Fate::Assigned);
         cx.change(Change::Number { room, number, at, fate });
@@ -61,14 +64,14 @@ impl Room {
         let void = record.fork.is_some_and(|fork| at.seq >= fork);
         if at.seq > record.head && !void {
             let numbers = self.numbering.foretell(at, number);
-            cx.change(Change::Foretold { room, at, numbers: Some(numbers) });
+            cx.change(Change::NumberRange { room, at, numbers: Some(numbers) });
         }
         if self.is_directory {
             cx.renumbered.push(Renumbered { room, at, number });
         }
     }
 
-    pub(super) fn fold_claim(&mut self, cx: &mut Context, at: At, it: &EraClaimed) {
+    pub(super) fn fold_claim(&mut self, cx: &mut Context, at: LocalRef, it: &EraClaimed) {
         let author = self.logs.id(at.log);
         let lane = it.era.lane().unwrap_or(u32::MAX);
         let in_lane = cx.lanes.get(&author.author).is_some_and(|lanes| lanes.contains(&lane));
@@ -108,7 +111,7 @@ impl Room {
         EraClaimed { cut: cut.collect(), ..it.clone() }
     }
 
-    pub(super) fn fold_handover(&mut self, cx: &mut Context, at: At, it: HandedOver) {
+    pub(super) fn fold_handover(&mut self, cx: &mut Context, at: LocalRef, it: HandedOver) {
         let author = self.logs.id(at.log);
         let valid = self.numbering.eras.get(&it.era).is_some_and(|era| {
             era.record.is_issued_by(author, it.by) && it.next == era.record.known + 1
@@ -120,7 +123,7 @@ impl Room {
             return;
         }
         if let Some(era) = self.numbering.edit(it.era) {
-            era.record.hand_over(Place { log: author, seq: at.seq }, it.to);
+            era.record.hand_over(EntryRef { log: author, seq: at.seq }, it.to);
         }
         if self.is_directory {
             self.numbering.note_given(it.era, at, it.next);

@@ -3,13 +3,15 @@
 
 use super::Room;
 use crate::{
-    batch::{Change, Fate, Spoke},
-    context::Context,
-    entry::{CHAT, Facts},
-    id::{At, NodeId},
+    api::batch::{Change, Fate, Spoke},
+    engine::context::Context,
     limits::STAMP_AHEAD_MS_MAX,
-    number::Number,
-    pending::{Needs, Waiting},
+    name::{
+        id::{LocalRef, NodeId},
+        number::Number,
+    },
+    replica::pending::{Needs, Waiting},
+    wire::entry::{CHAT, Facts},
 };
 
 impl Room {
@@ -48,15 +50,21 @@ impl Room {
 
     /// An entry was accepted without its body. Nobody is asked for a number for it: whoever dropped its
     /// body had delivered it.
-    pub(super) fn hold_gone(&mut self, cx: &mut Context, at: At, facts: Facts) {
+    pub(super) fn hold_gone(&mut self, cx: &mut Context, at: LocalRef, facts: Facts) {
         if self.numbering.came(at).0.is_some() {
-            cx.change(Change::Foretold { room: self.id, at, numbers: None });
+            cx.change(Change::NumberRange { room: self.id, at, numbers: None });
         }
         self.numbering.gone.insert(at, facts);
     }
 
     /// Its number has come.
-    pub(super) fn deliver_gone(&mut self, cx: &mut Context, number: Number, at: At, facts: Facts) {
+    pub(super) fn deliver_gone(
+        &mut self,
+        cx: &mut Context,
+        number: Number,
+        at: LocalRef,
+        facts: Facts,
+    ) {
         cx.change(Change::Number { room: self.id, number, at, fate: Fate::Delivered });
         let log = self.logs.id(at.log);
         let record = self.edit_record();

@@ -1,15 +1,19 @@
-//! What the founder of a mesh brought from a ClawChat server ([`crate::import`]): who may write it,
+//! What the founder of a mesh brought from a ClawChat server ([`crate::api::import`]): who may write it,
 //! and writing messages under the numbers that they had there.
 
 use super::{Room, place};
 use crate::{
-    acts::{TaskAct, VoteAct},
-    context::Context,
-    entry::{Body, Decision, Items, Ordered},
-    id::{At, LogId},
-    import::may_bring,
+    api::import::may_bring,
+    engine::context::Context,
     limits::ORDERED_ITEMS_MAX,
-    number::Era,
+    name::{
+        id::{LocalRef, LogId},
+        number::Era,
+    },
+    wire::{
+        acts::{TaskAct, VoteAct},
+        entry::{Body, Decision, Items, Ordered},
+    },
 };
 
 /// An item of an [`Ordered`] that names no log: its numbers name nothing.
@@ -58,7 +62,7 @@ impl Room {
     pub(super) fn fold_vote_act(
         &mut self,
         cx: &mut Context,
-        (at, facts): (At, crate::entry::Facts),
+        (at, facts): (LocalRef, crate::wire::entry::Facts),
         act: VoteAct,
     ) {
         if self.may_be_written(&act, place(&self.logs, at).log) {
@@ -85,7 +89,7 @@ impl Room {
     pub(crate) fn issue_imported(
         &mut self,
         cx: &mut Context,
-        entries: &[(At, u64)],
+        entries: &[(LocalRef, u64)],
         next: u64,
     ) -> bool {
         let mut parts = entries.chunks(ORDERED_ITEMS_MAX).peekable();
@@ -101,7 +105,12 @@ impl Room {
         written
     }
 
-    fn write_numbers(&mut self, cx: &mut Context, part: &[(At, u64)], upto: Option<u64>) -> bool {
+    fn write_numbers(
+        &mut self,
+        cx: &mut Context,
+        part: &[(LocalRef, u64)],
+        upto: Option<u64>,
+    ) -> bool {
         let first = self.next_home_number();
         let mut items: Vec<Items> = Vec::new();
         let mut reached = first;

@@ -4,19 +4,22 @@ use std::sync::Arc;
 
 use super::Room;
 use crate::{
-    acts::ElectionAct,
-    batch::Change,
-    command::Refused,
-    context::{Context, sent, stored},
-    entry::{Body, Facts, NODE_ADMITTED},
-    id::{At, LogIx},
-    identity::Identity,
+    api::{batch::Change, command::Refused},
+    engine::context::{Context, sent, stored},
     limits::{
         BODY_INLINE_BYTES_MAX, CLOCK_START_MAX, CLOCK_STEP_MAX, PLAIN_BODY_BYTES_MAX,
         RUN_BYTES_MAX, RUN_ENTRIES_MAX,
     },
-    number::C_MAX,
-    run::{Carried, Run, RunEntry},
+    name::{
+        id::{LocalRef, LogIx},
+        identity::Identity,
+        number::C_MAX,
+    },
+    wire::{
+        acts::ElectionAct,
+        entry::{Body, Facts, NODE_ADMITTED},
+        run::{Carried, Run, RunEntry},
+    },
 };
 
 /// An entry of this node that has no seal yet: it gets one before the turn ends.
@@ -117,7 +120,7 @@ impl Room {
 
     /// Adds an entry to this node's own log; it is signed when the turn ends. `None`: the room has too
     /// many logs, or the body too many bytes.
-    pub(crate) fn append(&mut self, cx: &mut Context, body: &Body) -> Option<At> {
+    pub(crate) fn append(&mut self, cx: &mut Context, body: &Body) -> Option<LocalRef> {
         self.append_dated(cx, body, cx.now.wall_ms)
     }
 
@@ -127,12 +130,12 @@ impl Room {
         cx: &mut Context,
         body: &Body,
         wall_ms: u64,
-    ) -> Option<At> {
+    ) -> Option<LocalRef> {
         let plain = body.encode();
         // One that receivers refuse would cut this node's log for ever.
         let fits = plain.len() <= PLAIN_BODY_BYTES_MAX;
         let ix = self.logs.ensure(self.mine).filter(|_| fits)?;
-        let at = At { log: ix, seq: self.logs.get(ix).head + 1 };
+        let at = LocalRef { log: ix, seq: self.logs.get(ix).head + 1 };
         // As late as the room is, but no leap that receivers would refuse: an author that was silent
         // for long catches up in steps.
         let own = self.logs.get(ix).clock;
@@ -173,7 +176,7 @@ impl Room {
                 let mut kept = stored(draft.facts, &draft.body);
                 kept.backlink = (seq == first).then_some(run.run().backlink);
                 kept.seal = (seq == last).then_some(run.run().seal);
-                let at = At { log: ix, seq };
+                let at = LocalRef { log: ix, seq };
                 cx.change(Change::Entry { room: self.id, at, entry: Arc::new(kept) });
             }
             let seal = run.certificate();
@@ -205,8 +208,8 @@ impl Room {
         let logs: Vec<(LogIx, u64, u64)> =
             self.logs.iter().map(|(ix, log)| (ix, log.head, log.settled)).collect();
         for (log, head, settled) in logs {
-            let from = At { log, seq: 0 };
-            let to = At { log, seq: u64::MAX };
+            let from = LocalRef { log, seq: 0 };
+            let to = LocalRef { log, seq: u64::MAX };
             let first = self.numbering.undelivered.range(from..=to).next();
             let now = first.map_or(head, |(at, _)| at.seq - 1);
             if now > settled {
@@ -230,7 +233,7 @@ fn run_length(drafts: &[Draft]) -> usize {
 
 fn draft_entry(draft: &Draft) -> RunEntry {
     let body = if draft.body.len() > BODY_INLINE_BYTES_MAX {
-        let (hash, len) = (crate::id::sha256(&[&draft.body]), draft.body.len() as u64);
+        let (hash, len) = (crate::name::id::sha256(&[&draft.body]), draft.body.len() as u64);
         Carried::Apart { hash, len }
     } else {
         Carried::Here(draft.body.clone().into())
@@ -262,7 +265,7 @@ fn begins(body: &Body) -> Begins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::{CHAT, DECISION};
+    use crate::wire::entry::{CHAT, DECISION};
 
     /// Stands for whatever builds on others.
     const ACT: u8 = 100;

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use import::ServerFile;
-use mesh::id::KeyPrint;
+use mesh::name::id::KeyPrint;
 
 use super::{Layer, Layered, layered, log_to_stderr, note, say};
 use crate::{

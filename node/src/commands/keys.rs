@@ -1,7 +1,7 @@
 //! `clawmeshd keys`.
 
 use anyhow::{Context, Result, bail};
-use mesh::{id::KeyPrint, limits::KEY_LABEL_BYTES_MAX};
+use mesh::{limits::KEY_LABEL_BYTES_MAX, name::id::KeyPrint};
 
 use protocol::operator::{Answer, MintedKey, Request, WantedKey};
 

@@ -1,7 +1,7 @@
 //! How far an import got, kept in the store with what was written.
 
 use anyhow::{Context, Result, bail};
-use mesh::{batch::Change, command::Opaque};
+use mesh::api::{batch::Change, command::Opaque};
 use serde::{Deserialize, Serialize};
 use store::Reader;
 

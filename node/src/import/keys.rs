@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use mesh::id::parse_hex;
+use mesh::name::id::parse_hex;
 use zeroize::Zeroizing;
 
 /// The server's key.

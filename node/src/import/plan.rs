@@ -15,11 +15,15 @@ use anyhow::Result;
 use bridge::BroughtWebhook;
 use import::ServerFile;
 use mesh::{
-    agenda::NewKey,
-    id::{AgentId, KeyPrint, MessageId, RoomId, RoomKey},
-    import::{ImportedRoom, ImportedTask},
+    api::{
+        agenda::NewKey,
+        import::{ImportedRoom, ImportedTask},
+    },
     limits::{AGENT_ID_BYTES_MAX, AGENT_IDS_MAX},
-    number::Era,
+    name::{
+        id::{AgentId, KeyPrint, MessageId, RoomId, RoomKey},
+        number::Era,
+    },
 };
 
 pub(crate) use findings::Refusals;
@@ -79,7 +83,7 @@ pub(crate) enum Place {
 }
 
 /// A vote that had ended: where, when it was opened, and what it was.
-pub(crate) type EndedVote = (Place, u64, mesh::acts::VoteImported);
+pub(crate) type EndedVote = (Place, u64, mesh::wire::acts::VoteImported);
 
 /// See the module. Messages are read again when they are written.
 #[derive(Debug, Default)]

@@ -7,10 +7,12 @@ use anyhow::{Context, Result, bail};
 use import::{Kind, Message, ReadError, ServerFile};
 use mesh::{
     Engine, Input,
-    batch::Change,
-    command::{CallId, Command, Opaque, Speech},
-    id::RoomId,
-    import::{Import, ImportedMessage, ImportedMessages, ImportedRoom},
+    api::{
+        batch::Change,
+        command::{CallId, Command, Opaque, Speech},
+        import::{Import, ImportedMessage, ImportedMessages, ImportedRoom},
+    },
+    name::id::RoomId,
 };
 use store::{Reader, Store};
 
@@ -161,7 +163,7 @@ impl Writer<'_> {
         for (place, task) in &plan.tasks {
             self.thing(Some(Thing::Task), |writer| {
                 let room = writer.id(*place);
-                Import::Task(mesh::import::ImportedTask { room, ..task.clone() })
+                Import::Task(mesh::api::import::ImportedTask { room, ..task.clone() })
             })?;
         }
         for (place, webhook) in &plan.webhooks {

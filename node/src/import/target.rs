@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use mesh::{Engine, id::RoomId};
+use mesh::{Engine, name::id::RoomId};
 use store::Store;
 
 use super::Journal;

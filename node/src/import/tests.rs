@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use import::ServerFile;
-use mesh::id::{KeyPrint, MessageId};
+use mesh::name::id::{KeyPrint, MessageId};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -255,7 +255,7 @@ fn an_odd_room_gets_another_name_or_id_or_is_left_out_and_blocks_nothing_else() 
     );
     let ids: Vec<String> = plan.rooms.iter().map(|(it, _)| it.room.to_uuid()).collect();
     assert_eq!((&*ids[0], &*ids[3]), (ROOM, "3f0e0d0c-0b0a-4908-8706-050403020100"));
-    assert!(plan.rooms.iter().all(|(it, _)| mesh::import::is_foreign_id(it.room)));
+    assert!(plan.rooms.iter().all(|(it, _)| mesh::api::import::is_foreign_id(it.room)));
     let lounge = Place::Room(plan.rooms[6].0.room);
     assert_eq!((plan.rooms[3].1, plan.rooms[0].1), (Some(lounge), Some(Place::Lobby)));
     assert_eq!(plan.rooms[3].0.description.as_ref().unwrap().len(), 4_096);
@@ -455,7 +455,10 @@ fn a_key_comes_whatever_its_label_and_tier_are() {
     let keys: Vec<_> =
         plan.keys.iter().map(|(it, _)| (it.tier, it.label.clone().unwrap())).collect();
     let cut = "é".repeat(64);
-    assert_eq!(keys, [(mesh::acts::Tier::Free, "rich".to_owned()), (mesh::acts::Tier::Pro, cut)]);
+    assert_eq!(
+        keys,
+        [(mesh::wire::acts::Tier::Free, "rich".to_owned()), (mesh::wire::acts::Tier::Pro, cut)]
+    );
     contains(
         &plan.ledger.to_string(),
         &[

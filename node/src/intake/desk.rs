@@ -2,7 +2,7 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use mesh::id::NodeId;
+use mesh::name::id::NodeId;
 
 use crate::fair::Fair;
 

@@ -2,7 +2,11 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use mesh::{id::NodeId, limits::NODES_MAX, message::Message, run::Verified};
+use mesh::{
+    limits::NODES_MAX,
+    name::id::NodeId,
+    wire::{message::Message, run::Verified},
+};
 
 use crate::limits::{QUESTIONS_BURST_MAX, QUESTIONS_PER_SECOND_MAX, QUESTIONS_PER_STRIKE};
 

@@ -1,7 +1,7 @@
 //! What agents may do, by what their key is: `--limit KEY.WHAT=VALUE`.
 
 use bridge::config::Quotas;
-use mesh::agenda::{Retention, Tiers};
+use mesh::api::agenda::{Retention, Tiers};
 
 use super::{Result, bad, parse};
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use mesh::{
-    batch::Fate,
-    entry::is_act,
-    id::At,
+    api::batch::Fate,
     limits::{DEDUP_FOR, DEDUP_IDS_MAX},
-    number::Number,
-    run::{Certificate, Run},
+    name::{id::LocalRef, number::Number},
+    wire::{
+        entry::is_act,
+        run::{Certificate, Run},
+    },
 };
 use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 
@@ -117,7 +118,7 @@ fn entries(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), CommitError>
         if let Some(old) = table.insert(key, row.as_slice())?
             && old.value() != row
         {
-            let at = At { log: key.1, seq: key.2 };
+            let at = LocalRef { log: key.1, seq: key.2 };
             return Err(CommitError::EntryReplaced { room: *room, at });
         }
     }
@@ -156,7 +157,7 @@ fn notes(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), CommitError> {
 /// Both ways: number → entry, and entry → all its numbers.
 fn numbers(
     write: &WriteTransaction,
-    rows: &BTreeMap<(u32, u64), (At, Fate)>,
+    rows: &BTreeMap<(u32, u64), (LocalRef, Fate)>,
 ) -> Result<(), CommitError> {
     if rows.is_empty() {
         return Ok(());
@@ -167,7 +168,7 @@ fn numbers(
         let old = match table.get(key)? {
             Some(row) => {
                 let (log, seq, fate) = row.value();
-                Some((At { log, seq }, fate_of(fate)?))
+                Some((LocalRef { log, seq }, fate_of(fate)?))
             }
             None => None,
         };

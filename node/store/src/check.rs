@@ -18,10 +18,12 @@ use std::{
 };
 
 use mesh::{
-    id::{LogId, RoomId},
-    identity::{Judge, Strict},
-    number::{Era, Number},
-    run::BadRun,
+    name::{
+        id::{LogId, RoomId},
+        identity::{Judge, Strict},
+        number::{Era, Number},
+    },
+    wire::run::BadRun,
 };
 use redb::ReadableDatabase;
 use thiserror::Error;
@@ -345,7 +347,7 @@ impl Report {
     fn rows_of_room(
         &mut self,
         read: &redb::ReadTransaction,
-        (row, id, record): (u32, RoomId, &mesh::batch::RoomRecord),
+        (row, id, record): (u32, RoomId, &mesh::api::batch::RoomRecord),
         steps: &mut Steps<'_>,
     ) -> Result<(), ReadError> {
         self.rooms += 1;

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use mesh::id::{At, RoomId};
+use mesh::name::id::{LocalRef, RoomId};
 use thiserror::Error;
 
 /// Why a store could not be opened. The file is left as it was, byte for byte.
@@ -110,7 +110,7 @@ pub enum CommitError {
         /// The room.
         room: RoomId,
         /// The place.
-        at: At,
+        at: LocalRef,
     },
 }
 

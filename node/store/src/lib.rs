@@ -1,7 +1,7 @@
 //! What a node keeps: redb behind one commit per turn, and snapshots to read from.
 //!
-//! It decides nothing: rows come from the core ([`mesh::batch::Change`]) and go back to it
-//! ([`mesh::batch::Summary`]). Its one contract: [`Store::commit`] writes a whole batch or nothing of
+//! It decides nothing: rows come from the core ([`mesh::api::batch::Change`]) and go back to it
+//! ([`mesh::api::batch::Summary`]). Its one contract: [`Store::commit`] writes a whole batch or nothing of
 //! it, durably when it returns. A [`Reader`] never waits for the writer.
 //!
 //! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming, copies),

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use mesh::{
-    batch::{Change, EraRecord, Fate, Foretold, LogRecord, NodeRecord, RoomRecord, VoteNote},
-    entry::Stored,
-    id::{At, RoomId},
-    run::{Certificate, Run},
+    api::batch::{
+        Change, EraRecord, Fate, LogRecord, NodeRecord, NumberRange, RoomRecord, VoteNote,
+    },
+    name::id::{LocalRef, RoomId},
+    wire::{
+        entry::Stored,
+        run::{Certificate, Run},
+    },
 };
 
 use crate::{error::CommitError, schema::PlaceKey};
@@ -45,10 +49,10 @@ pub(crate) struct Rows<'b> {
     pub(crate) logs: BTreeMap<(u32, u32), &'b LogRecord>,
     pub(crate) entries: BTreeMap<PlaceKey, (RoomId, &'b Stored)>,
     pub(crate) eras: BTreeMap<(u32, u64), &'b EraRecord>,
-    pub(crate) numbers: BTreeMap<(u32, u64), (At, Fate)>,
-    pub(crate) foretold: BTreeMap<PlaceKey, Option<Foretold>>,
-    pub(crate) dedups: BTreeMap<(u64, u32, u128), At>,
-    pub(crate) called: BTreeMap<(u32, u128), At>,
+    pub(crate) numbers: BTreeMap<(u32, u64), (LocalRef, Fate)>,
+    pub(crate) foretold: BTreeMap<PlaceKey, Option<NumberRange>>,
+    pub(crate) dedups: BTreeMap<(u64, u32, u128), LocalRef>,
+    pub(crate) called: BTreeMap<(u32, u128), LocalRef>,
     pub(crate) evidence: Vec<(&'b Certificate, &'b Run)>,
     pub(crate) node: Option<&'b NodeRecord>,
     /// Rooms whose old bodies are to be dropped, and before which time they are old.
@@ -94,7 +98,7 @@ impl Rows<'_> {
 }
 
 /// A number that an entry was delivered under stays that: clients hold it.
-pub(crate) fn settle(old: Option<(At, Fate)>, new: (At, Fate)) -> (At, Fate) {
+pub(crate) fn settle(old: Option<(LocalRef, Fate)>, new: (LocalRef, Fate)) -> (LocalRef, Fate) {
     match old {
         Some(old @ (at, Fate::Delivered)) if at == new.0 => old,
         Some(_) | None => new,
@@ -189,7 +193,7 @@ impl<'b> Draft<'_, 'b> {
                 let old = rows.numbers.get(&(room, number.0)).copied();
                 rows.numbers.insert((room, number.0), settle(old, (*at, *fate)));
             }
-            Change::Foretold { room, at, numbers } => {
+            Change::NumberRange { room, at, numbers } => {
                 let (rows, room) = self.room(*room)?;
                 rows.foretold.insert((room, at.log, at.seq), *numbers);
             }
@@ -259,7 +263,12 @@ impl<'b> Draft<'_, 'b> {
         }
     }
 
-    fn add_entry(&mut self, id: RoomId, at: At, entry: &'b Stored) -> Result<(), CommitError> {
+    fn add_entry(
+        &mut self,
+        id: RoomId,
+        at: LocalRef,
+        entry: &'b Stored,
+    ) -> Result<(), CommitError> {
         let (rows, room) = self.room(id)?;
         match rows.entries.insert((room, at.log, at.seq), (id, entry)) {
             Some((_, old)) if old != entry => Err(CommitError::EntryReplaced { room: id, at }),

@@ -8,11 +8,10 @@
 use std::collections::BTreeMap;
 
 use mesh::{
-    batch::Fate,
-    entry::{CHAT, DECISION, Gone, Stored, THINKING},
-    id::RoomId,
+    api::batch::Fate,
     limits::STAMP_AHEAD_MS_MAX,
-    number::Number,
+    name::{id::RoomId, number::Number},
+    wire::entry::{CHAT, DECISION, Gone, Stored, THINKING},
 };
 use redb::{Database, ReadableDatabase, ReadableTable, WriteTransaction};
 use sha2::{Digest, Sha256};

@@ -11,11 +11,15 @@ use std::{
 };
 
 use mesh::{
-    batch::{Fate, RoomRecord},
-    entry::{Facts, Said},
-    id::{At, LogId, MessageId, RoomId},
-    number::Number,
-    run::{Certificate, Run},
+    api::batch::{Fate, RoomRecord},
+    name::{
+        id::{LocalRef, LogId, MessageId, RoomId},
+        number::Number,
+    },
+    wire::{
+        entry::{Facts, Said},
+        run::{Certificate, Run},
+    },
 };
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
@@ -114,7 +118,7 @@ pub struct Row {
     /// [`ROW_NUMBERS_MAX`]: crate::limits::ROW_NUMBERS_MAX
     pub numbers: Vec<Number>,
     /// Where it is at this node.
-    pub at: At,
+    pub at: LocalRef,
     /// Whose log it is in.
     pub log: LogId,
     /// Its id.
@@ -342,7 +346,7 @@ impl Reader {
         }
         for (log, record) in view.logs()? {
             if let Some(seq) = message.seq_in(room, record.id) {
-                return view.row_at(At { log, seq });
+                return view.row_at(LocalRef { log, seq });
             }
         }
         Ok(None)
@@ -353,7 +357,7 @@ impl Reader {
     /// # Errors
     ///
     /// See [`ReadError`].
-    pub fn row_at(&self, room: RoomId, at: At) -> Result<Option<Row>, ReadError> {
+    pub fn row_at(&self, room: RoomId, at: LocalRef) -> Result<Option<Row>, ReadError> {
         self.view(room)?.map_or(Ok(None), |view| view.row_at(at))
     }
 
@@ -362,7 +366,7 @@ impl Reader {
     /// # Errors
     ///
     /// See [`ReadError`].
-    pub fn numbers_of(&self, room: RoomId, at: At) -> Result<Vec<(Number, Fate)>, ReadError> {
+    pub fn numbers_of(&self, room: RoomId, at: LocalRef) -> Result<Vec<(Number, Fate)>, ReadError> {
         self.view(room)?.map_or(Ok(Vec::new()), |view| Ok(view.numbers_of(at)?.0))
     }
 
@@ -381,7 +385,7 @@ impl Reader {
         Ok(proofs)
     }
 
-    /// Names and values of the node's own ([`mesh::batch::Change::Keep`]) whose names begin so,
+    /// Names and values of the node's own ([`mesh::api::batch::Change::Keep`]) whose names begin so,
     /// ascending.
     ///
     /// # Errors
@@ -407,7 +411,7 @@ impl Reader {
     }
 }
 
-fn is_before(view: &View, at: At, before_wall_ms: Option<u64>) -> Result<bool, ReadError> {
+fn is_before(view: &View, at: LocalRef, before_wall_ms: Option<u64>) -> Result<bool, ReadError> {
     let Some(before) = before_wall_ms else { return Ok(true) };
     Ok(view.facts(at)?.is_some_and(|facts| facts.wall_ms < before))
 }

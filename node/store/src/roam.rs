@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
-    batch::{EraRecord, Fate},
-    id::{At, RoomId},
-    number::{Era, Number},
+    api::batch::{EraRecord, Fate},
+    name::{
+        id::{LocalRef, RoomId},
+        number::{Era, Number},
+    },
 };
 
 use crate::{
@@ -44,7 +46,7 @@ pub struct Roam {
     /// Entries that the client is not proven to have seen and that have no number above its cursor, each with the
     /// number that it was delivered under here, if it was: the node may have to give them one
     /// (`Command::Roam`) before the rows are served.
-    pub unproven: Vec<(At, Option<Number>)>,
+    pub unproven: Vec<(LocalRef, Option<Number>)>,
     /// There are such entries, or nothing is known of the cursor's era: the node is to be asked first.
     pub needs_claim: bool,
 }
@@ -101,7 +103,7 @@ impl Reader {
 
     /// What [`Reader::page_since`] gives, if it is plain that a cursor from any node can be served as it is
     /// ([`Reader::serves_roamer`]) and that neither takes long: some ten microseconds and one for each row.
-    /// `None`: that has to be looked at. At most [`AT_ONCE_ROWS_MAX`] rows.
+    /// `None`: that has to be looked at. LocalRef most [`AT_ONCE_ROWS_MAX`] rows.
     ///
     /// # Errors
     ///
@@ -324,7 +326,7 @@ fn serve(
 /// longer than was asked for.
 #[derive(Debug, Default)]
 struct Page {
-    rows: Vec<(Number, At)>,
+    rows: Vec<(Number, LocalRef)>,
     /// How many there are, with those that live delivery has still to pass.
     len: usize,
     /// Those that have a number up to the cursor, too, with their places from 1.
@@ -380,7 +382,7 @@ impl Page {
 }
 
 /// Whether there is anything to be served of an entry: not if it is old.
-fn has_body(view: &View, at: At) -> Result<bool, ReadError> {
+fn has_body(view: &View, at: LocalRef) -> Result<bool, ReadError> {
     Ok(view.gist(at)?.is_some_and(|it| it.gone.is_none()))
 }
 
@@ -411,7 +413,7 @@ impl Seen {
     pub(crate) fn is_owed(
         &self,
         view: &View,
-        (number, at): (Number, At),
+        (number, at): (Number, LocalRef),
         after: Number,
     ) -> Result<bool, ReadError> {
         let numbers = view.numbers_of(at)?;
@@ -503,7 +505,7 @@ fn unproven(
     view: &View,
     eras: &BTreeMap<Era, EraRecord>,
     seen: &Seen,
-) -> Result<Vec<(At, Option<Number>)>, ReadError> {
+) -> Result<Vec<(LocalRef, Option<Number>)>, ReadError> {
     let mut found = BTreeSet::new();
     let mut missing = Vec::new();
     let mut left = UNPROVEN_NUMBERS_MAX;

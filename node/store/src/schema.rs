@@ -7,9 +7,9 @@ use redb::{
 };
 
 use mesh::{
-    batch::Fate,
-    entry::{Facts, Gone, is_act},
-    number::{Era, Number},
+    api::batch::Fate,
+    name::number::{Era, Number},
+    wire::entry::{Facts, Gone, is_act},
 };
 
 use crate::error::ReadError;
@@ -92,7 +92,7 @@ fn nothing_called(_: &WriteTransaction) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// A [`mesh::entry::Stored`] without its body, which is skipped, not copied.
+/// A [`mesh::wire::entry::Stored`] without its body, which is skipped, not copied.
 #[derive(Decode)]
 pub(crate) struct Gist {
     #[n(0)]

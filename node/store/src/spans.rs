@@ -1,14 +1,16 @@
 //! Entries for other nodes: whole runs, as they were sealed, and the bodies that travel apart.
 
 use mesh::{
-    entry::Stored,
-    id::{At, LogId, RoomId},
     limits::{
         BODY_BYTES_MAX, BODY_INLINE_BYTES_MAX, FRAME_BYTES_MAX, RUN_BYTES_MAX, RUN_ENTRIES_MAX,
         WANT_REPLY_BYTES,
     },
-    message::{ApartBody, Head, Message, Span},
-    run::{Carried, Run, RunEntry},
+    name::id::{LocalRef, LogId, RoomId},
+    wire::{
+        entry::Stored,
+        message::{ApartBody, Head, Message, Span},
+        run::{Carried, Run, RunEntry},
+    },
 };
 use sha2::{Digest, Sha256};
 
@@ -71,7 +73,7 @@ impl Reader {
         for head in at {
             let log = view.as_ref().map(|it| it.log(head.log)).transpose()?.flatten();
             let stored = match (&view, log) {
-                (Some(view), Some((log, _))) => view.stored(At { log, seq: head.seq })?,
+                (Some(view), Some((log, _))) => view.stored(LocalRef { log, seq: head.seq })?,
                 (Some(_), None) | (None, _) => None,
             };
             // Of one that was dropped the body is empty, too.
@@ -148,9 +150,9 @@ fn collect(
     if next > upto {
         return Ok(());
     }
-    next = run_start(view, At { log, seq: next })?;
+    next = run_start(view, LocalRef { log, seq: next })?;
     while next <= upto {
-        let (run, bodies) = run(view, record.id, At { log, seq: next })?;
+        let (run, bodies) = run(view, record.id, LocalRef { log, seq: next })?;
         if !budget.take(run_bytes(&run)) && !spans.runs.is_empty() {
             spans.complete = false;
             return Ok(());
@@ -173,28 +175,28 @@ fn collect(
 }
 
 /// Log seq of the first entry of the run that `at` is in.
-fn run_start(view: &View, at: At) -> Result<u64, ReadError> {
+fn run_start(view: &View, at: LocalRef) -> Result<u64, ReadError> {
     let lowest = at.seq.saturating_sub(RUN_ENTRIES_MAX as u64 - 1).max(1);
     for seq in (lowest..=at.seq).rev() {
-        if stored(view, At { seq, ..at })?.backlink.is_some() {
+        if stored(view, LocalRef { seq, ..at })?.backlink.is_some() {
             return Ok(seq);
         }
     }
     Err(ReadError::Damaged("run without a beginning"))
 }
 
-fn stored(view: &View, at: At) -> Result<Stored, ReadError> {
+fn stored(view: &View, at: LocalRef) -> Result<Stored, ReadError> {
     view.stored(at)?.ok_or(ReadError::Damaged("log with a gap"))
 }
 
 /// The run that begins at `at`, and its bodies that are apart.
-fn run(view: &View, id: LogId, at: At) -> Result<(Run, Vec<ApartBody>), ReadError> {
+fn run(view: &View, id: LogId, at: LocalRef) -> Result<(Run, Vec<ApartBody>), ReadError> {
     let broken = ReadError::Damaged("run without a beginning");
     let backlink = stored(view, at)?.backlink.ok_or(broken)?;
     let mut entries = Vec::new();
     let mut bodies = Vec::new();
     for seq in (at.seq..).take(RUN_ENTRIES_MAX) {
-        let Stored { facts, body, seal, gone, .. } = stored(view, At { seq, ..at })?;
+        let Stored { facts, body, seal, gone, .. } = stored(view, LocalRef { seq, ..at })?;
         if let Some(gone) = gone {
             entries.push(RunEntry { facts, body: Carried::Gone(gone) });
         } else if body.len() > BODY_INLINE_BYTES_MAX {

@@ -12,8 +12,8 @@ use std::{
 };
 
 use mesh::{
-    batch::{Change, Summary, VoteNote},
-    id::{MeshId, NodeId, RoomId},
+    api::batch::{Change, Summary, VoteNote},
+    name::id::{MeshId, NodeId, RoomId},
 };
 use redb::{
     Builder, Database, DatabaseError, Durability, ReadableTable, StorageBackend,
@@ -266,7 +266,7 @@ impl Store {
     }
 
     /// Makes what `before` kept the beginning of another node, which has restored it from a backup: see
-    /// [`mesh::batch::NodeRecord::under_new_identity`]. Which ballots `before` had sealed and not shown is
+    /// [`mesh::api::batch::NodeRecord::under_new_identity`]. Which ballots `before` had sealed and not shown is
     /// forgotten: another node cannot show them.
     ///
     /// # Errors
@@ -470,11 +470,15 @@ fn seats(disk: &Database) -> Result<Seats, ReadError> {
 #[cfg(test)]
 mod tests {
     use mesh::{
-        batch::{EraRecord, Fate, Foretold, LogRecord, RoomRecord, VoteNote},
-        entry::{DedupId, Facts, Stored},
-        id::{At, LogId, MessageId},
-        number::{Era, Number},
-        run::{Certificate, Run},
+        api::batch::{EraRecord, Fate, LogRecord, NumberRange, RoomRecord, VoteNote},
+        name::{
+            id::{LocalRef, LogId, MessageId},
+            number::{Era, Number},
+        },
+        wire::{
+            entry::{DedupId, Facts, Stored},
+            run::{Certificate, Run},
+        },
     };
     use redb::{ReadableDatabase, ReadableTableMetadata};
 
@@ -482,7 +486,7 @@ mod tests {
 
     const ROOM: RoomId = RoomId([2; 16]);
     const LOG: LogId = LogId { author: NodeId([3; 32]), incarnation: 9 };
-    const AT: At = At { log: 0, seq: 1 };
+    const AT: LocalRef = LocalRef { log: 0, seq: 1 };
 
     fn something_in_every_table() -> Vec<Change> {
         let room = ROOM;
@@ -516,7 +520,7 @@ mod tests {
             gone: None,
         };
         let era = EraRecord { known: 1, done: 1, ..EraRecord::new(LOG, Vec::new()) };
-        let numbers = Some(Foretold { best: Number(1), canonical: Number(1) });
+        let numbers = Some(NumberRange { best: Number(1), canonical: Number(1) });
         let certificate = Certificate { room, log: LOG, seq: 1, hash: [0; 32], seal: [0; 64] };
         let run =
             Run { room, log: LOG, first: 1, backlink: [0; 32], entries: Vec::new(), seal: [0; 64] };
@@ -526,7 +530,7 @@ mod tests {
             Change::Entry { room, at: AT, entry: Arc::new(entry) },
             Change::Era { room, era: Era::HOME, record: era },
             Change::Number { room, number: Number(1), at: AT, fate: Fate::Delivered },
-            Change::Foretold { room, at: AT, numbers },
+            Change::NumberRange { room, at: AT, numbers },
             Change::Dedup { room, id: DedupId([1; 16]), at: AT, wall_ms: 1 },
             Change::Called { room, id: MessageId([1; 16]), at: AT },
             Change::Evidence { certificate, run: Box::new(run) },

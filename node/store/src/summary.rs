@@ -3,12 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
-    batch::{EraRecord, Fate, LogRecord, NodeRecord, StoredRoom, Summary, Unsettled, VoteNote},
-    entry::{DedupId, Stored},
-    id::{At, LogIx, MeshId, NodeId, RoomId},
+    api::batch::{
+        EraRecord, Fate, LogRecord, NodeRecord, StoredRoom, Summary, Unsettled, VoteNote,
+    },
     limits::PROOFS_MAX,
-    number::{Era, Number},
-    run::{Certificate, Run},
+    name::{
+        id::{LocalRef, LogIx, MeshId, NodeId, RoomId},
+        number::{Era, Number},
+    },
+    wire::{
+        entry::{DedupId, Stored},
+        run::{Certificate, Run},
+    },
 };
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
@@ -22,7 +28,7 @@ use crate::{
 const ORDER_KINDS: std::ops::RangeInclusive<u8> = 16..=18;
 
 /// Remembered sends of one room: id, entry, wall time.
-type Dedups = Vec<(DedupId, At, u64)>;
+type Dedups = Vec<(DedupId, LocalRef, u64)>;
 
 pub(crate) fn read(db: &Database, me: NodeId, mesh: Option<MeshId>) -> Result<Summary, ReadError> {
     let read = db.begin_read()?;
@@ -98,7 +104,7 @@ fn dedups(read: &ReadTransaction) -> Result<BTreeMap<u32, Dedups>, ReadError> {
     for row in table(read, DEDUPS)?.iter()? {
         let (key, row) = row?;
         let ((wall_ms, room, id), (log, seq)) = (key.value(), row.value());
-        newest.insert((room, id), (At { log, seq }, wall_ms));
+        newest.insert((room, id), (LocalRef { log, seq }, wall_ms));
     }
     let mut rooms: BTreeMap<u32, Dedups> = BTreeMap::new();
     for ((room, id), (at, wall_ms)) in newest {
@@ -127,7 +133,7 @@ fn room(read: &ReadTransaction, view: &View, dedups: Dedups) -> Result<StoredRoo
 }
 
 /// For each era the numbers above `done`.
-fn waiting(view: &View, eras: &[(Era, EraRecord)]) -> Result<Vec<(Number, At)>, ReadError> {
+fn waiting(view: &View, eras: &[(Era, EraRecord)]) -> Result<Vec<(Number, LocalRef)>, ReadError> {
     let mut waiting = Vec::new();
     for (era, record) in eras {
         if record.known > record.done {
@@ -146,7 +152,7 @@ fn unsettled(view: &View, logs: &[(LogIx, LogRecord)]) -> Result<Vec<Unsettled>,
     let mut unsettled = Vec::new();
     for (log, record) in logs {
         for seq in record.settled + 1..=record.head {
-            let at = At { log: *log, seq };
+            let at = LocalRef { log: *log, seq };
             let facts = view.facts(at)?.ok_or(ReadError::Damaged("log with a gap"))?;
             if !facts.visible {
                 continue;
@@ -168,15 +174,15 @@ fn unsettled(view: &View, logs: &[(LogIx, LogRecord)]) -> Result<Vec<Unsettled>,
 fn foretold(
     read: &ReadTransaction,
     room: u32,
-) -> Result<Vec<(At, mesh::batch::Foretold)>, ReadError> {
+) -> Result<Vec<(LocalRef, mesh::api::batch::NumberRange)>, ReadError> {
     table(read, FORETOLD)?
         .range(all_of(room))?
         .map(|row| {
             let (key, row) = row?;
             let ((_, log, seq), (best, canonical)) = (key.value(), row.value());
             let numbers =
-                mesh::batch::Foretold { best: Number(best), canonical: Number(canonical) };
-            Ok((At { log, seq }, numbers))
+                mesh::api::batch::NumberRange { best: Number(best), canonical: Number(canonical) };
+            Ok((LocalRef { log, seq }, numbers))
         })
         .collect()
 }
@@ -184,12 +190,12 @@ fn foretold(
 /// Entries of a directory, in the order of its logs, but for those that only order it.
 fn directory_of(
     view: &View,
-    directory: &mut Vec<(RoomId, At, Stored, Vec<Number>)>,
+    directory: &mut Vec<(RoomId, LocalRef, Stored, Vec<Number>)>,
 ) -> Result<(), ReadError> {
     for row in view.entries.range(all_of(view.room))? {
         let (key, row) = row?;
         let (_, log, seq) = key.value();
-        let at = At { log, seq };
+        let at = LocalRef { log, seq };
         let entry: Stored = decode(row.value(), "entry")?;
         if !ORDER_KINDS.contains(&entry.facts.kind) {
             directory.push((view.id, at, entry, view.numbers_of(at)?.all().collect()));
@@ -202,11 +208,11 @@ fn directory_of(
 fn acts_of(
     read: &ReadTransaction,
     view: &View,
-    acts: &mut Vec<(RoomId, At, Stored)>,
+    acts: &mut Vec<(RoomId, LocalRef, Stored)>,
 ) -> Result<(), ReadError> {
     for row in table(read, ACTS)?.range(all_of(view.room))? {
         let (_, log, seq) = row?.0.value();
-        let at = At { log, seq };
+        let at = LocalRef { log, seq };
         acts.push((view.id, at, view.stored(at)?.ok_or(ReadError::Damaged("act"))?));
     }
     Ok(())
@@ -215,12 +221,12 @@ fn acts_of(
 fn notes_of(
     read: &ReadTransaction,
     view: &View,
-    notes: &mut Vec<(RoomId, At, VoteNote)>,
+    notes: &mut Vec<(RoomId, LocalRef, VoteNote)>,
 ) -> Result<(), ReadError> {
     for row in table(read, NOTES)?.range(all_of(view.room))? {
         let (key, row) = row?;
         let (_, log, seq) = key.value();
-        notes.push((view.id, At { log, seq }, decode(row.value(), "note")?));
+        notes.push((view.id, LocalRef { log, seq }, decode(row.value(), "note")?));
     }
     Ok(())
 }

@@ -7,12 +7,18 @@ use std::{
 };
 
 use mesh::{
-    batch::{EraRecord, Fate, Foretold, LogRecord, RoomRecord},
-    entry::{Facts, Said, Stored},
-    id::{At, LogId, LogIx, MessageId, RoomId},
-    import::message_id,
-    number::{Era, Number},
-    sealed::{self, Spot},
+    api::{
+        batch::{EraRecord, Fate, LogRecord, NumberRange, RoomRecord},
+        import::message_id,
+    },
+    name::{
+        id::{LocalRef, LogId, LogIx, MessageId, RoomId},
+        number::{Era, Number},
+    },
+    wire::{
+        entry::{Facts, Said, Stored},
+        seal::{self, SealContext},
+    },
 };
 use redb::{Database, ReadOnlyTable, ReadTransaction};
 
@@ -49,7 +55,7 @@ pub(crate) struct View {
 }
 
 /// A number, what it names here, and what became of it.
-pub(crate) type Numbered = (Number, At, Fate);
+pub(crate) type Numbered = (Number, LocalRef, Fate);
 
 impl View {
     /// `None` if the database has no such room.
@@ -150,17 +156,17 @@ impl View {
         Ok(Some(eras))
     }
 
-    pub(crate) fn stored(&self, at: At) -> Result<Option<Stored>, ReadError> {
+    pub(crate) fn stored(&self, at: LocalRef) -> Result<Option<Stored>, ReadError> {
         let row = self.entries.get((self.room, at.log, at.seq))?;
         row.map(|row| decode(row.value(), "entry")).transpose()
     }
 
-    pub(crate) fn facts(&self, at: At) -> Result<Option<Facts>, ReadError> {
+    pub(crate) fn facts(&self, at: LocalRef) -> Result<Option<Facts>, ReadError> {
         Ok(self.gist(at)?.map(|it| it.facts))
     }
 
     /// An entry but for its body.
-    pub(crate) fn gist(&self, at: At) -> Result<Option<Gist>, ReadError> {
+    pub(crate) fn gist(&self, at: LocalRef) -> Result<Option<Gist>, ReadError> {
         let row = self.entries.get((self.room, at.log, at.seq))?;
         row.map(|row| decode(row.value(), "entry")).transpose()
     }
@@ -170,7 +176,7 @@ impl View {
         Ok(Number(self.pruned.get(self.room)?.map_or(0, |row| row.value())))
     }
 
-    pub(crate) fn numbers_of(&self, at: At) -> Result<Numbers, ReadError> {
+    pub(crate) fn numbers_of(&self, at: LocalRef) -> Result<Numbers, ReadError> {
         match self.places.get((self.room, at.log, at.seq))? {
             Some(row) => Numbers::decode(row.value()),
             None => Ok(Numbers::default()),
@@ -178,10 +184,10 @@ impl View {
     }
 
     /// What a number names here.
-    pub(crate) fn number(&self, number: Number) -> Result<Option<(At, Fate)>, ReadError> {
+    pub(crate) fn number(&self, number: Number) -> Result<Option<(LocalRef, Fate)>, ReadError> {
         let Some(row) = self.numbers.get((self.room, number.0))? else { return Ok(None) };
         let (log, seq, fate) = row.value();
-        Ok(Some((At { log, seq }, fate_of(fate)?)))
+        Ok(Some((LocalRef { log, seq }, fate_of(fate)?)))
     }
 
     /// Numbers from `from` to `upto`, both included. Ascending; from its other end, descending.
@@ -196,12 +202,12 @@ impl View {
         Ok(self.numbers.range(range)?.map(|row| {
             let (key, row) = row?;
             let (log, seq, fate) = row.value();
-            Ok((Number(key.value().1), At { log, seq }, fate_of(fate)?))
+            Ok((Number(key.value().1), LocalRef { log, seq }, fate_of(fate)?))
         }))
     }
 
     /// The entry at `at` as a row under `number`; `None` if it is not held, or its body was dropped.
-    pub(crate) fn row(&self, number: Number, at: At) -> Result<Option<Row>, ReadError> {
+    pub(crate) fn row(&self, number: Number, at: LocalRef) -> Result<Option<Row>, ReadError> {
         match self.stored(at)? {
             Some(stored) if stored.gone.is_none() => self.row_of(number, at, stored).map(Some),
             Some(_) | None => Ok(None),
@@ -209,11 +215,11 @@ impl View {
     }
 
     /// The same, whatever became of the body.
-    pub(crate) fn named(&self, number: Number, at: At) -> Result<Option<Row>, ReadError> {
+    pub(crate) fn named(&self, number: Number, at: LocalRef) -> Result<Option<Row>, ReadError> {
         self.stored(at)?.map(|stored| self.row_of(number, at, stored)).transpose()
     }
 
-    fn row_of(&self, number: Number, at: At, stored: Stored) -> Result<Row, ReadError> {
+    fn row_of(&self, number: Number, at: LocalRef, stored: Stored) -> Result<Row, ReadError> {
         let log = self.log_id(at.log)?;
         let numbers = self.numbers_of(at)?;
         let canonical = numbers.lowest().unwrap_or(number);
@@ -233,9 +239,9 @@ impl View {
     }
 
     /// What was said, if anything was. Bodies of sealed rooms are kept sealed.
-    fn said(&self, log: LogId, at: At, stored: &Stored) -> Result<Option<Said>, ReadError> {
-        let spot = Spot { room: self.id, log, seq: at.seq, kind: stored.facts.kind };
-        Ok(sealed::body(self.room_record()?, &spot, &stored.body).said())
+    fn said(&self, log: LogId, at: LocalRef, stored: &Stored) -> Result<Option<Said>, ReadError> {
+        let spot = SealContext { room: self.id, log, seq: at.seq, kind: stored.facts.kind };
+        Ok(seal::body(self.room_record()?, &spot, &stored.body).said())
     }
 
     fn room_record(&self) -> Result<&RoomRecord, ReadError> {
@@ -249,14 +255,14 @@ impl View {
     }
 
     /// Where the message is that keeps this id of a ClawChat server.
-    pub(crate) fn called(&self, id: MessageId) -> Result<Option<At>, ReadError> {
+    pub(crate) fn called(&self, id: MessageId) -> Result<Option<LocalRef>, ReadError> {
         let row = self.called.get((self.room, u128::from_be_bytes(id.0)))?;
-        Ok(row.map(|row| row.value()).map(|(log, seq)| At { log, seq }))
+        Ok(row.map(|row| row.value()).map(|(log, seq)| LocalRef { log, seq }))
     }
 
     /// The entry at `at` under the number that it was delivered under here, else under its lowest;
     /// `None` if it is not held or has no number. Without content, if its body was dropped.
-    pub(crate) fn row_at(&self, at: At) -> Result<Option<Row>, ReadError> {
+    pub(crate) fn row_at(&self, at: LocalRef) -> Result<Option<Row>, ReadError> {
         let numbers = self.numbers_of(at)?;
         match numbers.delivered().or(numbers.lowest()) {
             Some(number) => self.named(number, at),
@@ -272,6 +278,6 @@ pub(crate) fn room_row(row: &[u8]) -> Result<(RoomId, RoomRecord), ReadError> {
 }
 
 /// Highest and lowest, if there are any.
-pub(crate) fn bounds(numbers: &Numbers) -> Option<Foretold> {
-    Some(Foretold { best: numbers.highest()?, canonical: numbers.lowest()? })
+pub(crate) fn bounds(numbers: &Numbers) -> Option<NumberRange> {
+    Some(NumberRange { best: numbers.highest()?, canonical: numbers.lowest()? })
 }

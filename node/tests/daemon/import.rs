@@ -521,8 +521,8 @@ fn a_node_whose_import_was_cut_does_not_start() {
         let kept = store.reader().kept(b"import").unwrap().remove(0);
         let mut journal: Value = serde_json::from_slice(&kept.1).unwrap();
         journal["done"] = json!(false);
-        let value = Some(mesh::command::Opaque(serde_json::to_vec(&journal).unwrap()));
-        store.commit(&[mesh::batch::Change::Keep { name: kept.0, value }]).unwrap();
+        let value = Some(mesh::api::command::Opaque(serde_json::to_vec(&journal).unwrap()));
+        store.commit(&[mesh::api::batch::Change::Keep { name: kept.0, value }]).unwrap();
     }
     let text = refused(&data, &["--no-auth"]);
     assert!(text.contains("an import was begun here and not finished"), "{text}");

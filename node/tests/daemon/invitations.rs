@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use mesh::id::{MeshId, NodeId, parse_hex};
+use mesh::name::id::{MeshId, NodeId, parse_hex};
 use node::invitation::{Invitation, Join};
 use serde_json::Value;
 

@@ -5,9 +5,11 @@ use std::time::Duration;
 use anyhow::Result;
 use bytes::Bytes;
 use mesh::{
-    id::{LogId, RoomId},
-    message::{Head, Message, Span},
-    number::{Era, Number},
+    name::{
+        id::{LogId, RoomId},
+        number::{Era, Number},
+    },
+    wire::message::{Head, Message, Span},
 };
 use net::{
     NodeId,

@@ -5,7 +5,7 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 use mesh::{
     Identity, MeshSecret,
-    id::{MeshId, NodeId, parse_hex},
+    name::id::{MeshId, NodeId, parse_hex},
 };
 use tokio::time::{Duration, Instant, sleep};
 

@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use mesh::{
-    id::RoomId,
     limits::{BUCKETS, SPANS_MAX},
-    message::{Message, Span},
+    name::id::RoomId,
+    wire::message::{Message, Span},
 };
 use net::{Incoming, PeerAddress, Verdict};
 use tokio::{sync::Mutex, time::sleep};

@@ -8,10 +8,9 @@ use std::{
 
 use mesh::{
     Config, Engine, Identity, Input, MeshSecret, Turn,
-    batch::Summary,
-    id::NodeId,
-    pulse::{Pulse, Rhythm},
-    time::Now,
+    api::batch::Summary,
+    name::{id::NodeId, time::Now},
+    order::pulse::{Pulse, Rhythm},
 };
 
 use super::{

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use mesh::{
-    command::{Attach, CallId, Caller, Command, Say, Speech},
-    id::{AgentId, KeyPrint},
+    api::command::{Attach, CallId, Caller, Command, Say, Speech},
+    name::id::{AgentId, KeyPrint},
 };
 
 use super::{

@@ -3,10 +3,8 @@
 use std::{cell::RefCell, rc::Rc};
 
 use mesh::{
-    entry::CHAT,
-    id::{MeshId, RoomId},
-    message::Message,
-    run::Verified,
+    name::id::{MeshId, RoomId},
+    wire::{entry::CHAT, message::Message, run::Verified},
 };
 
 /// What gossip is counted for.

@@ -9,13 +9,17 @@ use std::{
 
 use mesh::{
     Alarm, Effect, Input, MeshSecret,
-    command::{CallId, Command, Outcome, Refused, Registration},
-    event::RoomEvent,
-    id::{LogId, MessageId, NodeId, RoomId},
+    api::{
+        command::{CallId, Command, Outcome, Refused, Registration},
+        event::RoomEvent,
+    },
     limits::{BEACON_EVERY, BUCKETS, WANT_REPLY_BYTES},
-    message::{Message, Signed, Span},
-    pulse::Beat,
-    run::{Run, Verified},
+    name::id::{LogId, MessageId, NodeId, RoomId},
+    order::pulse::Beat,
+    wire::{
+        message::{Message, Signed, Span},
+        run::{Run, Verified},
+    },
 };
 
 use super::{

@@ -7,11 +7,11 @@ use std::{
 
 use mesh::{
     Input,
-    command::{
+    api::command::{
         Attach, Attached, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomInfo, Say, Speech,
     },
-    entry::DedupId,
-    id::{AgentId, KeyPrint, MessageId, RoomId},
+    name::id::{AgentId, KeyPrint, MessageId, RoomId},
+    wire::entry::DedupId,
 };
 
 use super::{

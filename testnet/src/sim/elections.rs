@@ -15,13 +15,17 @@ use std::{
 
 use mesh::{
     Effect, Input,
-    acts::{ElectionAct, Place},
-    agenda::LeaderView,
-    batch::Change,
-    command::{CallId, Caller, Command, Outcome, Refused, RoomInfo, Say, Speech},
-    entry::{self, Body, DedupId},
-    event::RoomEvent,
-    id::{AgentId, RoomId},
+    api::{
+        agenda::LeaderView,
+        batch::Change,
+        command::{CallId, Caller, Command, Outcome, Refused, RoomInfo, Say, Speech},
+        event::RoomEvent,
+    },
+    name::id::{AgentId, EntryRef, RoomId},
+    wire::{
+        acts::ElectionAct,
+        entry::{self, Body, DedupId},
+    },
 };
 
 use super::{
@@ -76,14 +80,14 @@ struct Started {
 #[derive(Debug, Default)]
 pub(super) struct Elections {
     asked: BTreeMap<CallId, Open>,
-    started: BTreeMap<(RoomId, Place), Started>,
+    started: BTreeMap<(RoomId, EntryRef), Started>,
     /// When the last one began, by room. Acts of ephemeral rooms are in no row: these are not here.
     last: BTreeMap<RoomId, Duration>,
-    cleared: BTreeSet<(RoomId, Place)>,
+    cleared: BTreeSet<(RoomId, EntryRef)>,
     /// Elections by their closes.
-    closed: BTreeMap<(RoomId, Place), Place>,
+    closed: BTreeMap<(RoomId, EntryRef), EntryRef>,
     /// Elections of which several nodes said how they end, or that somebody dropped out.
-    disputed: BTreeSet<(RoomId, Place)>,
+    disputed: BTreeSet<(RoomId, EntryRef)>,
     /// Decisions that were written.
     written: BTreeSet<(RoomId, Entry)>,
     told: BTreeMap<(usize, RoomId), Told>,
@@ -298,7 +302,7 @@ impl World {
     }
 
     /// A step of an election is durable at a node.
-    pub(super) fn election_stored(&mut self, (room, place): (RoomId, Place), act: &ElectionAct) {
+    pub(super) fn election_stored(&mut self, (room, place): (RoomId, EntryRef), act: &ElectionAct) {
         match act {
             ElectionAct::Started(it) => {
                 let started = Started { term: it.term };
@@ -313,7 +317,8 @@ impl World {
             ElectionAct::Closed { election, .. } => {
                 let closed = &mut self.elections.closed;
                 closed.insert((room, place), *election);
-                let same = |(at, it): &(&(RoomId, Place), &Place)| at.0 == room && *it == election;
+                let same =
+                    |(at, it): &(&(RoomId, EntryRef), &EntryRef)| at.0 == room && *it == election;
                 if closed.iter().filter(same).count() > 1 {
                     self.elections.disputed.insert((room, *election));
                 }
@@ -497,7 +502,7 @@ impl World {
         let Some(highest) = named.map(|(_, term)| *term).max() else { return Ok(()) };
         let mut started = self.elections.started.iter().filter(|((it, _), _)| *it == room);
         let twice = started.clone().filter(|(_, it)| it.term == highest).count() > 1;
-        let over = |(place, it): (&(RoomId, Place), &Started)| {
+        let over = |(place, it): (&(RoomId, EntryRef), &Started)| {
             let Elections { cleared, disputed, .. } = &self.elections;
             let ended = cleared.contains(place) || disputed.contains(place);
             it.term > highest || (it.term == highest && ended)

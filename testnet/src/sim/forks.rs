@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use mesh::{
-    command::{Command, Outcome},
-    id::{NodeId, RoomId},
+    api::command::{Command, Outcome},
+    name::id::{NodeId, RoomId},
 };
 
 use super::{

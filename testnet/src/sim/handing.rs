@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use mesh::{
     Input,
-    acts::TaskStatus,
-    agenda::{NewTask, NewVote, TaskUpdate},
-    command::{CallId, Caller, Command, NewRoom, Outcome, Refused, Say, Speech},
-    id::{MessageId, RoomId},
+    api::{
+        agenda::{NewTask, NewVote, TaskUpdate},
+        command::{CallId, Caller, Command, NewRoom, Outcome, Refused, Say, Speech},
+    },
+    name::id::{MessageId, RoomId},
+    wire::acts::TaskStatus,
 };
 
 use super::{

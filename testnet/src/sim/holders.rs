@@ -15,13 +15,16 @@ use std::{
 
 use mesh::{
     Input,
-    acts::Tier,
-    agenda::NewKey,
-    batch::Change,
-    command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, Say, Speech},
-    entry::Body,
-    event::AgentEvent,
-    id::{AgentId, KeyPrint, NodeId, RoomId, RoomKey},
+    api::{
+        agenda::NewKey,
+        batch::Change,
+        command::{
+            Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, Say, Speech,
+        },
+        event::AgentEvent,
+    },
+    name::id::{AgentId, KeyPrint, NodeId, RoomId, RoomKey},
+    wire::{acts::Tier, entry::Body},
 };
 
 use super::{

@@ -7,12 +7,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use mesh::{
-    agenda::Retention,
-    batch::Fate,
-    id::{MessageId, NodeId, RoomId},
+    api::{agenda::Retention, batch::Fate},
     limits::HOLE_AFTER,
-    message::Message,
-    number::Number,
+    name::{
+        id::{MessageId, NodeId, RoomId},
+        number::Number,
+    },
+    wire::message::Message,
 };
 use store::Row;
 

@@ -13,9 +13,11 @@ use std::{
 };
 
 use mesh::{
-    command::{AgentView, Attached, Caller, Command, Outcome, Refused, RoomView},
-    id::{AgentId, KeyPrint, RoomId},
-    number::Number,
+    api::command::{AgentView, Attached, Caller, Command, Outcome, Refused, RoomView},
+    name::{
+        id::{AgentId, KeyPrint, RoomId},
+        number::Number,
+    },
 };
 
 use super::{

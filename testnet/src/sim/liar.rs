@@ -11,25 +11,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
     Identity,
-    acts::{
-        BallotCast, BallotsShown, Candidate, ElectionAct, ElectionStarted, Grant, KeyAct,
-        KeyMinted, Named, Place, Shown, TaskAct, TaskAssigned, TaskStatus, TaskUpdated, Tier,
-        VoteAct, VoteClosed, VoteOpened,
+    api::command::Presence,
+    name::{
+        id::{AgentId, EntryRef, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId},
+        identity::LinkSecret,
+        number::{Era, Number},
     },
-    command::Presence,
-    entry::{
-        AgentClaimed, Body, Decision, EraClaimed, Facts, HandedOver, Items, NodeAdmitted, Ordered,
-        Reached, RoomCreated, Said,
+    wire::{
+        acts::{
+            BallotCast, BallotsShown, Candidate, ElectionAct, ElectionStarted, Grant, KeyAct,
+            KeyMinted, Named, Shown, TaskAct, TaskAssigned, TaskStatus, TaskUpdated, Tier, VoteAct,
+            VoteClosed, VoteOpened,
+        },
+        entry::{
+            AgentClaimed, Body, Decision, EraClaimed, Facts, HandedOver, Items, NodeAdmitted,
+            Ordered, Reached, RoomCreated, Said,
+        },
+        message::{
+            About, Beacon, Followed, Handed, Head, Heads, Message, Post, RoomDigest, Signed, Span,
+        },
+        roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
+        run::{Carried, Run, RunEntry, Verified},
+        seal::Token,
     },
-    id::{AgentId, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId},
-    identity::LinkSecret,
-    message::{
-        About, Beacon, Followed, Handed, Head, Heads, Message, Post, RoomDigest, Signed, Span,
-    },
-    number::{Era, Number},
-    roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
-    run::{Carried, Run, RunEntry, Verified},
-    sealed::Token,
 };
 
 pub(crate) use self::themes::Theme;
@@ -68,7 +72,7 @@ pub(crate) struct Liar {
     heard: Vec<Vec<u8>>,
     logs: Vec<LogId>,
     rooms: Vec<RoomId>,
-    acts: Vec<Place>,
+    acts: Vec<EntryRef>,
     eras: Vec<Era>,
     agents: Vec<AgentId>,
     lanes: Vec<u32>,
@@ -181,7 +185,7 @@ impl Liar {
                     remember(&mut self.dice, &mut self.agents, KNOWN_MAX, it.agent);
                 }
                 Body::Vote(_) | Body::Election(_) | Body::Task(_) => {
-                    let place = Place { log: run.log, seq };
+                    let place = EntryRef { log: run.log, seq };
                     remember(&mut self.dice, &mut self.acts, KNOWN_MAX, place);
                 }
                 Body::EraClaimed(it) => {
@@ -481,7 +485,7 @@ impl Liar {
     fn update(&mut self) -> TaskUpdated {
         TaskUpdated {
             // Tasks of others may be updated by every member: that is no lie. Its own, then.
-            task: Place { log: self.own_log(), seq: self.dice.within(0, 30) },
+            task: EntryRef { log: self.own_log(), seq: self.dice.within(0, 30) },
             over: (0..self.dice.within(0, 3)).map(|_| self.place()).collect(),
             status: Some(TaskStatus::Blocked),
             assignee: Some(self.agent()),
@@ -639,18 +643,18 @@ impl Liar {
         *self.dice.pick(&self.logs)
     }
 
-    fn place(&mut self) -> Place {
+    fn place(&mut self) -> EntryRef {
         if self.acts.is_empty() || self.dice.chance(50) {
-            return Place { log: self.own_log(), seq: self.dice.within(0, 30) };
+            return EntryRef { log: self.own_log(), seq: self.dice.within(0, 30) };
         }
         *self.dice.pick(&self.acts)
     }
 
     /// What an entry about an era rests on, or claims to.
-    fn founding(&mut self) -> Option<Place> {
+    fn founding(&mut self) -> Option<EntryRef> {
         match self.dice.within(0, 4) {
             0 => Some(self.place()),
-            1 | 2 => Some(Place { log: self.log(), seq: self.dice.within(1, 30) }),
+            1 | 2 => Some(EntryRef { log: self.log(), seq: self.dice.within(1, 30) }),
             _ => None,
         }
     }

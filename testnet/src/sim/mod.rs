@@ -39,7 +39,7 @@ use std::{collections::BTreeSet, fmt, time::Duration};
 
 pub use coverage::Coverage;
 use coverage::Happening;
-use mesh::id::{NodeId, RoomId};
+use mesh::name::id::{NodeId, RoomId};
 pub use plan::Plan;
 use promises::Broken;
 pub use world::World;
@@ -326,7 +326,7 @@ impl World {
         let until = self.now + Duration::from_secs(3);
         self.run_until(until)?;
         for (room, names) in names {
-            let names: Vec<(mesh::number::Number, promises::Entry)> = names;
+            let names: Vec<(mesh::name::number::Number, promises::Entry)> = names;
             let with = self.nodes_with(*room);
             for (number, entry) in names {
                 for (i, node) in self.nodes.iter().enumerate() {

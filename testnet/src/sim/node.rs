@@ -7,17 +7,16 @@ use std::{
 
 use super::promises::Entry;
 use mesh::{
-    Config, Effect, Engine, Hearing, Identity, Input, Turn, Unsaid,
-    agenda::Retention,
-    batch::Change,
-    command::Refused,
-    id::{LogId, LogIx, NodeId, RoomId},
-    identity::{Epoch, LinkSecret},
-    message::Message,
-    number::Number,
-    pulse::{Pulse, Rhythm},
-    run::Verified,
-    time::Now,
+    Config, DeferredCommit, Effect, Engine, Hearing, Identity, Input, Turn,
+    api::{agenda::Retention, batch::Change, command::Refused},
+    name::{
+        id::{LogId, LogIx, NodeId, RoomId},
+        identity::{Epoch, LinkSecret},
+        number::Number,
+        time::Now,
+    },
+    order::pulse::{Pulse, Rhythm},
+    wire::{message::Message, run::Verified},
 };
 use store::{
     CommitError, Reader, Store,
@@ -34,7 +33,7 @@ pub(super) struct Running {
     store: Store,
     pub(super) reader: Reader,
     pub(super) inbox: VecDeque<Input>,
-    unsaid: Unsaid,
+    unsaid: DeferredCommit,
     hearing: Hearing,
     pub(super) pulse: Option<Pulse>,
     /// Since it first had something to say.
@@ -139,7 +138,7 @@ impl Node {
             reader: store.reader(),
             store,
             inbox: VecDeque::new(),
-            unsaid: Unsaid::default(),
+            unsaid: DeferredCommit::default(),
             hearing: Hearing::default(),
             pulse: None,
             rhythm: None,

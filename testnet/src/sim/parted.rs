@@ -3,10 +3,12 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use mesh::{
-    command::{Command, Outcome},
-    entry::Parting,
-    id::{NodeId, RoomId},
-    status::MemberStatus,
+    api::{
+        command::{Command, Outcome},
+        status::MemberStatus,
+    },
+    name::id::{NodeId, RoomId},
+    wire::entry::Parting,
 };
 
 use super::{

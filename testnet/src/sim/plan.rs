@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mesh::entry::Parting;
+use mesh::wire::entry::Parting;
 
 use super::{dice::Dice, network::Weather, signing::Signing};
 

@@ -13,15 +13,22 @@ use std::{
 
 use mesh::{
     Config, Effect, Input, MeshSecret,
-    acts::Tier,
-    agenda::NewKey,
-    command::{
-        Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, SaidOk, Say, Speech,
+    api::{
+        agenda::NewKey,
+        command::{
+            Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, SaidOk, Say,
+            Speech,
+        },
     },
-    id::{KeyPrint, NodeId, RoomId, RoomKey},
-    message::{Message, Signed},
-    number::Number,
-    pulse::Beat,
+    name::{
+        id::{KeyPrint, NodeId, RoomId, RoomKey},
+        number::Number,
+    },
+    order::pulse::Beat,
+    wire::{
+        acts::Tier,
+        message::{Message, Signed},
+    },
 };
 
 use super::node::Node;

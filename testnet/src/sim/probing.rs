@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mesh::{
     Input,
-    command::{Command, Outcome},
+    api::command::{Command, Outcome},
 };
 
 use super::{World, promises::Broken};

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mesh::{
+use mesh::name::{
     id::{LogId, NodeId, RoomId},
     number::{Era, Number},
 };

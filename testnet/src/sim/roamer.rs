@@ -9,11 +9,15 @@ use std::{
 
 use mesh::{
     Input,
-    command::{CallId, Command, Outcome, Refused, Roamed},
-    event::RoomEvent,
-    id::RoomId,
-    number::{Era, Number},
-    served::Served,
+    api::{
+        command::{CallId, Command, Outcome, Refused, Roamed},
+        event::RoomEvent,
+    },
+    name::{
+        id::RoomId,
+        number::{Era, Number},
+    },
+    order::served::Served,
 };
 use store::{Cursor, Reader, Row};
 

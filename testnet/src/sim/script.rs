@@ -7,10 +7,12 @@ use std::{
 
 use mesh::{
     Input,
-    agenda::{NewTask, NewVote, TaskUpdate},
-    command::{Attach, CallId, Caller, Command, Outcome, Refused, Say, Speech},
-    event::{Delivered, RoomEvent},
-    id::{AgentId, MessageId, RoomId},
+    api::{
+        agenda::{NewTask, NewVote, TaskUpdate},
+        command::{Attach, CallId, Caller, Command, Outcome, Refused, Say, Speech},
+        event::{Delivered, RoomEvent},
+    },
+    name::id::{AgentId, MessageId, RoomId},
 };
 use store::Row as Stored;
 
@@ -433,7 +435,7 @@ impl World {
     pub(super) fn read_on(&self, node: usize, rows: &mut Vec<Row>) -> Result<(), Broken> {
         let Some(running) = &self.nodes[node].running else { return Ok(()) };
         loop {
-            let after = mesh::number::Number(rows.last().map_or(0, |row| row.number));
+            let after = mesh::name::number::Number(rows.last().map_or(0, |row| row.number));
             let page = running.reader.page_since(self.lobby(), after, PAGE);
             let page = page.map_err(|error| read_failed(&error))?;
             if page.is_empty() {
@@ -446,7 +448,7 @@ impl World {
     /// What a number leads to at a node.
     pub(super) fn look_up(&self, node: usize, number: u64) -> Result<Option<String>, Broken> {
         let Some(running) = &self.nodes[node].running else { return Ok(None) };
-        let row = running.reader.by_number(self.lobby(), mesh::number::Number(number));
+        let row = running.reader.by_number(self.lobby(), mesh::name::number::Number(number));
         let row = row.map_err(|error| read_failed(&error))?;
         Ok(row.map(|row| row.message.to_string()))
     }

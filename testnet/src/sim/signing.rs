@@ -2,7 +2,7 @@
 
 use mesh::{
     Identity,
-    identity::{Judge, Simulated, Strict},
+    name::identity::{Judge, Simulated, Strict},
 };
 
 /// See the module.

@@ -14,12 +14,16 @@ use std::{
 
 use mesh::{
     Input,
-    acts::{Grant, Place, TaskAct, TaskStatus, TaskUpdated},
-    agenda::{NewTask, TaskUpdate, TaskView},
-    command::{CallId, Caller, Command, Outcome, Refused},
-    event::RoomEvent,
-    id::{AgentId, LogId, MessageId, RoomId},
-    number::Era,
+    api::{
+        agenda::{NewTask, TaskUpdate, TaskView},
+        command::{CallId, Caller, Command, Outcome, Refused},
+        event::RoomEvent,
+    },
+    name::{
+        id::{AgentId, EntryRef, LogId, MessageId, RoomId},
+        number::Era,
+    },
+    wire::acts::{Grant, TaskAct, TaskStatus, TaskUpdated},
 };
 
 use super::{
@@ -78,7 +82,7 @@ pub(super) struct Tasks {
     made: Vec<Made>,
     acknowledged: Vec<Acknowledged>,
     /// Every act that was durable anywhere.
-    acts: BTreeMap<RoomId, BTreeMap<Place, Act>>,
+    acts: BTreeMap<RoomId, BTreeMap<EntryRef, Act>>,
     /// What members were told last, by node.
     told: BTreeMap<(usize, MessageId), TaskView>,
     /// Nodes that were down at some time: what they were about to say is lost.
@@ -265,7 +269,7 @@ impl World {
     /// *one claim*. An act is durable at a node.
     pub(super) fn task_stored(
         &mut self,
-        (room, place): (RoomId, Place),
+        (room, place): (RoomId, EntryRef),
         (clock, wall_ms): (u64, u64),
         act: TaskAct,
     ) -> Result<(), Broken> {
@@ -283,14 +287,15 @@ impl World {
         }
     }
 
-    fn claim_answered(&self, room: RoomId, place: Place, grant: &Grant) -> Result<(), Broken> {
+    fn claim_answered(&self, room: RoomId, place: EntryRef, grant: &Grant) -> Result<(), Broken> {
         let Some(acts) = self.tasks.acts.get(&room) else { return Ok(()) };
         let grants = acts.iter().filter_map(|(at, it)| match &it.act {
             TaskAct::Granted(grant) => Some((at, grant)),
             TaskAct::Assigned(_) | TaskAct::Updated(_) | TaskAct::Claimed { .. } => None,
         });
-        let of_era: Vec<(&Place, &Grant)> = grants.filter(|(_, it)| it.era == grant.era).collect();
-        let same = |(at, it): &&(&Place, &Grant)| it.claim == grant.claim && **at != place;
+        let of_era: Vec<(&EntryRef, &Grant)> =
+            grants.filter(|(_, it)| it.era == grant.era).collect();
+        let same = |(at, it): &&(&EntryRef, &Grant)| it.claim == grant.claim && **at != place;
         if let Some(again) = of_era.iter().find(same) {
             return broken("one claim", format!("{again:?} and {place:?} answer one claim"));
         }
@@ -333,7 +338,7 @@ impl World {
 }
 
 /// To whom an act gives a task, if it does.
-fn gives<'a>(at: &Place, it: &'a Act, task: Place) -> Option<&'a Option<AgentId>> {
+fn gives<'a>(at: &EntryRef, it: &'a Act, task: EntryRef) -> Option<&'a Option<AgentId>> {
     if let TaskAct::Assigned(new) = &it.act {
         return (*at == task).then_some(&new.assignee);
     }
@@ -493,9 +498,9 @@ impl World {
 
 /// One write of one task's fields, for the fold below.
 struct Write<'a> {
-    position: (u64, Place),
+    position: (u64, EntryRef),
     wall_ms: u64,
-    over: &'a [Place],
+    over: &'a [EntryRef],
     status: Option<TaskStatus>,
     assignee: Option<&'a Option<AgentId>>,
     note: Option<Option<&'a str>>,
@@ -504,9 +509,9 @@ struct Write<'a> {
 /// The tasks of a room as docs/decisions/tasks.md defines them, over all acts at once.
 fn fold<'a>(
     room: RoomId,
-    acts: impl Iterator<Item = (&'a Place, &'a Act)> + Clone,
+    acts: impl Iterator<Item = (&'a EntryRef, &'a Act)> + Clone,
 ) -> Vec<TaskView> {
-    let mut tasks: Vec<((u64, Place), TaskView)> = Vec::new();
+    let mut tasks: Vec<((u64, EntryRef), TaskView)> = Vec::new();
     for (place, it) in acts.clone() {
         let TaskAct::Assigned(new) = &it.act else { continue };
         let mut writes = vec![Write {
@@ -531,7 +536,7 @@ fn fold<'a>(
         let status = heads(&writes, |it| it.status);
         let assignee = heads(&writes, |it| it.assignee);
         let note = heads(&writes, |it| it.note);
-        let mut left: Vec<(u64, Place)> = Vec::new();
+        let mut left: Vec<(u64, EntryRef)> = Vec::new();
         left.extend(status.iter().map(|it| it.0));
         left.extend(assignee.iter().map(|it| it.0));
         left.extend(note.iter().map(|it| it.0));
@@ -565,23 +570,23 @@ fn fold<'a>(
 fn heads<'a, T>(
     writes: &'a [Write<'a>],
     field: impl Fn(&Write<'a>) -> Option<T>,
-) -> Vec<((u64, Place), T)> {
+) -> Vec<((u64, EntryRef), T)> {
     let knew = |by: &Write, log: LogId, seq: u64| {
         let own = by.position.1.log == log && by.position.1.seq > seq;
-        own || by.over.contains(&Place { log, seq })
+        own || by.over.contains(&EntryRef { log, seq })
     };
     let is_head = |it: &&Write<'a>| {
-        let Place { log, seq } = it.position.1;
+        let EntryRef { log, seq } = it.position.1;
         !writes.iter().any(|by| field(by).is_some() && knew(by, log, seq))
     };
     let heads = writes.iter().filter(is_head);
     heads.filter_map(|it| Some((it.position, field(it)?))).collect()
 }
 
-fn shown<T: Copy>(heads: &[((u64, Place), T)]) -> Option<T> {
+fn shown<T: Copy>(heads: &[((u64, EntryRef), T)]) -> Option<T> {
     heads.iter().max_by_key(|it| it.0).map(|it| it.1)
 }
 
-fn is_contested<T: PartialEq>(heads: &[((u64, Place), T)]) -> bool {
+fn is_contested<T: PartialEq>(heads: &[((u64, EntryRef), T)]) -> bool {
     heads.iter().any(|it| it.1 != heads[0].1)
 }

@@ -14,11 +14,13 @@ use std::{
 
 use mesh::{
     Input,
-    acts::{BallotCast, Place, VoteAct},
-    agenda::{NewVote, VoteNotes, VoteResult, VoteView},
-    command::{CallId, Caller, Command, Outcome, Refused},
-    id::{AgentId, MessageId, RoomId},
+    api::{
+        agenda::{NewVote, VoteNotes, VoteResult, VoteView},
+        command::{CallId, Caller, Command, Outcome, Refused},
+    },
     limits::{ROSTER_LEASE, VOTES_OPEN_PER_AGENT_MAX},
+    name::id::{AgentId, EntryRef, MessageId, RoomId},
+    wire::acts::{BallotCast, VoteAct},
 };
 
 use super::{
@@ -73,11 +75,11 @@ pub(super) struct Votes {
     made: Vec<Made>,
     ballots: BTreeMap<(MessageId, AgentId), Ballot>,
     /// Votes that somebody has closed, durably.
-    closed: BTreeSet<(RoomId, Place)>,
+    closed: BTreeSet<(RoomId, EntryRef)>,
     /// Votes of honest nodes that the liar has closed.
-    closed_by_liar: BTreeSet<(RoomId, Place)>,
+    closed_by_liar: BTreeSet<(RoomId, EntryRef)>,
     /// All votes that were opened.
-    polls: BTreeMap<(RoomId, Place), Poll>,
+    polls: BTreeMap<(RoomId, EntryRef), Poll>,
     /// In whose name the liar has cast, in which rooms. Its ballots never open, so no result has them.
     cast_by_liar: BTreeSet<(RoomId, AgentId)>,
     /// When each node heard another one last, and who heard nothing of whom for [`ROSTER_LEASE`] at some time.
@@ -301,7 +303,7 @@ impl World {
     pub(super) fn vote_stored(
         &mut self,
         node: usize,
-        (room, place): (RoomId, Place),
+        (room, place): (RoomId, EntryRef),
         act: VoteAct,
     ) -> Result<(), Broken> {
         let own = place.log.author == self.nodes[node].id;
@@ -346,7 +348,7 @@ impl World {
         }
     }
 
-    fn liar_closed(&mut self, room: RoomId, vote: Place) {
+    fn liar_closed(&mut self, room: RoomId, vote: EntryRef) {
         let own = self.is_a_lie((vote.log, vote.seq));
         let closed = if own { &mut self.votes.closed } else { &mut self.votes.closed_by_liar };
         closed.insert((room, vote));
@@ -354,7 +356,7 @@ impl World {
 
     /// Anybody may close a vote that is over, or in which all have cast, or of a node that is gone: so a liar is believed
     /// there, too.
-    fn may_believe_liar(&self, node: usize, vote: (RoomId, Place)) -> bool {
+    fn may_believe_liar(&self, node: usize, vote: (RoomId, EntryRef)) -> bool {
         let wall_ms = self.nodes[node].now(self.now).wall_ms;
         let is_over = self.votes.polls.get(&vote).is_some_and(|it| {
             it.voters.is_subset(&it.cast) || it.closes_ms.is_some_and(|at| wall_ms >= at)

@@ -11,15 +11,18 @@ use std::{
 
 use mesh::{
     Config, Effect, Input, MeshSecret,
-    acts::Place,
-    batch::{Change, Fate},
-    command::{CallId, Command, Drawn, Outcome, Refused},
-    entry::{self, Body, Stored},
-    event::RoomEvent,
-    id::{At, NodeId, RoomId},
-    message::{Message, Signed},
-    pulse::{Beat, Rhythm},
-    run::Verified,
+    api::{
+        batch::{Change, Fate},
+        command::{CallId, Command, Drawn, Outcome, Refused},
+        event::RoomEvent,
+    },
+    name::id::{EntryRef, LocalRef, NodeId, RoomId},
+    order::pulse::{Beat, Rhythm},
+    wire::{
+        entry::{self, Body, Stored},
+        message::{Message, Signed},
+        run::Verified,
+    },
 };
 
 use super::{
@@ -439,7 +442,7 @@ impl World {
                 | Change::Entry { .. }
                 | Change::Log { .. }
                 | Change::Era { .. }
-                | Change::Foretold { .. }
+                | Change::NumberRange { .. }
                 | Change::Dedup { .. }
                 | Change::Called { .. }
                 | Change::Evidence { .. }
@@ -451,7 +454,7 @@ impl World {
 
     fn act_stored(
         &mut self,
-        (node, room, at): (usize, RoomId, At),
+        (node, room, at): (usize, RoomId, LocalRef),
         entry: &Stored,
     ) -> Result<(), Broken> {
         let (log, seq) = self.entry(node, room, at)?;
@@ -461,7 +464,7 @@ impl World {
             }
             return Ok(());
         }
-        let place = Place { log, seq };
+        let place = EntryRef { log, seq };
         let body = Body::decode(entry.facts.kind, &entry.body);
         if let Body::Vote(act) = body {
             return self.vote_stored(node, (room, place), act);
@@ -474,7 +477,7 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn entry(&self, node: usize, room: RoomId, at: At) -> Result<Entry, Broken> {
+    pub(super) fn entry(&self, node: usize, room: RoomId, at: LocalRef) -> Result<Entry, Broken> {
         match self.nodes[node].log(room, at.log) {
             Some(log) => Ok((log, at.seq)),
             None => {

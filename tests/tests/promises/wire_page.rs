@@ -3,10 +3,12 @@
 use std::{fs, path::Path};
 
 use mesh::{
-    id::{KeyPrint, MeshId, MessageId, RoomId, RoomKey},
-    message::Message,
-    run::Carried,
-    sealed::{Seal, Spot},
+    name::id::{KeyPrint, MeshId, MessageId, RoomId, RoomKey},
+    wire::{
+        message::Message,
+        run::Carried,
+        seal::{Seal, SealContext},
+    },
 };
 
 #[test]
@@ -39,7 +41,7 @@ fn the_sealed_body_on_the_page_is_that_of_the_example() {
     let (room, key) = (runs[0].room, "an API key");
     assert!(page.contains(&format!("`{key}`")), "the page names the key");
     let seal = Seal::of_room(KeyPrint::of(key), &RoomKey::of(key), room);
-    let spot = Spot { room, log: runs[0].log, seq: 1, kind: runs[0].entries[0].facts.kind };
+    let spot = SealContext { room, log: runs[0].log, seq: 1, kind: runs[0].entries[0].facts.kind };
     let sealed = bytes(&page, "sealed");
     assert_eq!(seal.seal(&spot, body), sealed, "the same everywhere");
     assert_eq!(seal.open(&spot, &sealed).as_deref(), Some(&body[..]));

@@ -2,7 +2,7 @@
 
 use super::{rooms::new, *};
 use crate::{
-    agenda::{NewTask, NewVote},
+    api::agenda::{NewTask, NewVote},
     limits::{ELECTION_CANDIDATES_MAX, EPHEMERAL_BYTES_MAX},
 };
 

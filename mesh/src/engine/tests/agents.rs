@@ -2,13 +2,12 @@
 
 use super::{rooms::words, world::World, *};
 use crate::{
-    event::{AgentEvent, TurnReason},
-    id::AgentId,
+    api::event::{AgentEvent, TurnReason},
     limits::{
         AGENT_ID_BYTES_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX, HANDOVER_STEP, NAME_BYTES_MAX,
         ROSTER_KEPT_EVERY,
     },
-    number::Era,
+    name::{id::AgentId, number::Era},
 };
 
 const OTHER_KEY: KeyPrint = KeyPrint([2; 16]);
@@ -27,7 +26,7 @@ fn registers(agent: &str, (key, reconnect): (KeyPrint, bool)) -> Attach {
 }
 
 impl Node {
-    fn register(&mut self, attach: Attach) -> Result<crate::command::Attached, Refused> {
+    fn register(&mut self, attach: Attach) -> Result<crate::api::command::Attached, Refused> {
         match self.ask(Command::Attach(attach))? {
             Outcome::Attached(it) => Ok(it),
             other => panic!("{other:?}"),
@@ -146,7 +145,7 @@ fn who_had_an_id_loses_it_when_another_key_has_claimed_it() {
     let mut node = Node::new(1);
     let attach = registers("bob", (OTHER_KEY, false));
     node.register(attach).expect("nobody has it");
-    let claim = crate::entry::AgentClaimed { agent: "bob".into(), key: KEY };
+    let claim = crate::wire::entry::AgentClaimed { agent: "bob".into(), key: KEY };
     let directory = RoomId::directory(node.secret.mesh_id());
     let run = log_of(&node, directory, 6, &[Body::AgentClaimed(claim)]);
     node.hear(&run);

@@ -8,17 +8,19 @@ use super::{
     *,
 };
 use crate::{
-    acts::{Place, TaskAct, TaskAssigned, TaskUpdated},
-    agenda::TaskUpdate,
-    batch::Fate,
-    boundary::Alarm,
-    entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered},
-    id::At,
+    api::{agenda::TaskUpdate, batch::Fate, boundary::Alarm},
     limits::{
         ASK_ENTRIES_MAX, CLAIM_EVERY, NUMBER_WITHIN, TAKEOVER_AFTER, TAKEOVER_RANK_STEP, VETO_WAIT,
     },
-    message::{Head, Span},
-    number::Era,
+    name::{
+        id::{EntryRef, LocalRef},
+        number::Era,
+    },
+    wire::{
+        acts::{TaskAct, TaskAssigned, TaskUpdated},
+        entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered},
+        message::{Head, Span},
+    },
 };
 
 pub(super) const FOUNDER: u8 = 1;
@@ -63,7 +65,7 @@ pub(super) fn ordered(era: Era, first: u64, entries: &[(LogId, u64, u32)]) -> Bo
 }
 
 /// The same body, by this handover.
-pub(super) fn by(body: Body, place: Place) -> Body {
+pub(super) fn by(body: Body, place: EntryRef) -> Body {
     let Body::Ordered(it) = body else { unreachable!("numbers") };
     Body::Ordered(Ordered { by: Some(place), ..it })
 }
@@ -319,7 +321,7 @@ fn who_waits_too_long_for_the_answer_to_a_claim_opens_an_era_to_give_it() {
     let (_, run) = other.write(&node, &Body::Task(claim));
     node.hear(&run);
     assert_eq!(node.asked_within(Founder::Lives, 40), []);
-    let id = crate::id::MessageId::new(node.lobby(), task.log, task.seq);
+    let id = crate::name::id::MessageId::new(node.lobby(), task.log, task.seq);
     let update = TaskUpdate {
         task: id,
         status: None,
@@ -694,7 +696,7 @@ fn an_era_that_is_claimed_for_something_numbers_that_first() {
     node.hear(&other);
     let lobby = node.lobby();
     let room = node.engine.rooms.get_mut(&lobby).expect("it is there");
-    let at = At { log: room.logs.ix(log(5)).expect("it is known"), seq: 1 };
+    let at = LocalRef { log: room.logs.ix(log(5)).expect("it is known"), seq: 1 };
     assert!(room.claim_for(&mut node.engine.cx, vec![at]));
     node.turn();
     let given: Vec<LogId> = node.gave().iter().flat_map(|it| it.logs.clone()).collect();

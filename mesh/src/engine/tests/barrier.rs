@@ -6,15 +6,17 @@ use super::{
     *,
 };
 use crate::{
-    acts::{TaskStatus, Tier},
-    agenda::{NewKey, NewTask, NewVote, TaskUpdate},
-    id::{AgentId, MessageId, RoomKey},
+    api::agenda::{NewKey, NewTask, NewVote, TaskUpdate},
     limits::{
         BARRIER_EVERY, BARRIER_LEFT_OUT_FOR, BARRIER_SEEKING_MAX, BARRIER_WAITING_MAX,
         BARRIER_WITHIN,
     },
-    message::{Followed, Head, Heads, RoomDigest},
-    sealed::Token,
+    name::id::{AgentId, MessageId, RoomKey},
+    wire::{
+        acts::{TaskStatus, Tier},
+        message::{Followed, Head, Heads, RoomDigest},
+        seal::Token,
+    },
 };
 
 impl World {

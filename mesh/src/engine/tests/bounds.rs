@@ -6,13 +6,14 @@ use super::{
     *,
 };
 use crate::{
-    id::At,
     limits::{
         DESCRIPTION_BYTES_MAX, EPHEMERAL_ROOMS_MAX, HELD_MAX, LOGS_PER_ROOM_MAX, WANT_TIMEOUT,
     },
-    message::{About, Head, Span},
-    number::Era,
-    roster::{EphemeralRoom, RoomFacts},
+    name::{id::LocalRef, number::Era},
+    wire::{
+        message::{About, Head, Span},
+        roster::{EphemeralRoom, RoomFacts},
+    },
 };
 
 const PEER: u8 = 8;
@@ -161,7 +162,7 @@ fn kinds_of_later_versions_are_nobodys_fault() {
 fn who_says_what_another_node_is_or_is_not_connected_is_not_believed() {
     let mut node = Node::new(1);
     let about = |of: u8| {
-        let epoch = crate::identity::LinkSecret::new(0, [0; 32]).epoch();
+        let epoch = crate::name::identity::LinkSecret::new(0, [0; 32]).epoch();
         let it = About { node: identity(of).node_id(), epoch, version: "1".to_owned() };
         Message::About(Signed { it, signature: [0; 64] })
     };
@@ -211,7 +212,7 @@ fn a_room_is_described_shortly_and_there_are_so_many_of_memory() {
         let room = nth_room(nth);
         let name = format!("room {nth}").into();
         node.engine.ephemeral.insert(room);
-        node.engine.told.insert(room, crate::command::RoomView { room, name, ..view.clone() });
+        node.engine.told.insert(room, crate::api::command::RoomView { room, name, ..view.clone() });
     }
     let refused = make(&mut node, &caller, new("three", true));
     assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
@@ -264,7 +265,7 @@ fn who_waits_in_a_room_that_ends_is_told_that_there_is_none() {
     node.ask(Command::Leave { caller, room }).expect("a member");
     assert!(node.engine.rooms.contains_key(&room), "another node lists it");
     // Claims of tasks that wait for their answer, there and elsewhere.
-    let at = At { log: 0, seq: 1_000 };
+    let at = LocalRef { log: 0, seq: 1_000 };
     let [there, elsewhere] = [(room, 1_001), (node.lobby(), 1_002)].map(|(room, call)| {
         node.engine.claiming.insert((room, at), CallId(call));
         CallId(call)
@@ -356,8 +357,12 @@ fn what_is_answered_while_nothing_can_be_written_asks_for_nothing_to_be_written(
     }
     // The private rooms of a minted key may be elsewhere: they are asked for first.
     let key = KeyPrint([9; 16]);
-    let mint =
-        crate::agenda::NewKey { key, tier: crate::acts::Tier::Pro, label: None, local: false };
+    let mint = crate::api::agenda::NewKey {
+        key,
+        tier: crate::wire::acts::Tier::Pro,
+        label: None,
+        local: false,
+    };
     node.ask(Command::MintKey(mint)).expect("it is new");
     let Command::Attach(it) = attach("eve", false) else { panic!("it is one") };
     let of_key = |own| Command::Attach(Attach { key, own, ..it.clone() });

@@ -3,14 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    batch::{
-        Change, EraRecord, Fate, Foretold, LogRecord, NodeRecord, RoomRecord, StoredRoom, Summary,
-        Unsettled, VoteNote,
+    api::batch::{
+        Change, EraRecord, Fate, LogRecord, NodeRecord, NumberRange, RoomRecord, StoredRoom,
+        Summary, Unsettled, VoteNote,
     },
-    entry::{DedupId, Stored, is_act},
-    id::{At, LogIx, RoomId},
-    number::{Era, Number},
-    run::{Certificate, Run},
+    name::{
+        id::{LocalRef, LogIx, RoomId},
+        number::{Era, Number},
+    },
+    wire::{
+        entry::{DedupId, Stored, is_act},
+        run::{Certificate, Run},
+    },
 };
 
 /// One room's rows.
@@ -19,17 +23,17 @@ struct Rows {
     record: Option<RoomRecord>,
     logs: BTreeMap<LogIx, LogRecord>,
     eras: BTreeMap<Era, EraRecord>,
-    entries: BTreeMap<At, Stored>,
-    numbers: BTreeMap<Number, (At, Fate)>,
-    foretold: BTreeMap<At, Foretold>,
-    dedups: BTreeMap<DedupId, (At, u64)>,
+    entries: BTreeMap<LocalRef, Stored>,
+    numbers: BTreeMap<Number, (LocalRef, Fate)>,
+    foretold: BTreeMap<LocalRef, NumberRange>,
+    dedups: BTreeMap<DedupId, (LocalRef, u64)>,
 }
 
 #[derive(Debug, Default)]
 struct Disk {
     node: Option<NodeRecord>,
     rooms: BTreeMap<RoomId, Rows>,
-    notes: BTreeMap<(RoomId, At), VoteNote>,
+    notes: BTreeMap<(RoomId, LocalRef), VoteNote>,
     proofs: Vec<(Certificate, Run)>,
 }
 
@@ -57,10 +61,10 @@ impl Disk {
             Change::Number { room, number, at, fate } => {
                 self.room(room).numbers.insert(number, (at, fate));
             }
-            Change::Foretold { room, at, numbers: Some(numbers) } => {
+            Change::NumberRange { room, at, numbers: Some(numbers) } => {
                 self.room(room).foretold.insert(at, numbers);
             }
-            Change::Foretold { room, at, numbers: None } => {
+            Change::NumberRange { room, at, numbers: None } => {
                 self.room(room).foretold.remove(&at);
             }
             Change::Note { room, vote, note: Some(note) } => {
@@ -98,8 +102,9 @@ impl Disk {
                 if is_act(kind) {
                     summary.acts.push((*room, *at, entry.clone()));
                 } else if (32..48).contains(&kind) {
-                    let of =
-                        |(number, (it, _)): (&Number, &(At, Fate))| (it == at).then_some(*number);
+                    let of = |(number, (it, _)): (&Number, &(LocalRef, Fate))| {
+                        (it == at).then_some(*number)
+                    };
                     let numbers = rows.numbers.iter().filter_map(of).collect();
                     summary.directory.push((*room, *at, entry.clone(), numbers));
                 }
@@ -110,20 +115,20 @@ impl Disk {
 }
 
 impl Rows {
-    fn numbers_of(&self, at: At) -> Option<Foretold> {
+    fn numbers_of(&self, at: LocalRef) -> Option<NumberRange> {
         let mut of = self.numbers.iter().filter(|(_, (it, _))| *it == at).map(|(it, _)| *it);
         let canonical = of.next()?;
-        Some(Foretold { canonical, best: of.next_back().unwrap_or(canonical) })
+        Some(NumberRange { canonical, best: of.next_back().unwrap_or(canonical) })
     }
 
-    fn delivered_as(&self, at: At) -> Option<Number> {
+    fn delivered_as(&self, at: LocalRef) -> Option<Number> {
         let mut numbers = self.numbers.iter();
         numbers.find(|(_, it)| **it == (at, Fate::Delivered)).map(|(number, _)| *number)
     }
 
     fn stored(&self, room: RoomId) -> Option<StoredRoom> {
         let record = self.record.clone().filter(|it| !it.ephemeral)?;
-        let delivered: BTreeSet<At> = self
+        let delivered: BTreeSet<LocalRef> = self
             .numbers
             .values()
             .filter(|(_, fate)| *fate == Fate::Delivered)

@@ -8,17 +8,21 @@ use super::{
     world::{Liar, STEP, World},
 };
 use crate::{
-    acts::{Candidate, ElectionAct, ElectionStarted},
-    agenda::LeaderGone,
-    batch::Change,
-    boundary::{Effect, Input},
-    command::{Caller, Command, Outcome, Refused, Say, Speech},
-    elections::{commitment, nonce},
-    entry::{Body, DECISION, Decision, Said},
-    event::RoomEvent,
-    id::{AgentId, RoomId},
+    api::{
+        agenda::LeaderGone,
+        batch::Change,
+        boundary::{Effect, Input},
+        command::{Caller, Command, Outcome, Refused, Say, Speech},
+        event::RoomEvent,
+    },
+    fold::elections::{commitment, nonce},
     limits::CONTENT_BYTES_MAX,
-    message::Message,
+    name::id::{AgentId, RoomId},
+    wire::{
+        acts::{Candidate, ElectionAct, ElectionStarted},
+        entry::{Body, DECISION, Decision, Said},
+        message::Message,
+    },
 };
 
 fn elect(caller: &Caller, room: RoomId) -> Command {
@@ -263,7 +267,7 @@ fn a_leader_whose_node_died_is_cleared_by_another_and_by_one() {
     for n in others {
         assert_eq!(told(&mut world, n), ["Left"], "node {n}");
         let cleared = world.nodes[n].rows.iter().filter(|it| {
-            let crate::batch::Change::Entry { entry, .. } = it else { return false };
+            let crate::api::batch::Change::Entry { entry, .. } = it else { return false };
             let body = Body::decode(entry.facts.kind, &entry.body);
             matches!(body, Body::Election(ElectionAct::Cleared { .. }))
         });
@@ -397,7 +401,7 @@ fn hold_back(
     world: &mut World,
     from: &[usize],
     to: usize,
-) -> Vec<(usize, usize, Message<crate::run::Verified>)> {
+) -> Vec<(usize, usize, Message<crate::wire::run::Verified>)> {
     let (back, rest) = std::mem::take(&mut world.held)
         .into_iter()
         .partition(|(sender, receiver, _)| from.contains(sender) && *receiver == to);
@@ -604,7 +608,7 @@ fn a_leader_that_moved_to_another_node_leads_no_longer() {
     world.down.insert(host);
     let other = (host + 1) % 3;
     let agent = format!("agent{host}");
-    let attach = crate::command::Attach {
+    let attach = crate::api::command::Attach {
         agent: agent.as_str().into(),
         stable: false,
         reconnect: true,
@@ -649,7 +653,7 @@ fn a_term_that_leaps_is_waited_for_while_nobody_is_known_to_have_forked() {
     }
 }
 
-fn decision(agent: &str, election: crate::acts::Place) -> Body {
+fn decision(agent: &str, election: crate::name::id::EntryRef) -> Body {
     let said = Said {
         agent: agent.into(),
         name: agent.to_owned(),
@@ -700,7 +704,7 @@ fn nobody_decides_in_a_leaders_stead() {
         liar.write(&world.nodes[0], &Body::Election(ElectionAct::Cleared { election: begun }));
     world.nodes[0].hear(&run);
     let void = world.nodes[0].engine.cx.faults.void;
-    let nothing = crate::acts::Place { seq: 2, ..begun };
+    let nothing = crate::name::id::EntryRef { seq: 2, ..begun };
     let (_, run) = liar.write(&world.nodes[0], &decision("eve", nothing));
     world.nodes[0].hear(&run);
     assert_eq!(world.nodes[0].engine.cx.faults.void, void + 1, "it is here, and void");
@@ -735,7 +739,7 @@ fn whoever_drops_a_node_that_has_opened_is_seen() {
 #[test]
 fn nonces_follow_from_the_nodes_key_and_commitments_say_nothing_of_them() {
     let room = RoomId([1; 16]);
-    let place = |seq| crate::acts::Place { log: Liar::new(1).log(), seq };
+    let place = |seq| crate::name::id::EntryRef { log: Liar::new(1).log(), seq };
     let one = super::identity(1);
     let first = nonce(&one, room, place(1));
     assert_eq!(first, nonce(&one, room, place(1)), "a node finds its own again after a restart");

@@ -6,11 +6,13 @@ use super::{
     *,
 };
 use crate::{
-    acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, Grant, Place, TaskAct, VoteAct},
-    entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached},
     limits::{BLAMED_MAX, CLAIM_SEEN_MAX, NOISE_FROM},
-    message::Head,
-    number::Era,
+    name::{id::EntryRef, number::Era},
+    wire::{
+        acts::{BallotCast, Candidate, ElectionAct, ElectionStarted, Grant, TaskAct, VoteAct},
+        entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached},
+        message::Head,
+    },
 };
 
 /// Seeds 238 and 330 with the liar: a node restarted, and so had nothing of an ephemeral room any more, nor of who
@@ -147,9 +149,9 @@ fn head(node: &Node, seed: u8) -> u64 {
 }
 
 /// All that only an era's sequencer writes, by this handover; the era is given to this node.
-fn writes(era: Era, to: u8, by: Option<Place>) -> [Body; 3] {
+fn writes(era: Era, to: u8, by: Option<EntryRef>) -> [Body; 3] {
     let items = vec![Items { log: 0, from: 1, count: 1 }];
-    let claim = Place { log: log_of(FORKED), seq: 1 };
+    let claim = EntryRef { log: log_of(FORKED), seq: 1 };
     [
         Body::Ordered(Ordered { era, first: 1, logs: vec![log_of(8)], items, by }),
         Body::HandedOver(HandedOver { era, next: 1, to: log_of(to), by }),
@@ -164,7 +166,7 @@ fn eras_of_whoever_forked_hold_nobody_up_for_ever_who_never_heard_of_its_lane() 
     let (claimant, lane) = (6, 2_000);
     let after = Era::new(1, 1_000).expect("an era");
     let era = Era::new(2, lane).expect("an era");
-    let shows = |seed| vec![Place { log: log_of(seed), seq: 3 }];
+    let shows = |seed| vec![EntryRef { log: log_of(seed), seq: 3 }];
     let cases = [
         (false, shows(FORKED), 0),
         (true, shows(FORKED), 1),
@@ -189,7 +191,7 @@ fn eras_of_whoever_forked_hold_nobody_up_for_ever_who_never_heard_of_its_lane() 
 fn what_gives_numbers_in_anothers_era_is_taken_and_void_whether_the_era_is_known_or_not() {
     let (owner, liar, lane) = (6, 7, 1_000);
     let era = Era::new(1, lane).expect("an era");
-    for by in [None, Some(Place { log: log_of(FORKED), seq: 1 })] {
+    for by in [None, Some(EntryRef { log: log_of(FORKED), seq: 1 })] {
         let lies = writes(era, liar, by);
         for (lie, knows) in lies.iter().flat_map(|it| [false, true].map(|knows| (it, knows))) {
             let mut node = beside(&[(owner, lane)], true);
@@ -216,7 +218,7 @@ fn what_gives_numbers_in_anothers_era_is_taken_and_void_whether_the_era_is_known
 fn a_handover_that_is_named_is_waited_for_but_not_of_whoever_forked() {
     let (author, era) = (7, Era::HOME);
     for seed in [FORKED, 8] {
-        let by = Some(Place { log: log_of(seed), seq: 9 });
+        let by = Some(EntryRef { log: log_of(seed), seq: 9 });
         let written = writes(era, author, by);
         for body in &written {
             let mut node = beside(&[], true);
@@ -235,7 +237,7 @@ fn a_claim_that_names_more_than_anybody_has_to_opens_nothing() {
         let (lobby, engine) = (node.lobby(), &mut node.engine);
         let lane = engine.cx.lane().expect("it has drawn one");
         let era = Era::new(1, lane).expect("an era");
-        let seen = vec![Place { log: log_of(FORKED), seq: 9 }; count];
+        let seen = vec![EntryRef { log: log_of(FORKED), seq: 9 }; count];
         let claim = EraClaimed { era, after: Era::HOME, cut: Vec::new(), seen };
         let room = engine.rooms.get_mut(&lobby).expect("it is there");
         room.append(&mut engine.cx, &Body::EraClaimed(claim)).expect("it fits");
@@ -249,7 +251,7 @@ fn a_claim_that_names_more_than_anybody_has_to_opens_nothing() {
 fn a_claim_opens_its_era_whatever_is_known_of_the_one_before() {
     let (owner, claimant) = (6, 7);
     let (theirs, era) = (Era::new(1, 1_000).expect("an era"), Era::new(2, 2_000).expect("an era"));
-    let names = |seed, seq| vec![Place { log: log_of(seed), seq }];
+    let names = |seed, seq| vec![EntryRef { log: log_of(seed), seq }];
     let cases = [(names(owner, 1), true), (names(owner, 2), false), (Vec::new(), true)];
     for ((seen, opens), knows) in cases.iter().flat_map(|it| [false, true].map(|knows| (it, knows)))
     {
@@ -332,7 +334,7 @@ fn who_was_handed_an_era_by_who_forked_since_opens_another() {
     node.say(&caller, lobby).expect("a number");
     assert_eq!(node.current().c(), 1);
     assert_eq!(node.engine.rooms[&lobby].numbering.sequencer(), log_of(2));
-    let handover = Place { log: log_of(super::asking::FOUNDER), seq: 1 };
+    let handover = EntryRef { log: log_of(super::asking::FOUNDER), seq: 1 };
     assert_eq!(shown(&node), [[handover]]);
 }
 
@@ -356,7 +358,7 @@ fn an_era_of_whoever_forked_holds_up_none_that_follow_it() {
     node.hear(&runs[0]);
     // It says that two numbers were given in the first; nobody here has heard of those.
     let cut = vec![Reached { era: eras[0], n: 2 }];
-    let seen = vec![Place { log: log_of(6), seq: 3 }];
+    let seen = vec![EntryRef { log: log_of(6), seq: 3 }];
     for body in [claim(eras[1], eras[0], cut, seen), ordered(eras[1], 1, &[(said.log, 1, 1)])] {
         let (_, run) = other.write(&node, &body);
         node.hear(&run);
@@ -566,7 +568,7 @@ fn rooms_and_ids_that_a_fork_took_are_none_at_once() {
     let room = |node: &Node, seq| {
         crate::directory::room_id(node.secret.mesh_id(), directory, Liar::new(5).log(), seq)
     };
-    let claim = crate::entry::AgentClaimed { agent: "bob".into(), key: KeyPrint([2; 16]) };
+    let claim = crate::wire::entry::AgentClaimed { agent: "bob".into(), key: KeyPrint([2; 16]) };
     let bodies = [
         Body::RoomCreated(public_room(room(&node, 1), "before")),
         Body::RoomCreated(public_room(room(&node, 2), "beyond")),

@@ -7,12 +7,10 @@ use super::{
     *,
 };
 use crate::{
-    acts::Place,
-    batch::Fate,
-    boundary::Alarm,
-    entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached},
+    api::{batch::Fate, boundary::Alarm},
     limits::{HOLE_AFTER_SILENCE, PENDING_FOR},
-    number::Era,
+    name::{id::EntryRef, number::Era},
+    wire::entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached},
 };
 
 /// A node that hears a founder that lies.
@@ -40,7 +38,7 @@ fn numbers_of_who_was_handed_the_era_wait_for_the_handover() {
     let (mut node, mut liar) = beside_liar();
     let run = said_at(&node, 5, 1).run().clone();
     node.hear(&run);
-    let handover = Place { log: log(FOUNDER), seq: 1 };
+    let handover = EntryRef { log: log(FOUNDER), seq: 1 };
     let numbers = by(ordered(Era::HOME, 1, &[(run.log, 1, 1)]), handover);
     let given = log_of(&node, node.lobby(), 6, &[numbers]);
     node.hear(&given);
@@ -55,9 +53,9 @@ fn numbers_of_who_was_handed_the_era_wait_for_the_handover() {
 #[test]
 fn numbers_that_were_given_before_the_era_was_handed_over_are_void_in_whatever_order_they_come() {
     let home = Era::HOME;
-    let handover = Place { log: log(FOUNDER), seq: 1 };
+    let handover = EntryRef { log: log(FOUNDER), seq: 1 };
     // By no handover, by what is none, and by the handover itself.
-    let claimed = [None, Some(Place { log: log(5), seq: 1 }), Some(handover)];
+    let claimed = [None, Some(EntryRef { log: log(5), seq: 1 }), Some(handover)];
     for (claimed, early) in claimed.into_iter().flat_map(|it| [(it, true), (it, false)]) {
         let (mut node, mut liar) = beside_liar();
         let said = [5, 7].map(|seed| said_at(&node, seed, 1).run().clone());
@@ -122,7 +120,7 @@ fn a_claim_waits_for_the_numbers_that_its_cut_names() {
     node.hear(&run);
     let era = Era::new(1, lane).expect("an era");
     let cut = vec![Reached { era: Era::HOME, n: 1 }];
-    let seen = vec![Place { log: log(FOUNDER), seq: 1 }];
+    let seen = vec![EntryRef { log: log(FOUNDER), seq: 1 }];
     let claim = Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut, seen });
     let claim = log_of(&node, node.lobby(), 6, &[claim]);
     node.hear(&claim);
@@ -149,7 +147,7 @@ fn who_gives_numbers_for_another_is_named_when_nothing_has_shown_that_it_may() {
     };
     let item = [(log(7), 1, 1)];
     let unknown = Era::new(3, 2_000).expect("an era");
-    let to_come = Place { log: log(7), seq: 50 };
+    let to_come = EntryRef { log: log(7), seq: 50 };
     // In another's lane, and in another's era by a handover that never comes; in a lane that nobody has, and in an era
     // that is not known. Without a handover both are void at once.
     let written = [

@@ -3,8 +3,8 @@
 use super::*;
 use crate::{
     limits::BEACON_EVERY,
-    message::{Head, Post},
-    number::Era,
+    name::number::Era,
+    wire::message::{Head, Post},
 };
 
 fn gossip(node: &mut Node, message: Message<Verified>) {

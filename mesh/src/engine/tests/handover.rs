@@ -7,8 +7,8 @@ use super::{
 };
 use crate::{
     limits::{ANSWERED_WHILE_STOPPING, HANDOVER_STEP, LEAVE_HEARD_WITHIN, OFFERED_AGAIN_FOR},
-    message::Post,
-    number::Era,
+    name::number::Era,
+    wire::message::Post,
 };
 
 const HEIR: u8 = 2;
@@ -237,7 +237,7 @@ fn rooms_are_taken_from_who_gives_numbers_there_as_far_as_is_known() {
     assert_eq!(offered(&mut node, 3, &[lobby]), [], "it is another's to give");
     assert_eq!(offered(&mut node, HEIR, &[Post { log: mine, ..lobby }]), []);
     // The handover itself is confirmed at once.
-    let over = crate::entry::HandedOver { era: Era::HOME, next: 1, to: mine, by: None };
+    let over = crate::wire::entry::HandedOver { era: Era::HOME, next: 1, to: mine, by: None };
     let (_, run) = world::Liar::new(1).write(&node, &Body::HandedOver(over));
     node.effects.clear();
     node.hear(&run);

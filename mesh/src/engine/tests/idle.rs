@@ -5,8 +5,8 @@ use crate::{
     limits::{
         BEACON_EVERY, EPHEMERAL_EMPTY_FOR, HEARD_DIRECTLY_WITHIN, PAUSED_AFTER, TAKEOVER_AFTER,
     },
-    message::Head,
-    pulse::Spread,
+    order::pulse::Spread,
+    wire::message::Head,
 };
 
 const PEER: u8 = 9;

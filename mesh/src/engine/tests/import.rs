@@ -7,13 +7,19 @@ use super::{
     *,
 };
 use crate::{
-    acts::{Place, TaskAct, TaskAssigned, TaskStatus, Tier, VoteAct, VoteImported},
-    agenda::{NewKey, TaskUpdate, TaskView, VoteView},
-    batch::Fate,
-    entry::{Decision, Imported, Items, Ordered, RoomCreated},
-    id::{AgentId, At, MessageId, RoomKey},
-    import::{Import, ImportedMessage, ImportedMessages, ImportedRoom, ImportedTask},
-    number::Era,
+    api::{
+        agenda::{NewKey, TaskUpdate, TaskView, VoteView},
+        batch::Fate,
+        import::{Import, ImportedMessage, ImportedMessages, ImportedRoom, ImportedTask},
+    },
+    name::{
+        id::{AgentId, EntryRef, LocalRef, MessageId, RoomKey},
+        number::Era,
+    },
+    wire::{
+        acts::{TaskAct, TaskAssigned, TaskStatus, Tier, VoteAct, VoteImported},
+        entry::{Decision, Imported, Items, Ordered, RoomCreated},
+    },
 };
 
 mod ids;
@@ -508,7 +514,7 @@ fn gaps_are_for_the_founder_in_rooms_that_it_brought() {
     other.hear(&run);
     assert_eq!((other.tip(lobby), other.void()), (1_000, 1));
     let heir = LogId { author: identity(9).node_id(), incarnation: 0 };
-    let over = crate::entry::HandedOver { era: Era::HOME, next: 1_001, to: heir, by: None };
+    let over = crate::wire::entry::HandedOver { era: Era::HOME, next: 1_001, to: heir, by: None };
     let (_, run) = liar.write(&other, &Body::HandedOver(over));
     other.hear(&run);
     let mut heir = Liar::new(9);
@@ -521,7 +527,7 @@ fn gaps_are_for_the_founder_in_rooms_that_it_brought() {
 fn votes_and_decisions_of_old_are_for_the_founder_in_rooms_that_it_brought() {
     let mut node = Node::new(2);
     let decided = |log| {
-        let election = Place { log, seq: 0 };
+        let election = EntryRef { log, seq: 0 };
         Body::Decision(Decision { said: said("decided"), election })
     };
     let (mut liar, mut founder) = (Liar::new(9), Liar::new(1));
@@ -569,7 +575,7 @@ fn a_vote_of_old_that_cannot_have_been_means_nothing() {
     let (place, run) = founder.write(&node, &Body::Vote(VoteAct::Imported(ended())));
     node.hear(&run);
     let agent: AgentId = "x".into();
-    let ballot = crate::acts::BallotCast { vote: place, agent, commitment: [0; 32] };
+    let ballot = crate::wire::acts::BallotCast { vote: place, agent, commitment: [0; 32] };
     let (_, run) = Liar::new(9).write(&node, &Body::Vote(VoteAct::Cast(ballot)));
     node.hear(&run);
     let lobby = node.lobby();

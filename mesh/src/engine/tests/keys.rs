@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::{
-    acts::{KeyAct, Tier},
-    agenda::{KeyLimits, NewKey, Standing, Tiers},
-    event::AgentEvent,
+    api::{
+        agenda::{KeyLimits, NewKey, Standing, Tiers},
+        event::AgentEvent,
+    },
     limits::{AGENT_IDS_PER_AGENT, KEY_LABEL_BYTES_MAX, KEYS_FOR_OPERATORS, KEYS_MAX},
+    wire::acts::{KeyAct, Tier},
 };
 
 const MINTED: KeyPrint = KeyPrint([8; 16]);

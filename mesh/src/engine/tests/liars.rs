@@ -1,7 +1,7 @@
 //! What a peer says it has and never gives.
 
 use super::*;
-use crate::{limits::WANT_TIMEOUT, message::Head};
+use crate::{limits::WANT_TIMEOUT, wire::message::Head};
 
 /// How often a peer answers with nothing: a node that asks again at once would do so for ever.
 const ANSWERS: usize = 20;
@@ -56,7 +56,7 @@ fn a_body_that_nobody_gives_is_asked_for_now_and_then() {
     node.give(Input::PeerUp(from));
     let author = identity(9);
     let wall_ms = node.now.wall_ms;
-    let facts = Facts { clock: 1, wall_ms, kind: crate::entry::CHAT, visible: true };
+    let facts = Facts { clock: 1, wall_ms, kind: crate::wire::entry::CHAT, visible: true };
     let entries = vec![RunEntry { facts, body: Carried::Apart { hash: [1; 32], len: 500_000 } }];
     let log = LogId { author: from, incarnation: 0 };
     let room = node.lobby();
@@ -66,7 +66,7 @@ fn a_body_that_nobody_gives_is_asked_for_now_and_then() {
     node.give(Input::Message { from, message: Message::Runs(vec![run]) });
     assert_eq!(asked(&mut node), 1);
     let none = |node: &Node| {
-        let bodies = vec![crate::message::ApartBody { log, seq: 1, body: Vec::new().into() }];
+        let bodies = vec![crate::wire::message::ApartBody { log, seq: 1, body: Vec::new().into() }];
         Message::Spans { room: node.lobby(), runs: Vec::new(), bodies, last: true }
     };
     for _ in 0..ANSWERS {

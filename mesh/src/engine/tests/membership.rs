@@ -6,19 +6,23 @@ use super::{
     *,
 };
 use crate::{
-    acts::{BallotCast, VoteAct},
-    agenda::NewVote,
-    batch::Fate,
-    boundary::Alarm,
-    entry::{Kept, NodeParted, Parting},
-    id::RoomKey,
+    api::{
+        agenda::NewVote,
+        batch::Fate,
+        boundary::Alarm,
+        status::{MemberStatus, Parted},
+    },
+    directory::partings::Cut,
     limits::{
         PARTED_LOGS_MAX, RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP, VOTE_SHOW_WITHIN,
     },
-    message::Notice,
-    partings::Cut,
-    sealed::{Seal, Spot},
-    status::{MemberStatus, Parted},
+    name::id::RoomKey,
+    wire::{
+        acts::{BallotCast, VoteAct},
+        entry::{Kept, NodeParted, Parting},
+        message::Notice,
+        seal::{Seal, SealContext},
+    },
 };
 
 fn id(world: &World, n: usize) -> NodeId {
@@ -89,7 +93,7 @@ fn what_an_expelled_node_writes_beyond_the_cut_counts_nowhere_and_what_is_within
         for n in [0, 2] {
             let engine = &world.nodes[n].engine;
             let cut = engine.cx.parted.cut(id(&world, 1), world.lobby(), true);
-            assert_eq!(cut, Some(Cut::At(head)), "node{n}");
+            assert_eq!(cut, Some(Cut::LocalRef(head)), "node{n}");
             assert_eq!(lobby_log(&world, n, 1).1, 0, "node{n}: nothing of it waits");
             assert!(engine.rosters.agents().all(|agent| **agent != *"agent1"), "node{n}");
             assert!(!engine.live.others.contains(&id(&world, 1)), "node{n}");
@@ -351,7 +355,7 @@ fn a_node_that_is_heard_or_ahead_is_not_retired() {
     world.pass(STEP_FOR_TAKEOVER);
     let (room, log) = (world.lobby(), LogId { author: id(&world, 1), incarnation: 0 });
     let seq = lobby_log(&world, 0, 1).0 + 1;
-    let heads = vec![crate::message::Head { log, seq }];
+    let heads = vec![crate::wire::message::Head { log, seq }];
     let from = id(&world, 2);
     world.nodes[0].give(Input::PeerUp(from));
     let message = Message::Have { room, heads, answer: false };
@@ -400,13 +404,13 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
         let engine = &world.nodes[1].engine;
         let log = LogId { author: id(&world, 0), incarnation: 0 };
         let head = engine.rooms[&room].logs.head_of(log);
-        assert_eq!(engine.cx.parted.cut(log.author, room, true), Some(Cut::At(head)));
+        assert_eq!(engine.cx.parted.cut(log.author, room, true), Some(Cut::LocalRef(head)));
     }
     // Its rooms were handed over: no era is spent.
     let call = speak(&mut world, 1);
     assert!(world.reply(1, call).is_some_and(|it| it.is_ok()), "at once");
     let era = world.nodes[1].engine.rooms[&world.lobby()].numbering.current();
-    assert_eq!(era, crate::number::Era::HOME);
+    assert_eq!(era, crate::name::number::Era::HOME);
 }
 
 /// A member's word that another is expelled, of whom this counts.
@@ -424,8 +428,12 @@ fn what_an_expelled_node_says_of_keys_counts_up_to_the_cut_and_of_who_is_out_alw
     let mut node = Node::new(1);
     let directory = RoomId::directory(node.secret.mesh_id());
     let minted = |byte: u8| {
-        let (key, tier) = (KeyPrint([byte; 16]), crate::acts::Tier::Pro);
-        Body::Key(crate::acts::KeyAct::Minted(crate::acts::KeyMinted { key, tier, label: None }))
+        let (key, tier) = (KeyPrint([byte; 16]), crate::wire::acts::Tier::Pro);
+        Body::Key(crate::wire::acts::KeyAct::Minted(crate::wire::acts::KeyMinted {
+            key,
+            tier,
+            label: None,
+        }))
     };
     let third = NodeParted { node: identity(7).node_id(), why: Parting::Expelled, cut: Vec::new() };
     let said = [minted(1), minted(2), Body::Parted(third)];
@@ -497,7 +505,7 @@ fn a_parting_names_rooms_that_last_and_how_far_they_are_here() {
     let caller = node.attach("me", false, KEY).expect("free");
     let (lobby, memory) = (node.lobby(), room_for_now(&mut node, &caller));
     let directory = RoomId::directory(node.secret.mesh_id());
-    let admitted = crate::entry::NodeAdmitted { lane: 2_000, name: String::new() };
+    let admitted = crate::wire::entry::NodeAdmitted { lane: 2_000, name: String::new() };
     let said = |content| Body::Chat(said(content));
     for run in [
         log_of(&node, directory, 5, &[Body::NodeAdmitted(admitted)]),
@@ -588,7 +596,7 @@ fn who_wrote_in_more_rooms_than_a_parting_names_is_told_before_it_leaves() {
     node.wait(Duration::from_secs(5));
     let me = node.engine.cx.me;
     assert!(
-        matches!(node.engine.cx.parted.cut(me, directory, true), Some(Cut::At(seq)) if seq > 1)
+        matches!(node.engine.cx.parted.cut(me, directory, true), Some(Cut::LocalRef(seq)) if seq > 1)
     );
 }
 
@@ -610,7 +618,7 @@ fn who_has_parted_counts_in_no_vote_of_a_private_room_that_its_cut_does_not_name
     let cast = BallotCast { vote: place, agent: "me".into(), commitment: [7; 32] };
     let body = Body::Vote(VoteAct::Cast(cast));
     let log = LogId { author: identity(8).node_id(), incarnation: 0 };
-    let spot = Spot { room, log, seq: 1, kind: body.kind() };
+    let spot = SealContext { room, log, seq: 1, kind: body.kind() };
     let sealed = Seal::of_room(key(), &RoomKey::of(API_KEY), room).seal(&spot, &body.encode());
     let facts = Facts { clock: 1_000, wall_ms: 0, kind: body.kind(), visible: body.visible() };
     let entries = vec![RunEntry { facts, body: Carried::Here(sealed.into()) }];

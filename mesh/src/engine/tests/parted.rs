@@ -9,12 +9,16 @@ use super::{
     *,
 };
 use crate::{
-    acts::Place,
-    batch::Fate,
-    entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached},
+    api::batch::Fate,
     limits::GIVEN_PER_ERA_MAX,
-    message::Span,
-    number::{Era, Number},
+    name::{
+        id::EntryRef,
+        number::{Era, Number},
+    },
+    wire::{
+        entry::{EraClaimed, HandedOver, Items, NodeAdmitted, Ordered, Reached},
+        message::Span,
+    },
 };
 
 /// Whoever heard more of it has built on that; nobody else ever will hear it.
@@ -41,7 +45,7 @@ fn eras_of_who_has_parted_end_where_its_log_is_cut() {
     let first = [claim(theirs, home, Vec::new()), gives(theirs, said[0].log)];
     let cut = vec![Reached { era: theirs, n: 5 }];
     let first = log_of(&node, lobby, 5, &first);
-    let seen = vec![Place { log: first.log, seq: 3 }];
+    let seen = vec![EntryRef { log: first.log, seq: 3 }];
     let second = Body::EraClaimed(EraClaimed { era: next, after: theirs, cut, seen });
     let second = log_of(&node, lobby, 6, &[second, gives(next, said[1].log)]);
     for run in [&first, &second] {
@@ -239,7 +243,7 @@ fn two_rooms_of_one_name(how: &str) -> (Node, RoomId, Vec<Run>) {
         let (_, run) = gives.write_in(&node, directory, &Body::HandedOver(it));
         node.hear(&run);
         gives = Liar::new(8);
-        numbers = by(numbers, Place { log: run.log, seq: run.last() });
+        numbers = by(numbers, EntryRef { log: run.log, seq: run.last() });
     }
     let (_, run) = gives.write_in(&node, directory, &numbers);
     node.hear(&run);
@@ -343,8 +347,8 @@ fn a_room_is_numbered_anew_also_when_the_other_one_of_its_name_comes_later() {
 /// Or else what the successor of who is out gave would count where that is known.
 #[test]
 fn numbers_of_an_era_do_not_count_from_where_it_was_handed_over_beyond_a_cut() {
-    let mut numbering = crate::numbering::Numbering::new(log(1));
-    let place = |log, seq| crate::id::At { log, seq };
+    let mut numbering = crate::order::numbering::Numbering::new(log(1));
+    let place = |log, seq| crate::name::id::LocalRef { log, seq };
     let gave = [(place(0, 3), 1), (place(0, 5), 4), (place(1, 2), 6), (place(0, 9), 8)];
     gave.iter().for_each(|(at, first)| numbering.note_given(Era::HOME, *at, *first));
     assert_eq!(numbering.lose(2, 1), []);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     limits::{BEACON_EVERY, BUCKETS},
-    message::{Head, RoomDigest, Span},
+    wire::message::{Head, RoomDigest, Span},
 };
 
 impl Node {
@@ -211,9 +211,9 @@ fn who_asks_by_gossip_for_what_it_has_or_for_anothers_roster_is_not_answered() {
 #[test]
 fn a_roster_of_who_is_out_is_not_kept_and_one_beyond_its_limits_is_counted() {
     let (mut node, peer) = with_peer();
-    let expelled = crate::entry::NodeParted {
+    let expelled = crate::wire::entry::NodeParted {
         node: identity(6).node_id(),
-        why: crate::entry::Parting::Expelled,
+        why: crate::wire::entry::Parting::Expelled,
         cut: Vec::new(),
     };
     let body = Body::Parted(expelled);

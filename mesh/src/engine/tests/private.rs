@@ -2,15 +2,17 @@
 
 use super::{retention::bare, *};
 use crate::{
-    acts::{Place, Tier},
-    agenda::NewKey,
+    api::agenda::NewKey,
     engine::ephemeral_id,
-    entry::{Decision, RoomCreated},
-    id::RoomKey,
     limits::{GONE_AFTER, HOLE_AFTER},
-    message::{Beacon, Followed, Head, Signed, Span},
-    roster::{EphemeralRoom, RoomFacts},
-    sealed::{Seal, Spot, Token},
+    name::id::{EntryRef, RoomKey},
+    wire::{
+        acts::Tier,
+        entry::{Decision, RoomCreated},
+        message::{Beacon, Followed, Head, Signed, Span},
+        roster::{EphemeralRoom, RoomFacts},
+        seal::{Seal, SealContext, Token},
+    },
 };
 
 pub(super) const API_KEY: &str = "a key of the whole mesh";
@@ -113,7 +115,7 @@ fn hears_what_is_gone() -> (Node, impl Fn(&Node) -> bool) {
     let Carried::Here(unsealed) = unsealed.body else { panic!("it is short") };
     let log = LogId { author, incarnation: 0 };
     let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
-    let body = seal.seal(&Spot { room, log, seq: 1, kind: 1 }, &unsealed);
+    let body = seal.seal(&SealContext { room, log, seq: 1, kind: 1 }, &unsealed);
     let mut run = written(&node, 8, (room, &[body]));
     // Younger than what this node would drop itself, and old enough for another to have dropped it.
     run.entries[0].facts.wall_ms = node.now.wall_ms - 24 * 3_600_000;
@@ -178,14 +180,14 @@ fn who_has_no_key_uses_up_no_numbers_and_says_nothing() {
     let Carried::Here(unsealed) = unsealed.body else { panic!("it is short") };
     let other = Seal::of_room(key(), &RoomKey::of("another key"), room);
     let log = LogId { author: identity(STRANGER).node_id(), incarnation: 0 };
-    let forged = other.seal(&Spot { room, log, seq: 2, kind: 1 }, &unsealed);
+    let forged = other.seal(&SealContext { room, log, seq: 2, kind: 1 }, &unsealed);
     let run = written(&node, STRANGER, (room, &[unsealed.to_vec(), forged]));
     node.hear(&run);
     assert_eq!(node.number(&me, room), Number(1));
     // With the key the same words count.
     let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
     let log = LogId { author: identity(8).node_id(), incarnation: 0 };
-    let sealed = seal.seal(&Spot { room, log, seq: 1, kind: 1 }, &unsealed);
+    let sealed = seal.seal(&SealContext { room, log, seq: 1, kind: 1 }, &unsealed);
     let run = written(&node, 8, (room, &[sealed]));
     node.hear(&run);
     assert_eq!(node.number(&me, room), Number(3));
@@ -199,7 +201,7 @@ fn who_has_no_key_gets_nothing_by_asking() {
     node.give(Input::PeerUp(identity(STRANGER).node_id()));
     node.sent_to(STRANGER);
     let log = LogId { author: identity(1).node_id(), incarnation: 0 };
-    let directory = crate::sealed::directory(node.secret.mesh_id(), &RoomKey::of(API_KEY));
+    let directory = crate::wire::seal::directory(node.secret.mesh_id(), &RoomKey::of(API_KEY));
     for room in [room, directory] {
         let spans = vec![Span { log, after: 0, upto: 9 }];
         node.told(STRANGER, Message::Want { room, spans });
@@ -237,7 +239,7 @@ fn what_is_said_in_a_private_room_goes_out_sealed_whether_it_lasts_or_not() {
         for run in node.runs_sent().iter().filter(|it| it.room == room) {
             for (seq, entry) in (run.first..).zip(&run.entries) {
                 let Carried::Here(body) = &entry.body else { panic!("it is short") };
-                let spot = Spot { room, log: run.log, seq, kind: entry.facts.kind };
+                let spot = SealContext { room, log: run.log, seq, kind: entry.facts.kind };
                 said.extend(seal.open(&spot, body).expect("it is sealed"));
             }
         }
@@ -287,7 +289,7 @@ fn a_sealed_announcement_cannot_be_passed_off_as_an_open_one() {
     assert_eq!(rooms(&mut node), ["lobby"]);
     // Nor is what does not open, or is not of the key.
     let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
-    let spot = Spot { room, log: home, seq: 0, kind: crate::entry::ROOM_CREATED };
+    let spot = SealContext { room, log: home, seq: 0, kind: crate::wire::entry::ROOM_CREATED };
     let body = Body::RoomCreated(facts(room)).encode();
     for (i, sealed) in [(1, body.clone()), (2, seal.seal(&spot, &body))] {
         let facts = RoomFacts::Sealed { owner: key(), sealed: sealed.into() };
@@ -324,7 +326,7 @@ fn a_fork_in_a_private_room_is_not_held_against_its_author_where_nobody_can_know
     let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), second);
     let log = LogId { author: identity(8).node_id(), incarnation: 0 };
     let Carried::Here(body) = &run.entries[0].body else { panic!("it is short") };
-    let sealed = seal.seal(&Spot { room: second, log, seq: 1, kind: 1 }, body);
+    let sealed = seal.seal(&SealContext { room: second, log, seq: 1, kind: 1 }, body);
     let run = written(&node, 8, (second, &[sealed]));
     node.hear(&run);
     assert_eq!(node.number(&me, second), Number(1), "not in the key's other rooms");
@@ -337,7 +339,7 @@ fn a_fork_of_ones_own_log_in_a_private_room_refuses_what_waits_in_rooms_of_its_k
     node.number(&me, room);
     // Claims whose answers have not come.
     let (held, waits) = (CallId(1_001), CallId(1_002));
-    let at = crate::id::At { log: 0, seq: 1_000 };
+    let at = crate::name::id::LocalRef { log: 0, seq: 1_000 };
     let lobby = node.lobby();
     node.engine.claiming.extend([((room, at), held), ((lobby, at), waits)]);
     node.hear(&written(&node, 1, (room, &[vec![1; 40], vec![2; 40], vec![3; 40]])));
@@ -357,12 +359,12 @@ fn a_fork_in_a_private_room_clouds_elections_in_the_other_rooms_of_its_key() {
     let second = node.create_second(&me);
     for room in [first, second] {
         let election =
-            Place { log: LogId { author: identity(8).node_id(), incarnation: 0 }, seq: 9 };
+            EntryRef { log: LogId { author: identity(8).node_id(), incarnation: 0 }, seq: 9 };
         let said = said("so be it");
         let body = Body::Decision(Decision { said, election });
         let author = identity(7);
         let log = LogId { author: author.node_id(), incarnation: 0 };
-        let spot = Spot { room, log, seq: 1, kind: body.kind() };
+        let spot = SealContext { room, log, seq: 1, kind: body.kind() };
         let sealed = Seal::of_room(key(), &RoomKey::of(API_KEY), room).seal(&spot, &body.encode());
         let facts = Facts { clock: 1_000, wall_ms: 0, kind: body.kind(), visible: true };
         let entries = vec![RunEntry { facts, body: Carried::Here(sealed.into()) }];
@@ -394,7 +396,7 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
     let (mut node, me) = follower();
     node.create_private(&me, false);
     let opener = RoomKey::of(API_KEY);
-    let directory = crate::sealed::directory(node.secret.mesh_id(), &opener);
+    let directory = crate::wire::seal::directory(node.secret.mesh_id(), &opener);
     let seal = Seal::of_room(key(), &opener, directory);
     let author = identity(8);
     let log = LogId { author: author.node_id(), incarnation: 0 };
@@ -412,20 +414,24 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
             imported: None,
         })
     };
-    let lane = crate::entry::NodeAdmitted { lane: 77, name: "eve".to_owned() };
-    let minted = crate::acts::KeyMinted { key: KeyPrint([6; 16]), tier: Tier::Pro, label: None };
+    let lane = crate::wire::entry::NodeAdmitted { lane: 77, name: "eve".to_owned() };
+    let minted =
+        crate::wire::acts::KeyMinted { key: KeyPrint([6; 16]), tier: Tier::Pro, label: None };
     let bodies = [
         created(1, true, key()),
         created(2, false, KeyPrint([6; 16])),
         Body::NodeAdmitted(lane),
-        Body::Key(crate::acts::KeyAct::Minted(minted)),
+        Body::Key(crate::wire::acts::KeyAct::Minted(minted)),
         created(5, false, key()),
     ];
     let entries = bodies.iter().zip(1..).map(|(body, seq)| RunEntry {
         facts: Facts { clock: seq, wall_ms: 0, kind: body.kind(), visible: body.visible() },
         body: Carried::Here(
-            seal.seal(&Spot { room: directory, log, seq, kind: body.kind() }, &body.encode())
-                .into(),
+            seal.seal(
+                &SealContext { room: directory, log, seq, kind: body.kind() },
+                &body.encode(),
+            )
+            .into(),
         ),
     });
     let entries = entries.collect();
@@ -493,7 +499,7 @@ fn who_follows_as_many_keys_as_it_may_makes_no_private_rooms_of_others() {
 /// The run in which another node made a private room of the key.
 fn made_elsewhere(node: &Node) -> Run {
     let (mesh, opener, author) = (node.secret.mesh_id(), RoomKey::of(API_KEY), identity(8));
-    let directory = crate::sealed::directory(mesh, &opener);
+    let directory = crate::wire::seal::directory(mesh, &opener);
     let log = LogId { author: author.node_id(), incarnation: 0 };
     let body = Body::RoomCreated(RoomCreated {
         room: crate::directory::room_id(mesh, directory, log, 1),
@@ -506,7 +512,7 @@ fn made_elsewhere(node: &Node) -> Run {
         created_by: "ann".into(),
         imported: None,
     });
-    let spot = Spot { room: directory, log, seq: 1, kind: body.kind() };
+    let spot = SealContext { room: directory, log, seq: 1, kind: body.kind() };
     let sealed = Seal::of_room(key(), &opener, directory).seal(&spot, &body.encode());
     let facts = Facts { clock: 1, wall_ms: 0, kind: body.kind(), visible: body.visible() };
     let entries = vec![RunEntry { facts, body: Carried::Here(sealed.into()) }];
@@ -707,7 +713,7 @@ fn a_room_of_memory_that_was_told_of_before_the_key_was_presented_is_there_when_
     let room = ephemeral_id(node.secret.mesh_id(), home, true);
     let facts = RoomCreated { public: false, owner: key(), ..public_room(room, "theirs") };
     let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
-    let spot = Spot { room, log: home, seq: 0, kind: crate::entry::ROOM_CREATED };
+    let spot = SealContext { room, log: home, seq: 0, kind: crate::wire::entry::ROOM_CREATED };
     let sealed = seal.seal(&spot, &Body::RoomCreated(facts).encode());
     let facts = RoomFacts::Sealed { owner: key(), sealed: sealed.into() };
     let it = EphemeralRoom { facts, home, created_ms: 1 };

@@ -6,20 +6,26 @@ use super::{
     *,
 };
 use crate::{
-    acts::Tier,
-    agenda::{NewKey, Retention},
-    batch::Fate,
-    boundary::Alarm,
-    entry::{Gone, NodeParted, Parting, THINKING},
-    event::RoomEvent,
-    id::{RoomKey, sha256},
+    api::{
+        agenda::{NewKey, Retention},
+        batch::Fate,
+        boundary::Alarm,
+        event::RoomEvent,
+    },
     limits::{
         GONE_AFTER, HOLE_AFTER, HOLE_AFTER_SILENCE, PRUNE_EVERY, PRUNE_FIRST_AFTER, RETENTION_MIN,
         STAMP_AHEAD_MS_MAX,
     },
-    message::{ApartBody, Head},
-    number::Era,
-    run::BadRun,
+    name::{
+        id::{RoomKey, sha256},
+        number::Era,
+    },
+    wire::{
+        acts::Tier,
+        entry::{Gone, NodeParted, Parting, THINKING},
+        message::{ApartBody, Head},
+        run::BadRun,
+    },
 };
 
 const DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -547,7 +553,7 @@ fn what_is_gone_counts_as_delivered_and_as_said() {
     let lobby = late.node.lobby();
     let [here, there] = [&late.node, &late.founder].map(|it| &it.engine.rooms[&lobby].record);
     assert_eq!((here.delivered, here.last_activity_ms), (3, there.last_activity_ms));
-    let spoke = |it: &crate::batch::RoomRecord| it.spoke.map(|it| (it.clock, it.log));
+    let spoke = |it: &crate::api::batch::RoomRecord| it.spoke.map(|it| (it.clock, it.log));
     assert!(spoke(here).is_some());
     assert_eq!(spoke(here), spoke(there));
 }
@@ -563,7 +569,7 @@ fn what_is_gone_is_foretold_no_more_and_moves_the_turn_only_if_it_was_chat() {
     node.founder_writes(&mut founder, &ordered(Era::HOME, 1, &[(run.log, 1, 1)]));
     node.rows.clear();
     node.hear(&run);
-    let foretold = |row: &Change| matches!(row, Change::Foretold { .. });
+    let foretold = |row: &Change| matches!(row, Change::NumberRange { .. });
     assert_eq!(node.rows.iter().filter(|it| foretold(it)).count(), 1, "the second was not");
     assert!(node.engine.rooms[&node.lobby()].numbering.foretold.is_empty());
     node.founder_writes(&mut founder, &ordered(Era::HOME, 2, &[(run.log, 2, 1)]));

@@ -6,16 +6,16 @@ use super::{
     *,
 };
 use crate::{
-    command::Roamed as Answer,
-    entry::{EraClaimed, NodeAdmitted},
-    event::RoomEvent,
-    id::At,
+    api::{command::Roamed as Answer, event::RoomEvent},
     limits::{
         NUMBER_WITHIN, ROAM_ASK_FOR, ROAM_CLAIM_EVERY, ROAM_ERAS_AHEAD_MAX, ROAM_START_FOR,
         ROAMING_MAX,
     },
-    message::Head,
-    number::Era,
+    name::{id::LocalRef, number::Era},
+    wire::{
+        entry::{EraClaimed, NodeAdmitted},
+        message::Head,
+    },
 };
 
 /// A founder in whose lobby something was said, another node's lane, and how to ask for what is behind a cursor.
@@ -32,7 +32,7 @@ impl Roamed {
             node.say(&caller, node.lobby()).expect("a member");
         }
         // Above this node's own: one claim does not get above it.
-        let lane = crate::number::LANES - 1;
+        let lane = crate::name::number::LANES - 1;
         let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
         let directory = RoomId::directory(node.secret.mesh_id());
         let run = log_of(&node, directory, 6, &[admitted]);
@@ -50,7 +50,7 @@ impl Roamed {
     /// Asks for numbers above the cursor for what was said first.
     fn roam(&mut self, cursor: Number) -> CallId {
         let room = self.node.lobby();
-        let entries = vec![(At { log: 0, seq: 1 }, Some(Number(1)))];
+        let entries = vec![(LocalRef { log: 0, seq: 1 }, Some(Number(1)))];
         self.node.begin(Command::Roam { room, cursor, entries })
     }
 
@@ -174,7 +174,7 @@ fn who_comes_from_elsewhere_gets_all_the_numbers_that_it_needs() {
         node.say(&caller, node.lobby()).expect("a member");
     }
     let before = node.gave().len();
-    let entries = [1, 3, 5].map(|seq| (At { log: 0, seq }, Some(Number(seq)))).to_vec();
+    let entries = [1, 3, 5].map(|seq| (LocalRef { log: 0, seq }, Some(Number(seq)))).to_vec();
     let (room, cursor) = (node.lobby(), Number(6));
     let call = node.begin(Command::Roam { room, cursor, entries });
     assert!(matches!(node.reply(call), Some(Ok(Outcome::Roamed(Answer::Ready)))));
@@ -203,7 +203,7 @@ fn so_many_wait_for_an_era_and_no_more() {
     let above = it.era(9).number(1);
     // All in one moment: after a second each is answered.
     let room = it.node.lobby();
-    let entries = vec![(At { log: 0, seq: 1 }, Some(Number(1)))];
+    let entries = vec![(LocalRef { log: 0, seq: 1 }, Some(Number(1)))];
     for nth in 0..ROAMING_MAX as u64 {
         let command = Command::Roam { room, cursor: above, entries: entries.clone() };
         it.node.engine.handle(it.node.now, Input::Command { call: CallId(10_000 + nth), command });
@@ -220,7 +220,7 @@ fn so_many_wait_for_an_era_and_no_more() {
 fn who_comes_gets_numbers_of_what_is_here_and_in_eras_of_this_node() {
     let mut it = Roamed::alone();
     let (room, before) = (it.node.lobby(), it.node.gave().len());
-    let entries = vec![(At { log: 0, seq: 1_000 }, None)];
+    let entries = vec![(LocalRef { log: 0, seq: 1_000 }, None)];
     let call = it.node.begin(Command::Roam { room, cursor: it.era(1).number(7), entries });
     assert_eq!(it.answer(call), Some(Answer::Ready));
     assert_eq!(it.node.gave().len(), before, "it is not here");
@@ -234,7 +234,7 @@ fn who_comes_gets_numbers_of_what_is_here_and_in_eras_of_this_node() {
     let (_, run) = Liar::new(FOUNDER).write(&node, &Body::Chat(said("hello")));
     node.hear(&run);
     node.hears_beacon((FOUNDER, FOUNDER), (1, 0, 0));
-    let (room, entries) = (node.lobby(), vec![(At { log: 0, seq: 1 }, Some(Number(1)))]);
+    let (room, entries) = (node.lobby(), vec![(LocalRef { log: 0, seq: 1 }, Some(Number(1)))]);
     let call = node.begin(Command::Roam { room, cursor: Number(1), entries });
     assert!(matches!(node.reply(call), Some(Ok(Outcome::Roamed(Answer::Ready)))));
     assert!(node.current() > Era::HOME);

@@ -6,15 +6,17 @@ use super::{
     *,
 };
 use crate::{
-    boundary::Alarm,
+    api::boundary::Alarm,
     engine::ephemeral_id,
     limits::{
         CLAIM_EVERY, CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_ROOMS_MAX,
         EPHEMERAL_ROOMS_PER_NODE_MAX, HOLE_AFTER, MENTIONS_MAX, NAME_BYTES_MAX, NUMBER_WITHIN,
     },
-    message::Head,
-    number::Era,
-    roster::{EphemeralRoom, RoomFacts},
+    name::number::Era,
+    wire::{
+        message::Head,
+        roster::{EphemeralRoom, RoomFacts},
+    },
 };
 
 pub(super) fn new(name: &str, ephemeral: bool) -> NewRoom {

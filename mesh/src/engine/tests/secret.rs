@@ -2,15 +2,16 @@
 
 use super::{world::World, *};
 use crate::{
-    boundary::Alarm,
-    command::Drawn,
-    entry::Parting,
-    identity::{Epoch, LinkSecret},
+    api::{boundary::Alarm, command::Drawn},
     limits::{
         ABOUT_EVERY, EXPELLED_NAMED_MAX, SECRET_HELD_BACK_FOR, SECRETS_TAKEN_MAX,
         SECRETS_TAKEN_WITHIN,
     },
-    message::{About, Handed, Signed},
+    name::identity::{Epoch, LinkSecret},
+    wire::{
+        entry::Parting,
+        message::{About, Handed, Signed},
+    },
 };
 
 fn rotate(world: &mut World, n: usize, byte: u8, force: bool) -> Result<Outcome, Refused> {

@@ -8,13 +8,17 @@ use super::{
     *,
 };
 use crate::{
-    acts::{Place, TaskAct, TaskAssigned},
-    boundary::Alarm,
-    command::SaidOk,
-    entry::{DedupId, EraClaimed, NodeAdmitted},
+    api::{boundary::Alarm, command::SaidOk},
     limits::{BODY_INLINE_BYTES_MAX, DEDUP_FOR, RUN_BYTES_MAX, RUN_ENTRIES_MAX},
-    message::ApartBody,
-    number::{C_MAX, Era, LANES},
+    name::{
+        id::EntryRef,
+        number::{C_MAX, Era, LANES},
+    },
+    wire::{
+        acts::{TaskAct, TaskAssigned},
+        entry::{DedupId, EraClaimed, NodeAdmitted},
+        message::ApartBody,
+    },
 };
 
 /// Sends under this id.
@@ -277,7 +281,7 @@ fn rows_are_written_of_logs_in_which_something_changed_and_of_no_others() {
         .collect();
     let [own] = logs[..] else { panic!("{logs:?}") };
     assert_eq!((own.id.author, own.settled), (node.engine.cx.me, own.head), "all is delivered");
-    // At a node that cannot number it, it is not settled.
+    // LocalRef a node that cannot number it, it is not settled.
     let mut other = Node::new(2);
     let caller = other.joins("me");
     other.begin_say(&caller);
@@ -352,7 +356,7 @@ fn a_room_whose_numbers_are_used_up_takes_nothing_more() {
     let room = node.engine.rooms.get_mut(&lobby).expect("it is there");
     assert!(room.numbering.open(&claim, mine));
     node.say(&caller, lobby).expect("there are some");
-    let seen = vec![Place { log: mine, seq: 1 }];
+    let seen = vec![EntryRef { log: mine, seq: 1 }];
     let claim = Body::EraClaimed(EraClaimed { era, after, cut: Vec::new(), seen });
     node.hear(&log_of(&node, lobby, 6, &[claim]));
     assert_eq!(node.engine.rooms[&lobby].numbering.current(), era);
@@ -396,6 +400,6 @@ fn a_thought_is_one_at_other_nodes_too() {
         RoomEvent::Message(it) => Some((it.facts.kind, it.said.as_ref()?.content.clone())),
         _ => None,
     });
-    assert_eq!(told.collect::<Vec<_>>(), [(crate::entry::THINKING, "hm".to_owned())]);
+    assert_eq!(told.collect::<Vec<_>>(), [(crate::wire::entry::THINKING, "hm".to_owned())]);
     assert!(world.nodes.iter().all(|node| node.engine.cx.faults.void == 0));
 }

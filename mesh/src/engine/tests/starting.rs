@@ -2,9 +2,11 @@
 
 use super::{asking::log, world::Liar, *};
 use crate::{
-    acts::{KeyAct, KeyMinted, Tier},
-    entry::{NodeAdmitted, NodeParted, Parting},
-    number::LANES,
+    name::number::LANES,
+    wire::{
+        acts::{KeyAct, KeyMinted, Tier},
+        entry::{NodeAdmitted, NodeParted, Parting},
+    },
 };
 
 #[test]
@@ -63,7 +65,7 @@ fn what_a_fork_took_from_the_directory_is_taken_after_a_restart_too() {
     let (_, first) = liar.write_in(&node, directory, &minted(keys[0]));
     let (_, second) = liar.write_in(&node, directory, &minted(keys[1]));
     let claim = |agent: &str| {
-        Body::AgentClaimed(crate::entry::AgentClaimed { agent: agent.into(), key: keys[0] })
+        Body::AgentClaimed(crate::wire::entry::AgentClaimed { agent: agent.into(), key: keys[0] })
     };
     let (_, third) = liar.write_in(&node, directory, &claim("bob"));
     let mut other = second.clone();
@@ -122,8 +124,8 @@ fn a_room_of_memory_that_comes_back_has_a_log_of_this_node_that_it_never_had() {
     let mut mine = std::collections::BTreeSet::new();
     let home = LogId { author: log(8).author, incarnation: 1 << 20 | 1 };
     let id = crate::engine::ephemeral_id(node.secret.mesh_id(), home, false);
-    let facts = crate::roster::RoomFacts::Open(public_room(id, "theirs"));
-    let it = crate::roster::EphemeralRoom { facts, home, created_ms: 1 };
+    let facts = crate::wire::roster::RoomFacts::Open(public_room(id, "theirs"));
+    let it = crate::wire::roster::EphemeralRoom { facts, home, created_ms: 1 };
     node.hears_beacon((8, 8), (1, 0, 0));
     for version in 1..4 {
         for (version, changes) in

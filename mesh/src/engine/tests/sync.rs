@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     limits::{TICK, WANT_TIMEOUT},
-    message::{Head, Span},
+    wire::message::{Head, Span},
 };
 
 /// A log of which nothing is here.

@@ -7,17 +7,23 @@ use super::{
     world::{STEP, World},
 };
 use crate::{
-    acts::{Grant, Place, TaskAct, TaskStatus, TaskUpdated},
-    agenda::{NewTask, TaskUpdate, TaskView},
-    batch::Change,
-    boundary::{Effect, Input},
-    command::{Caller, Command, NewRoom, Outcome, Refused},
-    entry::{Body, Facts, HandedOver},
-    event::RoomEvent,
-    id::{AgentId, At, KeyPrint, LogId, MessageId, RoomId},
+    api::{
+        agenda::{NewTask, TaskUpdate, TaskView},
+        batch::Change,
+        boundary::{Effect, Input},
+        command::{Caller, Command, NewRoom, Outcome, Refused},
+        event::RoomEvent,
+    },
     limits::{ASK_AFTER, TASKS_PER_LOG_MAX},
-    message::Message,
-    number::Era,
+    name::{
+        id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, MessageId, RoomId},
+        number::Era,
+    },
+    wire::{
+        acts::{Grant, TaskAct, TaskStatus, TaskUpdated},
+        entry::{Body, Facts, HandedOver},
+        message::Message,
+    },
 };
 
 fn new(room: RoomId) -> NewTask {
@@ -271,7 +277,7 @@ fn an_answer_of_a_former_sequencer_counts_after_a_start_and_a_strangers_does_not
     let state = engine.rooms.get_mut(&room).expect("the lobby");
     let log = |seed| LogId { author: super::identity(seed).node_id(), incarnation: 0 };
     let over = state.hand_over(&mut engine.cx, Era::HOME, log(2)).expect("it was this node's");
-    let former = Place { log: state.mine, seq: over };
+    let former = EntryRef { log: state.mine, seq: over };
     assert_eq!(state.numbering.eras[&Era::HOME].record.former, [former]);
     let task = engine.tasks[&made.task].1;
     let logs = [3, 2].map(|seed| state.logs.ensure(log(seed)).expect("a few"));
@@ -289,10 +295,10 @@ fn an_answer_of_a_former_sequencer_counts_after_a_start_and_a_strangers_does_not
             note: None,
             by: "ann".into(),
         };
-        let claim = Place { seq: 900, ..task };
+        let claim = EntryRef { seq: 900, ..task };
         let grant = Grant { era: Era::HOME, claim, update: Some(update), holder: None, by };
         let facts = Facts { clock, wall_ms: 0, kind: 50, visible: false };
-        let at = At { log, seq };
+        let at = LocalRef { log, seq };
         state.refold_task(Duration::ZERO, (at, facts), TaskAct::Granted(grant));
         state.tasks.view(task).expect("it is there").assignee == Some(holder)
     };
@@ -334,7 +340,7 @@ fn what_a_successor_writes_names_the_handover() {
             _ => None,
         })
         .collect();
-    let by = Some(Place { log: founder, seq: 1 });
+    let by = Some(EntryRef { log: founder, seq: 1 });
     let count = |what: &dyn Fn(&Body) -> bool| said.iter().filter(|it| what(it)).count();
     assert_eq!(count(&|it| matches!(it, Body::Ordered(it) if it.by == by)), 1);
     assert_eq!(count(&|it| matches!(it, Body::Task(TaskAct::Granted(it)) if it.by == by)), 1);

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{
-    acts::{KeyAct, KeyMinted, Tier},
     limits::KEYS_MAX,
+    wire::acts::{KeyAct, KeyMinted, Tier},
 };
 
 /// One entry that begins a log.

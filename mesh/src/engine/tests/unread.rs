@@ -5,10 +5,9 @@ use super::{
     *,
 };
 use crate::{
-    id::RoomKey,
     limits::{KEY_NEW_FOR, PRESENTED_WITHIN},
-    message::Followed,
-    sealed::Token,
+    name::id::RoomKey,
+    wire::{message::Followed, seal::Token},
 };
 
 /// A follower with a room in which something was said, and another node, to which its key is presented.

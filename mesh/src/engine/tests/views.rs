@@ -6,9 +6,9 @@ use super::{
     *,
 };
 use crate::{
-    command::RoomView,
+    api::command::RoomView,
     engine::ephemeral_id,
-    roster::{EphemeralRoom, RoomFacts},
+    wire::roster::{EphemeralRoom, RoomFacts},
 };
 
 const OTHER_KEY: KeyPrint = KeyPrint([2; 16]);
@@ -21,7 +21,7 @@ impl Node {
         rooms
     }
 
-    fn info(&mut self, key: KeyPrint, room: RoomId) -> crate::command::RoomInfo {
+    fn info(&mut self, key: KeyPrint, room: RoomId) -> crate::api::command::RoomInfo {
         match self.ask(Command::RoomInfo { key, room }) {
             Ok(Outcome::RoomInfo(info)) => info,
             other => panic!("{other:?}"),
@@ -201,7 +201,7 @@ fn clients_are_told_of_a_room_once_and_again_when_it_is_called_otherwise() {
     node.hear(&low.1);
     let mut founder = world::Liar::new(1);
     let mut number = |node: &mut Node, first, log| {
-        let ordered = asking::ordered(crate::number::Era::HOME, first, &[(log, 1, 1)]);
+        let ordered = asking::ordered(crate::name::number::Era::HOME, first, &[(log, 1, 1)]);
         let (_, run) = founder.write_in(node, directory, &ordered);
         node.hear(&run);
     };

@@ -6,17 +6,19 @@ use super::{
     *,
 };
 use crate::{
-    acts::{BallotCast, BallotsShown, Place, Shown, VoteAct, VoteClosed},
-    agenda::{NewVote, VoteResult, VoteView},
-    batch::VoteNote,
-    event::RoomEvent,
-    id::MessageId,
+    api::{
+        agenda::{NewVote, VoteResult, VoteView},
+        batch::VoteNote,
+        event::RoomEvent,
+    },
+    fold::votes::commitment,
     limits::{
         RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_COLLECT, VOTE_COLLECT_APART, VOTE_FOR_MAX,
         VOTE_NEWS_FOR, VOTE_SHOW_WITHIN, VOTES_OPEN_PER_AGENT_MAX, VOTES_OPEN_PER_LOG_MAX,
         VOTES_PER_LOG_MAX,
     },
-    votes::commitment,
+    name::id::{EntryRef, MessageId},
+    wire::acts::{BallotCast, BallotsShown, Shown, VoteAct, VoteClosed},
 };
 
 impl World {
@@ -115,11 +117,12 @@ impl World {
     }
 
     /// The place of a vote, and those of the ballots in it, as node `n` knows them.
-    fn places(&self, n: usize, vote: MessageId) -> (Place, Vec<Place>) {
+    fn places(&self, n: usize, vote: MessageId) -> (EntryRef, Vec<EntryRef>) {
         let room = &self.nodes[n].engine.rooms[&self.lobby()];
         let known = room.votes.all().find(|it| it.id(self.lobby()) == vote).expect("it is known");
         let close = known.close();
-        let place = |(log, seq): &(u32, u64)| Place { log: close.logs[*log as usize], seq: *seq };
+        let place =
+            |(log, seq): &(u32, u64)| EntryRef { log: close.logs[*log as usize], seq: *seq };
         (known.place(), close.ballots.iter().map(place).collect())
     }
 }
@@ -655,7 +658,7 @@ fn acts_that_name_what_is_no_vote_mean_nothing() {
     world.cast(0, vote, 0).expect("eligible");
     let (place, ballots) = world.places(0, vote);
     let mut liar = Liar::new(9);
-    for (n, vote) in (1..).zip([ballots[0], Place { log: liar.log(), seq: 1 }, place]) {
+    for (n, vote) in (1..).zip([ballots[0], EntryRef { log: liar.log(), seq: 1 }, place]) {
         let logs = vec![vote.log];
         // An index that leads nowhere, and one that does.
         let close = VoteClosed { vote, logs, ballots: vec![(7, 1), (0, 1)] };

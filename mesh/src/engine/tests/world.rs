@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{disk::stored, *};
 use crate::{
-    acts::Place,
-    command::Drawn,
-    event::{AgentEvent, RoomEvent},
-    message::{Beacon, Signed},
+    api::{
+        command::Drawn,
+        event::{AgentEvent, RoomEvent},
+    },
+    name::id::EntryRef,
+    wire::message::{Beacon, Signed},
 };
 
 /// How time passes.
@@ -28,7 +30,7 @@ pub(super) struct World {
     /// Nodes that have stopped in good order.
     pub(super) stopped: BTreeSet<usize>,
     /// Secrets that each node's driver was told to use.
-    pub(super) secrets: Vec<Vec<crate::identity::LinkSecret>>,
+    pub(super) secrets: Vec<Vec<crate::name::identity::LinkSecret>>,
     /// Nodes whose drivers were asked for one.
     draws: Vec<usize>,
     /// Nodes say things to each other directly, too.
@@ -158,13 +160,13 @@ impl World {
     }
 
     /// As they were said when they were new.
-    fn runs_of(&self, room: RoomId, spans: &[crate::message::Span]) -> Vec<Run> {
+    fn runs_of(&self, room: RoomId, spans: &[crate::wire::message::Span]) -> Vec<Run> {
         let said = self.said.iter().filter_map(|it| match it {
             Message::Runs(runs) => Some(runs),
             _ => None,
         });
         let wanted = |run: &&Run| {
-            let of = |it: &&crate::message::Span| it.log == run.log && run.last() > it.after;
+            let of = |it: &&crate::wire::message::Span| it.log == run.log && run.last() > it.after;
             run.room == room && spans.iter().any(|it| of(&it))
         };
         said.flatten().filter(wanted).cloned().collect()
@@ -257,12 +259,12 @@ impl Liar {
     }
 
     /// Its next entry in the lobby, and where it is.
-    pub(super) fn write(&mut self, node: &Node, body: &Body) -> (Place, Run) {
+    pub(super) fn write(&mut self, node: &Node, body: &Body) -> (EntryRef, Run) {
         self.write_in(node, node.lobby(), body)
     }
 
     /// The same in another room, if that is where all its entries are.
-    pub(super) fn write_in(&mut self, node: &Node, room: RoomId, body: &Body) -> (Place, Run) {
+    pub(super) fn write_in(&mut self, node: &Node, room: RoomId, body: &Body) -> (EntryRef, Run) {
         let first = self.run.as_ref().map_or(1, |run| run.last() + 1);
         let facts =
             Facts { clock: 1_000 + first, wall_ms: 0, kind: body.kind(), visible: body.visible() };
@@ -275,6 +277,6 @@ impl Liar {
         let run = Run { room, log, first, backlink, entries, seal: [0; 64] };
         let run = run.seal(node.secret.mesh_id(), &identity(self.seed)).run().clone();
         self.run = Some(run.clone());
-        (Place { log, seq: first }, run)
+        (EntryRef { log, seq: first }, run)
     }
 }

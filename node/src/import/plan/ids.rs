@@ -1,7 +1,7 @@
 //! Ids of messages, votes and tasks: those that clients go on using, and what stands for others.
 
 use import::id_from;
-use mesh::id::MessageId;
+use mesh::name::id::MessageId;
 
 use super::{Plan, Thing, ledger::Named};
 

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use import::Key;
 use mesh::{
-    acts::Tier,
-    agenda::NewKey,
-    id::{KeyPrint, RoomKey},
+    api::agenda::NewKey,
     limits::{KEY_LABEL_BYTES_MAX, KEYS_MAX},
+    name::id::{KeyPrint, RoomKey},
+    wire::acts::Tier,
 };
 
 use super::{Findings, OwnKeys, Thing, ledger::Named, rooms::cut};

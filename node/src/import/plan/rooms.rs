@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Result;
 use import::{BadRow, LOBBY, Room, ServerFile, id_from};
 use mesh::{
-    id::{KeyPrint, RoomId},
-    import::{ImportedRoom, is_foreign_id},
+    api::import::{ImportedRoom, is_foreign_id},
     limits::{
         AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, KEYS_FOLLOWED_MAX, NAME_BYTES_MAX, ROOMS_MAX,
     },
-    number::Era,
+    name::{
+        id::{KeyPrint, RoomId},
+        number::Era,
+    },
 };
 
 use super::{

@@ -4,7 +4,7 @@
 use import::{BadRow, Message};
 use mesh::{
     limits::{AGENT_ID_BYTES_MAX, CONTENT_BYTES_MAX, NAME_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
-    number::Era,
+    name::number::Era,
 };
 use protocol::value::Metadata;
 

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use import::{ReadError, ServerFile, Task, Vote};
 use mesh::{
-    acts::{TaskAssigned, TaskStatus, VoteImported},
-    import::ImportedTask,
+    api::import::ImportedTask,
     limits::{
         AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_TITLE_BYTES_MAX,
         TASKS_PER_LOG_MAX, VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_TITLE_BYTES_MAX,
         VOTES_PER_LOG_MAX,
     },
+    wire::acts::{TaskAssigned, TaskStatus, VoteImported},
 };
 
 use super::{
@@ -111,7 +111,7 @@ impl Plan {
     pub(super) fn take_tasks(&mut self, file: &ServerFile, findings: &mut Findings) -> Result<()> {
         let mut by_place: BTreeMap<Place, Vec<(String, ImportedTask)>> = BTreeMap::new();
         // Where the lobby is, is known when it is written.
-        let nowhere = mesh::id::RoomId([0; 16]);
+        let nowhere = mesh::name::id::RoomId([0; 16]);
         for task in findings.readable(Thing::Task, file.tasks()?) {
             let Some(place) = self.place(&task.room) else {
                 findings.ledger.leave(Thing::Task, self.no_room(&task.room), Some(&task.title));
@@ -200,7 +200,7 @@ fn ended(it: Vote) -> Result<(u64, VoteImported), String> {
 }
 
 /// `Err`: what is wrong with it.
-fn imported(it: Task, room: mesh::id::RoomId) -> Result<ImportedTask, String> {
+fn imported(it: Task, room: mesh::name::id::RoomId) -> Result<ImportedTask, String> {
     let status = match it.status.as_str() {
         "pending" => TaskStatus::Pending,
         "in_progress" => TaskStatus::InProgress,

@@ -8,7 +8,7 @@ use bridge::{
     limits::{WEBHOOKS_MAX, WEBHOOKS_PER_KEY_MAX},
 };
 use import::{ServerFile, Status, Subscription};
-use mesh::id::KeyPrint;
+use mesh::name::id::KeyPrint;
 use protocol::object::SubscriptionStatus;
 
 use super::{Choices, Findings, Owners, Plan, Thing, ledger::Named};

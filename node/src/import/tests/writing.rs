@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use mesh::{
+use mesh::name::{
     id::{MessageId, RoomId},
     number::Number,
 };
@@ -159,7 +159,7 @@ fn a_node_that_has_something_is_refused_and_one_that_has_nothing_is_not() {
     assert_eq!(import(&made, &dir, None), Brought::All);
     // With rooms, though not by an import.
     let store = Store::open(dir.path()).unwrap();
-    let forget = mesh::batch::Change::Keep { name: b"import".to_vec(), value: None };
+    let forget = mesh::api::batch::Change::Keep { name: b"import".to_vec(), value: None };
     let mut store = store;
     store.commit(&[forget]).unwrap();
     drop(store);

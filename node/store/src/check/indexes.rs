@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use mesh::{
-    batch::{NodeRecord, VoteNote},
-    id::RoomId,
-    identity::Judge,
-    run::{Certificate, Run},
+    api::batch::{NodeRecord, VoteNote},
+    name::{id::RoomId, identity::Judge},
+    wire::run::{Certificate, Run},
 };
 use redb::{ReadTransaction, ReadableTable};
 

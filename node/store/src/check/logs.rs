@@ -4,13 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
-    entry::{Body, Ordered, Stored, is_act},
-    id::{At, Hash, LogId, LogIx},
-    identity::Judge,
     limits::{BODY_INLINE_BYTES_MAX, ORDERED_ITEMS_MAX, RUN_ENTRIES_MAX},
-    number::{Era, Number},
-    run::{Carried, Run, RunEntry},
-    sealed::{self, Spot},
+    name::{
+        id::{Hash, LocalRef, LogId, LogIx},
+        identity::Judge,
+        number::{Era, Number},
+    },
+    wire::{
+        entry::{Body, Ordered, Stored, is_act},
+        run::{Carried, Run, RunEntry},
+        seal::{self, SealContext},
+    },
 };
 use sha2::{Digest, Sha256};
 
@@ -120,8 +124,9 @@ impl Cursor<'_, '_> {
     fn take(&mut self, seq: u64, entry: Stored, report: &mut Report) {
         let here = self.room.entry(self.ix, seq);
         if entry.facts.kind == ORDERED {
-            let spot = Spot { room: self.room.view.id, log: self.id, seq, kind: entry.facts.kind };
-            if let Body::Ordered(ordered) = sealed::body(self.room.record, &spot, &entry.body) {
+            let spot =
+                SealContext { room: self.room.view.id, log: self.id, seq, kind: entry.facts.kind };
+            if let Body::Ordered(ordered) = seal::body(self.room.record, &spot, &entry.body) {
                 give(self.room, &ordered, self.given);
             }
         }
@@ -275,7 +280,7 @@ fn check_called(
         let (key, at) = found?;
         let (id, (log, seq)) = (key.value().1, at.value());
         let is_gone = || {
-            let gist = room.view.gist(At { log, seq });
+            let gist = room.view.gist(LocalRef { log, seq });
             gist.is_ok_and(|it| it.is_some_and(|it| it.gone.is_some()))
         };
         if missing.remove(&id) != Some((log, seq)) && !is_gone() {

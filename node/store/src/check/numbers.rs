@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use mesh::{
-    batch::{Fate, Foretold},
-    id::{At, LogIx},
+    api::batch::{Fate, NumberRange},
     limits::ORDERED_ITEMS_MAX,
-    number::{Era, Number},
+    name::{
+        id::{LocalRef, LogIx},
+        number::{Era, Number},
+    },
 };
 
 use super::{Place, Problem, Report, Steps, logs::Given, rooms::Room};
@@ -28,7 +30,7 @@ pub(super) fn check(
     for numbered in numbers.range((row, 0)..=(row, u64::MAX))? {
         let (key, numbered) = numbered?;
         let (number, (log, seq, fate)) = (Number(key.value().1), numbered.value());
-        let at = At { log, seq };
+        let at = LocalRef { log, seq };
         steps.row();
         report.numbers += 1;
         let Ok(fate) = fate_of(fate) else {
@@ -62,7 +64,7 @@ pub(super) fn check(
 }
 
 /// Whether some sequencer gave this number to this entry.
-fn is_given(given: &[Given], number: Number, at: At) -> bool {
+fn is_given(given: &[Given], number: Number, at: LocalRef) -> bool {
     let end = given.partition_point(|it| it.first <= number);
     let mut near = given[..end].iter().rev();
     let near = near.by_ref().take_while(|it| it.first.0 + ORDERED_ITEMS_MAX as u64 > number.0);
@@ -74,7 +76,7 @@ fn is_given(given: &[Given], number: Number, at: At) -> bool {
 
 fn delivered(
     room: &Room<'_>,
-    (number, at): (Number, At),
+    (number, at): (Number, LocalRef),
     numbers: Option<&Numbers>,
     report: &mut Report,
 ) -> Result<(), ReadError> {
@@ -177,7 +179,7 @@ fn index(room: &Room<'_>, steps: &mut Steps<'_>, report: &mut Report) -> Result<
 
 /// What should be known of entries that are numbered and not held, as far as it follows from the rest: of
 /// those that come after a fork nothing is kept.
-pub(super) fn expected(room: &Room<'_>) -> Result<BTreeMap<(LogIx, u64), Foretold>, ReadError> {
+pub(super) fn expected(room: &Room<'_>) -> Result<BTreeMap<(LogIx, u64), NumberRange>, ReadError> {
     let row = room.row();
     let places = table(room.read, PLACES)?;
     let mut expected = BTreeMap::new();
@@ -221,7 +223,7 @@ fn foretold(room: &Room<'_>, report: &mut Report) -> Result<(), ReadError> {
 
 /// The tip that the eras say.
 pub(super) fn tip_of(room: &Room<'_>) -> Number {
-    let done = |(era, record): (&Era, &mesh::batch::EraRecord)| era.number(record.done);
+    let done = |(era, record): (&Era, &mesh::api::batch::EraRecord)| era.number(record.done);
     let begun = room.eras.iter().filter(|(_, it)| it.done > 0);
     begun.map(done).max().unwrap_or(Number::ZERO)
 }

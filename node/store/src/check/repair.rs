@@ -3,10 +3,9 @@
 use std::{collections::BTreeMap, path::Path};
 
 use mesh::{
-    batch::{Fate, LogRecord, RoomRecord},
-    entry::{Stored, is_act},
-    id::RoomId,
-    number::Number,
+    api::batch::{Fate, LogRecord, RoomRecord},
+    name::{id::RoomId, number::Number},
+    wire::entry::{Stored, is_act},
 };
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, WriteTransaction};
 

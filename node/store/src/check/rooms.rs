@@ -3,12 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
-    batch::{EraRecord, LogRecord, RoomRecord},
-    entry::{CHAT, DECISION, Stored},
-    id::{LogId, LogIx, MessageId, RoomId},
-    import::{may_bring, message_id},
-    number::Era,
-    sealed::{self, Spot},
+    api::{
+        batch::{EraRecord, LogRecord, RoomRecord},
+        import::{may_bring, message_id},
+    },
+    name::{
+        id::{LogId, LogIx, MessageId, RoomId},
+        number::Era,
+    },
+    wire::{
+        entry::{CHAT, DECISION, Stored},
+        seal::{self, SealContext},
+    },
 };
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
 
@@ -63,7 +69,7 @@ pub(super) fn kept_id(
     if !says || !may_bring(record, room, log) {
         return None;
     }
-    let said = sealed::body(record, &Spot { room, log, seq, kind }, &entry.body).said();
+    let said = seal::body(record, &SealContext { room, log, seq, kind }, &entry.body).said();
     let id = message_id(record, (room, log, seq), said.as_ref());
     id.is_foreign().then_some(id)
 }

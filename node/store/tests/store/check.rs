@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use mesh::{
-    batch::{EraRecord, Fate, LogRecord},
-    entry::{Gone, Stored},
-    id::RoomId,
-    number::Era,
-    run::BadRun,
+    api::batch::{EraRecord, Fate, LogRecord},
+    name::{id::RoomId, number::Era},
+    wire::{
+        entry::{Gone, Stored},
+        run::BadRun,
+    },
 };
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 use store::{
@@ -387,14 +388,14 @@ fn indexes_are_made_anew() {
         write.open_table(DEDUPS).unwrap().insert((1, row, 1), (0, 99)).unwrap();
     });
     finds(&Problem::Note, |write, row| {
-        let note = minicbor::to_vec(mesh::batch::VoteNote::default()).unwrap();
+        let note = minicbor::to_vec(mesh::api::batch::VoteNote::default()).unwrap();
         write.open_table(NOTES).unwrap().insert((row, 0, 99), note.as_slice()).unwrap();
     });
     finds(&Problem::Tip, |write, row| {
         let mut rooms = write.open_table(ROOMS).unwrap();
         let room = rooms.get(row).unwrap().unwrap().value().to_vec();
-        let mut record: mesh::batch::RoomRecord = minicbor::decode(&room[16..]).unwrap();
-        record.tip = mesh::number::Number(record.tip.0 - 1);
+        let mut record: mesh::api::batch::RoomRecord = minicbor::decode(&room[16..]).unwrap();
+        record.tip = mesh::name::number::Number(record.tip.0 - 1);
         let row_now = [&room[..16], &minicbor::to_vec(&record).unwrap()].concat();
         rooms.insert(row, row_now.as_slice()).unwrap();
     });
@@ -422,8 +423,8 @@ fn ids_of_a_clawchat_server_lead_to_their_messages_again() {
 
 #[test]
 fn evidence_has_to_prove_something() {
-    use mesh::run::{Certificate, Run};
-    let log = mesh::id::LogId { author: me(1), incarnation: 0 };
+    use mesh::wire::run::{Certificate, Run};
+    let log = mesh::name::id::LogId { author: me(1), incarnation: 0 };
     let certificate = Certificate { room: lobby(), log, seq: 1, hash: [1; 32], seal: [2; 64] };
     let run =
         Run { room: lobby(), log, first: 1, backlink: [0; 32], entries: vec![], seal: [3; 64] };
@@ -490,7 +491,7 @@ fn a_repaired_store_has_lost_nothing() {
     assert_eq!(numbers[0].1, Fate::Delivered);
 }
 
-fn store_at(store: &Store, room: RoomId) -> mesh::id::At {
-    let rows = store.reader().page_since(room, mesh::number::Number(0), 1).unwrap();
+fn store_at(store: &Store, room: RoomId) -> mesh::name::id::LocalRef {
+    let rows = store.reader().page_since(room, mesh::name::number::Number(0), 1).unwrap();
     rows[0].at
 }

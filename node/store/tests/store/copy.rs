@@ -139,7 +139,8 @@ fn ballots_of_the_former_identity_are_not_taken_for_ones_own() {
     let ada = node.attach("ada");
     node.join(&ada, lobby());
     let vote = node.open_vote(&ada, lobby());
-    node.ask(mesh::command::Command::CastVote { caller: ada, vote: vote.vote, option: 1 }).unwrap();
+    node.ask(mesh::api::command::Command::CastVote { caller: ada, vote: vote.vote, option: 1 })
+        .unwrap();
     let me = crate::lone::me(1);
     let notes = |store: &Store| store.summary(me, None).unwrap().notes;
     assert!(notes(&node.store).iter().any(|it| !it.2.choices.is_empty()));

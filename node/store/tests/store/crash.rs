@@ -1,10 +1,12 @@
 //! Each crash point of a commit yields before or after.
 
 use mesh::{
-    batch::{Change, VoteNote},
-    command::Opaque,
-    id::RoomId,
-    message::Span,
+    api::{
+        batch::{Change, VoteNote},
+        command::Opaque,
+    },
+    name::id::RoomId,
+    wire::message::Span,
 };
 use store::{
     Store,
@@ -29,7 +31,7 @@ fn batch(seq: u64) -> Vec<Change> {
 
 fn state(store: &Store) -> String {
     let reader = store.reader();
-    let rows = reader.page_since(ROOM, mesh::number::Number(0), 500).unwrap();
+    let rows = reader.page_since(ROOM, mesh::name::number::Number(0), 500).unwrap();
     let kept = reader.kept(&[]).unwrap();
     let span = Span { log: log_id(3), after: 0, upto: u64::MAX };
     let runs = reader.runs(ROOM, span, 1 << 20).unwrap();

@@ -6,11 +6,15 @@
 use std::{fs, path::Path};
 
 use mesh::{
-    batch::{Change, Fate, Foretold, RoomRecord, Spoke},
-    entry::DedupId,
-    id::{MeshId, RoomId},
-    number::{Era, Number},
-    run::{Carried, Certificate, Run, RunEntry},
+    api::batch::{Change, Fate, NumberRange, RoomRecord, Spoke},
+    name::{
+        id::{MeshId, RoomId},
+        number::{Era, Number},
+    },
+    wire::{
+        entry::DedupId,
+        run::{Carried, Certificate, Run, RunEntry},
+    },
 };
 use store::{FILE_NAME, Store};
 
@@ -24,7 +28,7 @@ fn layout_1() -> Vec<Change> {
     let directory = RoomId::directory(MESH);
     let spoke = Some(Spoke { clock: 3, log: log_id(3), turn: Some(9) });
     let archived = RoomRecord { mesh: MeshId([9; 16]), spoke, ..room_record() };
-    let numbers = Some(Foretold { best: Number(5), canonical: Number(4) });
+    let numbers = Some(NumberRange { best: Number(5), canonical: Number(4) });
     let certificate =
         Certificate { room: ROOM, log: log_id(8), seq: 2, hash: [5; 32], seal: [6; 64] };
     let carried = stored(1, "forked");
@@ -49,7 +53,7 @@ fn layout_1() -> Vec<Change> {
         era(ROOM, new, 1, 0, &[(Era::HOME, 3)]),
         number(ROOM, Number(4), at(1, 1), Fate::Hole),
         number(ROOM, new.number(1), at(0, 4), Fate::Assigned),
-        Change::Foretold { room: ROOM, at: at(1, 2), numbers },
+        Change::NumberRange { room: ROOM, at: at(1, 2), numbers },
         Change::Dedup { room: ROOM, id: DedupId([4; 16]), at: at(0, 1), wall_ms: 5 },
         room(directory),
         log(directory, 0, 1),

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use mesh::number::Number;
+use mesh::name::number::Number;
 use redb::StorageBackend;
 use store::{
     CommitError, OpenError, Reader, Store,
@@ -20,11 +20,11 @@ use store::{
 
 use crate::rows::*;
 
-fn batch(seq: u64) -> Vec<mesh::batch::Change> {
+fn batch(seq: u64) -> Vec<mesh::api::batch::Change> {
     let mut batch = message(ROOM, seq);
     // Large enough that the file has to grow.
     batch.extend((1..60).flat_map(|it| {
-        let room = mesh::id::RoomId(u128::from(seq * 1_000 + it).to_be_bytes());
+        let room = mesh::name::id::RoomId(u128::from(seq * 1_000 + it).to_be_bytes());
         message(room, 1)
     }));
     batch

@@ -1,13 +1,19 @@
 //! What is written can be read.
 
 use mesh::{
-    batch::{Change, Fate, Foretold, RoomRecord, Told, VoteNote},
-    command::Opaque,
-    entry::{Body, DedupId, Said, Stored},
-    id::{MeshId, MessageId, RoomId},
+    api::{
+        batch::{Change, Fate, NumberRange, RoomRecord, Told, VoteNote},
+        command::Opaque,
+    },
     limits::DEDUP_FOR,
-    number::{Era, Number},
-    run::{Certificate, Run},
+    name::{
+        id::{MeshId, MessageId, RoomId},
+        number::{Era, Number},
+    },
+    wire::{
+        entry::{Body, DedupId, Said, Stored},
+        run::{Certificate, Run},
+    },
 };
 use store::{CommitError, Store, limits::ROW_NUMBERS_MAX, testing::CrashingBackend};
 
@@ -270,17 +276,17 @@ fn full() -> (Store, CrashingBackend) {
         number(ROOM, Number(2), at(0, 2), Fate::Assigned),
         number(ROOM, Number(3), at(1, 1), Fate::Assigned),
         number(ROOM, Number(4), at(0, 2), Fate::Assigned),
-        Change::Foretold {
+        Change::NumberRange {
             room: ROOM,
             at: at(1, 1),
-            numbers: Some(Foretold { best: Number(3), canonical: Number(3) }),
+            numbers: Some(NumberRange { best: Number(3), canonical: Number(3) }),
         },
-        Change::Foretold {
+        Change::NumberRange {
             room: ROOM,
             at: at(1, 2),
-            numbers: Some(Foretold { best: Number(3), canonical: Number(3) }),
+            numbers: Some(NumberRange { best: Number(3), canonical: Number(3) }),
         },
-        Change::Foretold { room: ROOM, at: at(1, 2), numbers: None },
+        Change::NumberRange { room: ROOM, at: at(1, 2), numbers: None },
         Change::Dedup { room: ROOM, id: DedupId([4; 16]), at: at(0, 1), wall_ms: 5 },
         Change::Dedup { room: ROOM, id: DedupId([5; 16]), at: at(0, 4), wall_ms: 6 },
         room(private),
@@ -307,10 +313,10 @@ fn a_summary_is_what_an_engine_starts_from() {
     let room = summary.rooms.iter().find(|it| it.room == ROOM).unwrap();
     assert_eq!(room.waiting, [(Number(2), at(0, 2)), (Number(3), at(1, 1)), (Number(4), at(0, 2))]);
     let unsettled: Vec<_> = room.unsettled.iter().map(|it| (it.at, it.numbers)).collect();
-    let numbers = Foretold { best: Number(4), canonical: Number(2) };
+    let numbers = NumberRange { best: Number(4), canonical: Number(2) };
     assert_eq!(unsettled, [(at(0, 2), Some(numbers)), (at(0, 4), None)]);
     assert_eq!(room.unsettled[1].entry, stored(4, "has none"));
-    assert_eq!(room.foretold, [(at(1, 1), Foretold { best: Number(3), canonical: Number(3) })]);
+    assert_eq!(room.foretold, [(at(1, 1), NumberRange { best: Number(3), canonical: Number(3) })]);
     assert_eq!(
         room.dedups,
         [(DedupId([4; 16]), at(0, 1), 5, Some(Number(1))), (DedupId([5; 16]), at(0, 4), 6, None)]
@@ -356,7 +362,7 @@ fn reopening_gives_the_same_summary() {
     assert!(first.node.is_none() && first.rooms.is_empty());
 }
 
-fn acts(store: &Store) -> Vec<(RoomId, mesh::id::At)> {
+fn acts(store: &Store) -> Vec<(RoomId, mesh::name::id::LocalRef)> {
     let acts = store.summary(ME, Some(MESH)).unwrap().acts;
     assert!(acts.iter().all(|(_, at, it)| *it == act(at.seq)));
     acts.into_iter().map(|(room, at, _)| (room, at)).collect()

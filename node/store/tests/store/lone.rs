@@ -9,12 +9,18 @@ use std::{path::Path, time::Duration};
 
 use mesh::{
     Config, Effect, Engine, Identity, Input, MeshSecret,
-    agenda::NewVote,
-    command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, SaidOk, Say, Speech},
-    entry::DedupId,
-    id::{KeyPrint, MeshId, MessageId, NodeId, RoomId},
-    import::{Import, ImportedMessage, ImportedMessages},
-    time::Now,
+    api::{
+        agenda::NewVote,
+        command::{
+            Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, SaidOk, Say, Speech,
+        },
+        import::{Import, ImportedMessage, ImportedMessages},
+    },
+    name::{
+        id::{KeyPrint, MeshId, MessageId, NodeId, RoomId},
+        time::Now,
+    },
+    wire::entry::DedupId,
 };
 use store::Store;
 
@@ -161,7 +167,11 @@ impl Lone {
         }
     }
 
-    pub(crate) fn open_vote(&mut self, caller: &Caller, room: RoomId) -> mesh::agenda::VoteView {
+    pub(crate) fn open_vote(
+        &mut self,
+        caller: &Caller,
+        room: RoomId,
+    ) -> mesh::api::agenda::VoteView {
         let vote = NewVote {
             room,
             title: "what".to_owned(),
@@ -226,7 +236,7 @@ pub(crate) fn busy(dir: &Path) -> Lone {
 
 /// What was said in a room, with its numbers.
 pub(crate) fn said(store: &Store, room: RoomId) -> Vec<(u64, String)> {
-    let rows = store.reader().page_since(room, mesh::number::Number(0), 500).unwrap();
+    let rows = store.reader().page_since(room, mesh::name::number::Number(0), 500).unwrap();
     let said = rows.into_iter().filter_map(|it| Some((it.number.0, it.said?.content)));
     said.collect()
 }

@@ -5,9 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
-    batch::{Change, Fate, RoomRecord},
-    id::At,
-    number::{Era, Number},
+    api::batch::{Change, Fate, RoomRecord},
+    name::{
+        id::LocalRef,
+        number::{Era, Number},
+    },
 };
 
 use crate::rows::*;
@@ -33,7 +35,7 @@ impl Random {
 struct Items {
     sequencer: usize,
     cut: BTreeMap<Era, u64>,
-    items: Vec<At>,
+    items: Vec<LocalRef>,
 }
 
 #[derive(Clone)]
@@ -41,12 +43,12 @@ pub(crate) struct Node {
     me: usize,
     clock: u64,
     /// Place → position in the order of clocks.
-    entries: BTreeMap<At, (u64, At)>,
+    entries: BTreeMap<LocalRef, (u64, LocalRef)>,
     eras: BTreeMap<Era, Items>,
     done: BTreeMap<Era, u64>,
     /// What clients here were given, in order.
-    pub(crate) log: Vec<(Number, At)>,
-    delivered: BTreeSet<At>,
+    pub(crate) log: Vec<(Number, LocalRef)>,
+    delivered: BTreeSet<LocalRef>,
     tip: Number,
     alone_since: Option<u64>,
 }
@@ -98,7 +100,7 @@ impl Node {
         }
     }
 
-    fn best(&self) -> BTreeMap<At, Number> {
+    fn best(&self) -> BTreeMap<LocalRef, Number> {
         let mut best = BTreeMap::new();
         for (era, it) in &self.eras {
             best.extend(it.items.iter().zip(1..).map(|(place, n)| (*place, era.number(n))));
@@ -106,9 +108,9 @@ impl Node {
         best
     }
 
-    fn late(&self) -> BTreeSet<At> {
+    fn late(&self) -> BTreeSet<LocalRef> {
         let best = self.best();
-        let late = |place: &&At| {
+        let late = |place: &&LocalRef| {
             !self.delivered.contains(place)
                 && best.get(place).is_none_or(|number| *number <= self.tip)
         };
@@ -151,7 +153,7 @@ impl Node {
                     && best.get(place).is_none_or(|number| *number <= peer.tip)
             }));
         }
-        let mut need: Vec<At> = need.into_iter().collect();
+        let mut need: Vec<LocalRef> = need.into_iter().collect();
         need.sort_by_key(|place| self.entries[place]);
         self.eras.get_mut(&current).unwrap().items.extend(need);
         self.deliver();
@@ -201,7 +203,7 @@ impl Node {
     }
 
     /// What live delivery will still bring to a client here whose cursor is not above it.
-    pub(crate) fn brings(&self, place: At) -> bool {
+    pub(crate) fn brings(&self, place: LocalRef) -> bool {
         !self.delivered.contains(&place)
     }
 }

@@ -28,7 +28,10 @@ fn refused(dir: &Path) -> OpenError {
 fn a_store_lasts_and_its_file_is_private() {
     let dir = directory();
     let store = Store::open(dir.path()).unwrap();
-    assert_eq!(store.reader().page_since(ROOM, mesh::number::Number(0), 500).unwrap().len(), 200);
+    assert_eq!(
+        store.reader().page_since(ROOM, mesh::name::number::Number(0), 500).unwrap().len(),
+        200
+    );
     let metadata = fs::metadata(dir.path().join(FILE_NAME)).unwrap();
     assert_eq!(store.reader().size_bytes(), metadata.len());
     #[cfg(unix)]

@@ -1,12 +1,16 @@
 //! Bodies that are old go, and nothing else does.
 
 use mesh::{
-    batch::{Change, Fate, RoomRecord},
-    entry::{Gone, Stored},
-    id::{At, MessageId, RoomId},
-    message::{Head, Span},
-    number::{Era, Number},
-    run::Carried,
+    api::batch::{Change, Fate, RoomRecord},
+    name::{
+        id::{LocalRef, MessageId, RoomId},
+        number::{Era, Number},
+    },
+    wire::{
+        entry::{Gone, Stored},
+        message::{Head, Span},
+        run::Carried,
+    },
 };
 use sha2::{Digest as _, Sha256};
 use store::{CommitError, Cursor, Reader, Store, limits::PRUNE_ROWS, testing::CrashingBackend};
@@ -209,8 +213,8 @@ fn a_number_that_was_passed_over_leads_to_what_is_left() {
             number(ROOM, Number(5), at(0, 4), Fate::Hole),
             number(ROOM, Number(9), at(0, 4), Fate::Delivered),
             log(ROOM, 1, 1),
-            entry(ROOM, At { log: 1, seq: 1 }, young(1, 4_000)),
-            number(ROOM, Number(6), At { log: 1, seq: 1 }, Fate::Delivered),
+            entry(ROOM, LocalRef { log: 1, seq: 1 }, young(1, 4_000)),
+            number(ROOM, Number(6), LocalRef { log: 1, seq: 1 }, Fate::Delivered),
             before(5_000),
         ])
         .unwrap();
@@ -244,7 +248,7 @@ fn ephemeral_rooms_keep_what_they_have_and_unknown_ones_are_refused() {
 #[test]
 fn rooms_of_an_earlier_mesh_are_pruned_like_others() {
     let (mut store, _) = written_each_second(3);
-    let archived = RoomRecord { mesh: mesh::id::MeshId([9; 16]), ..room_record() };
+    let archived = RoomRecord { mesh: mesh::name::id::MeshId([9; 16]), ..room_record() };
     store.commit(&[Change::Room { room: ROOM, record: archived }, before(3_000)]).unwrap();
     assert_eq!(left(&store.reader()), [3]);
 }

@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use mesh::{
     Config, Effect, Engine, Identity, Input, MeshSecret,
-    acts::Tier,
-    agenda::{NewKey, Standing},
-    command::{CallId, Command, Opaque, Outcome, Refused},
-    event::AgentEvent,
-    id::KeyPrint,
-    time::Now,
+    api::{
+        agenda::{NewKey, Standing},
+        command::{CallId, Command, Opaque, Outcome, Refused},
+        event::AgentEvent,
+    },
+    name::{id::KeyPrint, time::Now},
+    wire::acts::Tier,
 };
 use store::{Store, testing::CrashingBackend};
 

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use mesh::{
-    batch::{Change, EraRecord, Fate, RoomRecord},
-    id::At,
-    number::{Era, Number},
+    api::batch::{Change, EraRecord, Fate, RoomRecord},
+    name::{
+        id::LocalRef,
+        number::{Era, Number},
+    },
 };
 use store::{Cursor, Reader, Roam, Store, testing::CrashingBackend};
 
@@ -17,11 +19,11 @@ fn reader(batch: &[Change]) -> Reader {
     store.reader()
 }
 
-fn unproven(roam: &Roam) -> Vec<At> {
+fn unproven(roam: &Roam) -> Vec<LocalRef> {
     roam.unproven.iter().map(|it| it.0).collect()
 }
 
-fn served(roam: &Roam) -> Vec<(Number, At)> {
+fn served(roam: &Roam) -> Vec<(Number, LocalRef)> {
     roam.rows.iter().map(|row| (row.number, row.at)).collect()
 }
 
@@ -129,7 +131,7 @@ fn a_cursor_of_an_unknown_era_proves_nothing() {
     let far = Era::new(3, 9).unwrap().number(5);
     assert_eq!(reader.serves(ROOM, far).unwrap(), Cursor::Foreign);
     let roam = reader.roam(ROOM, far, 100).unwrap();
-    let unproven: BTreeSet<At> = unproven(&roam).into_iter().collect();
+    let unproven: BTreeSet<LocalRef> = unproven(&roam).into_iter().collect();
     let all = [at(0, 1), at(0, 2), at(0, 3), at(0, 4), at(1, 1)];
     assert_eq!(unproven, BTreeSet::from(all));
     assert!(roam.needs_claim && roam.rows.is_empty());
@@ -190,7 +192,7 @@ fn what_is_passed_over_later_is_told() {
 #[test]
 fn what_gets_another_number_is_served_to_whoever_came_after_its_delivery() {
     let (mut batch, new) = healed();
-    let served = |batch: &[Change], after: Number, came: Number| -> Vec<(Number, At)> {
+    let served = |batch: &[Change], after: Number, came: Number| -> Vec<(Number, LocalRef)> {
         let rows = reader(batch).page_of_arrival(ROOM, after, came, 9).unwrap();
         rows.iter().map(|row| (row.number, row.at)).collect()
     };
@@ -266,13 +268,18 @@ fn nobody_waits_for_what_is_too_old_or_numbers_it_again() {
 }
 
 /// What a client misses that has seen `seen` up to `cursor` elsewhere and now reads here, to the end.
-fn missed(here: &Node, reader: &Reader, seen: &BTreeSet<At>, cursor: Number) -> Vec<At> {
+fn missed(
+    here: &Node,
+    reader: &Reader,
+    seen: &BTreeSet<LocalRef>,
+    cursor: Number,
+) -> Vec<LocalRef> {
     let roam = reader.roam(ROOM, cursor, 1_000).unwrap();
     let numbers: Vec<Number> = roam.rows.iter().map(|row| row.number).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "rising");
-    let rows: BTreeSet<At> = roam.rows.iter().map(|row| row.at).collect();
+    let rows: BTreeSet<LocalRef> = roam.rows.iter().map(|row| row.at).collect();
     assert_eq!(rows.len(), numbers.len(), "once");
-    let told = |place: &At| {
+    let told = |place: &LocalRef| {
         rows.contains(place)
             // Too old to be told.
             || reader.row_at(ROOM, *place).unwrap().is_some_and(|row| row.said.is_none())
@@ -311,13 +318,13 @@ fn nobody_who_roams_misses_anything() {
             } else {
                 reader(&batch)
             };
-            let gone = |place: At| {
+            let gone = |place: LocalRef| {
                 reader.row_at(ROOM, place).unwrap().is_some_and(|row| row.said.is_none())
             };
             dropped += here.log.iter().filter(|it| gone(it.1)).count();
             for there in &nodes {
                 let length = usize::try_from(random.below(there.log.len() as u64 + 1)).unwrap();
-                let seen: BTreeSet<At> = there.log[..length].iter().map(|it| it.1).collect();
+                let seen: BTreeSet<LocalRef> = there.log[..length].iter().map(|it| it.1).collect();
                 let cursor = there.log[..length].last().map_or(Number::ZERO, |it| it.0);
                 // A node that was in an era that nobody here has heard of may have passed over
                 // anything: see `docs/store.md`, "What roaming cannot know".
@@ -377,7 +384,7 @@ fn a_page_ends_where_its_cursor_proves_nothing_that_is_still_to_be_served() {
     let (batch, [unknown, ..]) = numbered_for_a_stranger();
     let reader = reader(&batch);
     let came = unknown.number(3);
-    let all: BTreeSet<At> = (1..=4).map(|seq| at(0, seq)).chain([at(1, 1)]).collect();
+    let all: BTreeSet<LocalRef> = (1..=4).map(|seq| at(0, seq)).chain([at(1, 1)]).collect();
     for limit in 1..=6 {
         let (mut cursor, mut got) = (came, BTreeSet::new());
         loop {

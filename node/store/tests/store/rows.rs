@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use mesh::{
-    batch::{Change, EraRecord, Fate, LogRecord, NodeRecord, RoomRecord},
-    entry::{Facts, Reached, Said, Stored},
-    id::{At, LogId, MeshId, NodeId, RoomId},
-    number::{Era, Number},
+    api::batch::{Change, EraRecord, Fate, LogRecord, NodeRecord, RoomRecord},
+    name::{
+        id::{LocalRef, LogId, MeshId, NodeId, RoomId},
+        number::{Era, Number},
+    },
+    wire::entry::{Facts, Reached, Said, Stored},
 };
 
 pub(crate) const MESH: MeshId = MeshId([1; 16]);
@@ -17,8 +19,8 @@ pub(crate) fn log_id(author: u8) -> LogId {
     LogId { author: NodeId([author; 32]), incarnation: 0 }
 }
 
-pub(crate) fn at(log: u32, seq: u64) -> At {
-    At { log, seq }
+pub(crate) fn at(log: u32, seq: u64) -> LocalRef {
+    LocalRef { log, seq }
 }
 
 pub(crate) fn room_record() -> RoomRecord {
@@ -107,11 +109,11 @@ pub(crate) fn act(seq: u64) -> Stored {
     act
 }
 
-pub(crate) fn entry(room: RoomId, at: At, entry: Stored) -> Change {
+pub(crate) fn entry(room: RoomId, at: LocalRef, entry: Stored) -> Change {
     Change::Entry { room, at, entry: Arc::new(entry) }
 }
 
-pub(crate) fn number(room: RoomId, number: Number, at: At, fate: Fate) -> Change {
+pub(crate) fn number(room: RoomId, number: Number, at: LocalRef, fate: Fate) -> Change {
     Change::Number { room, number, at, fate }
 }
 

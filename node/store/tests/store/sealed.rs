@@ -1,13 +1,17 @@
 //! Bodies of sealed rooms: as they came on the disk and towards peers, open to those who read.
 
 use mesh::{
-    batch::{Change, Fate, RoomRecord},
-    entry::Stored,
-    id::{KeyPrint, MessageId, RoomId, RoomKey},
-    message::Span,
-    number::{Era, Number},
-    run::Carried,
-    sealed::{Seal, Spot, directory},
+    api::batch::{Change, Fate, RoomRecord},
+    name::{
+        id::{KeyPrint, MessageId, RoomId, RoomKey},
+        number::{Era, Number},
+    },
+    wire::{
+        entry::Stored,
+        message::Span,
+        run::Carried,
+        seal::{Seal, SealContext, directory},
+    },
 };
 use store::{Store, testing::CrashingBackend};
 
@@ -27,7 +31,7 @@ fn sealed_room(room: RoomId, seal: Seal) -> Change {
 /// Message `seq` of log 0, sealed.
 fn sealed(seq: u64) -> Stored {
     let open = stored(seq, SECRET);
-    let spot = Spot { room: ROOM, log: log_id(3), seq, kind: open.facts.kind };
+    let spot = SealContext { room: ROOM, log: log_id(3), seq, kind: open.facts.kind };
     let body = Seal::of_room(OWNER, &opener(), ROOM).seal(&spot, &open.body);
     Stored { body: body.into(), ..open }
 }
@@ -73,7 +77,7 @@ fn readers_get_what_was_said_and_the_disk_does_not_have_it() {
 fn what_does_not_open_says_nothing_and_hurts_nobody() {
     let foreign = Seal::of_room(OWNER, &RoomKey::of("another key"), ROOM);
     let open = stored(1, SECRET);
-    let spot = Spot { room: ROOM, log: log_id(3), seq: 1, kind: open.facts.kind };
+    let spot = SealContext { room: ROOM, log: log_id(3), seq: 1, kind: open.facts.kind };
     let body = foreign.seal(&spot, &open.body);
     let forged = Stored { body: body.into(), ..stored(1, SECRET) };
     for entry in [forged, stored(1, SECRET)] {

@@ -1,10 +1,12 @@
 //! Runs leave as they came.
 
 use mesh::{
-    id::At,
     limits::{BODY_BYTES_MAX, WANT_REPLY_BYTES},
-    message::{ApartBody, Head, Message, Span},
-    run::{Carried, Run},
+    name::id::LocalRef,
+    wire::{
+        message::{ApartBody, Head, Message, Span},
+        run::{Carried, Run},
+    },
 };
 use store::{Store, testing::CrashingBackend};
 
@@ -22,7 +24,7 @@ fn store_with(runs: &[usize], body_bytes: usize) -> Store {
             it.body = vec![u8::try_from(seq % 256).unwrap(); body_bytes].into();
             it.backlink = (i == 0).then_some([u8::try_from(seq % 256).unwrap(); 32]);
             it.seal = (i + 1 == length).then_some([u8::try_from(seq % 256).unwrap(); 64]);
-            batch.push(entry(ROOM, At { log: 0, seq }, it));
+            batch.push(entry(ROOM, LocalRef { log: 0, seq }, it));
         }
     }
     batch.push(log(ROOM, 0, seq));
@@ -95,7 +97,7 @@ fn large_bodies_travel_apart() {
     assert_eq!(both, [body(2), none(3)], "what is not here is said not to be");
     let elsewhere = Head { log: log_id(9), seq: 1 };
     assert!(reader.bodies(ROOM, &[elsewhere], 1 << 20).unwrap()[0].body.is_empty());
-    let nowhere = mesh::id::RoomId([9; 16]);
+    let nowhere = mesh::name::id::RoomId([9; 16]);
     assert_eq!(reader.bodies(nowhere, &[head(2)], 1 << 20).unwrap(), [none(2)]);
     assert_eq!(reader.bodies(ROOM, &[head(1), head(2)], 1).unwrap(), [body(1)]);
 }
@@ -121,6 +123,6 @@ fn an_answer_fits_its_frame_and_its_budget() {
     let bytes = check_frame(&large.reader().answer_bodies(ROOM, &all).unwrap());
     assert!(bytes > BODY_BYTES_MAX && bytes <= WANT_REPLY_BYTES, "{bytes}");
     // Nothing to say is said too: somebody waits for it.
-    let nowhere = mesh::id::RoomId([9; 16]);
+    let nowhere = mesh::name::id::RoomId([9; 16]);
     check_frame(&large.reader().answer_spans(nowhere, &[span(0, 9)]).unwrap());
 }

@@ -2,13 +2,17 @@
 
 use mesh::{
     Identity,
-    acts::{BallotCast, BallotsShown, Named, Place, Shown, VoteAct, VoteClosed, VoteOpened},
-    entry::{Body, Decision, EraClaimed, Facts, Reached, Said},
-    id::{LogId, MeshId, RoomId},
     limits::BODY_INLINE_BYTES_MAX,
-    message::{Head, Message},
-    number::Era,
-    run::{Carried, Run, RunEntry},
+    name::{
+        id::{EntryRef, LogId, MeshId, RoomId},
+        number::Era,
+    },
+    wire::{
+        acts::{BallotCast, BallotsShown, Named, Shown, VoteAct, VoteClosed, VoteOpened},
+        entry::{Body, Decision, EraClaimed, Facts, Reached, Said},
+        message::{Head, Message},
+        run::{Carried, Run, RunEntry},
+    },
 };
 
 use super::{Dice, Liar, Signing, Tail, low_byte};
@@ -173,7 +177,7 @@ impl Liar {
     /// names what nobody has would wait, and all that follows it.
     fn body_about(&mut self, theme: Theme, seq: u64) -> Body {
         let log = LogId { author: self.authors[Liar::ITSELF].node_id(), incarnation: 0 };
-        let before = |back: u64| Place { log, seq: seq.saturating_sub(back).max(1) };
+        let before = |back: u64| EntryRef { log, seq: seq.saturating_sub(back).max(1) };
         match (theme, seq % 4) {
             (Theme::Ballots, 1) => Body::Vote(VoteAct::Opened(VoteOpened {
                 title: "a vote".to_owned(),

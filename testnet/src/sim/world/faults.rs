@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use mesh::{
     Input,
-    boundary::Alarm,
-    command::{Command, Outcome, Refused},
-    entry::Parting,
+    api::{
+        boundary::Alarm,
+        command::{Command, Outcome, Refused},
+    },
+    wire::entry::Parting,
 };
 use store::testing::Unsynced;
 

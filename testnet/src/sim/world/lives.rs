@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mesh::{Input, id::NodeId};
+use mesh::{Input, name::id::NodeId};
 
 use super::{Event, World, pair};
 use crate::sim::promises::Broken;

@@ -1,10 +1,10 @@
 //! Ids of messages, votes and tasks that clients hold from the ClawChat server.
 
 use super::*;
-use crate::import::message_id;
+use crate::api::import::message_id;
 
 /// Which ids lead where, as the store is told.
-fn called(node: &Node, room: RoomId) -> Vec<(MessageId, At)> {
+fn called(node: &Node, room: RoomId) -> Vec<(MessageId, LocalRef)> {
     let rows = node.rows.iter().filter_map(|it| match it {
         Change::Called { room: of, id, at } if *of == room => Some((*id, *at)),
         _ => None,
@@ -132,7 +132,7 @@ fn ids_of_old_are_for_the_founder_in_rooms_that_it_brought_and_never_look_like_o
     }
     let Some((_, place)) = node.engine.votes.get(&foreign(77)).copied() else { panic!("known") };
     assert_eq!(place.seq, 4);
-    let room = (node.lobby(), Place { seq: 5, ..place });
+    let room = (node.lobby(), EntryRef { seq: 5, ..place });
     crate::engine::votes::forget(&mut node.engine.votes, foreign(77), room);
     assert!(node.engine.votes.contains_key(&foreign(77)));
 }

@@ -1,0 +1,10 @@
+//! The core's interface: commands, answers and events for clients, turns for the driver.
+
+pub mod agenda;
+pub mod batch;
+pub mod boundary;
+pub mod command;
+pub(crate) mod deferred;
+pub mod event;
+pub mod import;
+pub mod status;

@@ -1,0 +1,254 @@
+//! What clients ask for and see of a room's agenda: votes, elections, tasks. And of keys.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    name::id::{AgentId, KeyPrint, MessageId, NodeId, RoomId},
+    wire::acts::{TaskStatus, Tier},
+};
+
+// Votes.
+
+/// A vote to be opened.
+#[derive(Clone, Debug)]
+pub struct NewVote {
+    /// Where.
+    pub room: RoomId,
+    /// What is voted on.
+    pub title: String,
+    /// More about it.
+    pub description: Option<String>,
+    /// LocalRef least two.
+    pub options: Vec<String>,
+    /// Closes after so many seconds, whoever has voted.
+    pub duration_secs: Option<u64>,
+}
+
+/// A vote, as everybody may see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VoteView {
+    /// Its id: that of the entry which opened it.
+    pub vote: MessageId,
+    /// Where.
+    pub room: RoomId,
+    /// What is voted on.
+    pub title: Arc<str>,
+    /// More about it.
+    pub description: Option<Arc<str>>,
+    /// What can be chosen.
+    pub options: Arc<[String]>,
+    /// Who opened it.
+    pub created_by: AgentId,
+    /// Unix milliseconds.
+    pub created_ms: u64,
+    /// Unix milliseconds.
+    pub closes_ms: Option<u64>,
+    /// Ballots so far; once closed, those that count.
+    pub cast: usize,
+    /// Who may vote.
+    pub eligible: usize,
+    /// Votes by option, once it is closed.
+    pub tally: Option<Vec<u64>>,
+    /// Its result is known: its ballots are open, or were waited for in vain. Never without a tally.
+    pub closed: bool,
+    /// What a mesh adds.
+    pub notes: VoteNotes,
+}
+
+/// What of a vote is different on a mesh. All zero in calm weather.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct VoteNotes {
+    /// It takes no more ballots, and its result is still being gathered.
+    pub closing: bool,
+    /// Ballots that count and that their nodes have not opened: missing from the tally.
+    pub unopened: usize,
+    /// Ballots that were cast and reached the node that closed the vote too late: they do not count.
+    pub late: usize,
+    /// Ballots of the tally that were opened after the result had been pushed here.
+    pub corrected: usize,
+}
+
+/// How a vote ended. Pushed once.
+#[derive(Clone, Debug)]
+pub struct VoteResult {
+    /// The vote, closed, with its tally.
+    pub vote: VoteView,
+    /// Who chose what: agent, name, index of the option.
+    pub ballots: Vec<(AgentId, String, u32)>,
+}
+
+// Tasks.
+
+/// A task to be made.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// Where.
+    pub room: RoomId,
+    /// What is to be done.
+    pub title: String,
+    /// More about it.
+    pub description: Option<String>,
+    /// Who is to do it.
+    pub assignee: Option<AgentId>,
+}
+
+/// Fields of a task to be set. `None` leaves a field as it is.
+#[derive(Clone, Debug)]
+pub struct TaskUpdate {
+    /// Which.
+    pub task: MessageId,
+    /// How far it is.
+    pub status: Option<TaskStatus>,
+    /// Who is to do it.
+    pub assignee: Option<AgentId>,
+    /// Free text.
+    pub note: Option<String>,
+    /// Only if it is held by this agent (`Some(None)`: by nobody).
+    pub if_assignee: Option<Option<AgentId>>,
+}
+
+/// A task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskView {
+    /// Its id: that of the entry which made it.
+    pub task: MessageId,
+    /// Where.
+    pub room: RoomId,
+    /// What is to be done.
+    pub title: Arc<str>,
+    /// More about it.
+    pub description: Option<Arc<str>>,
+    /// How far it is.
+    pub status: TaskStatus,
+    /// Who is to do it.
+    pub assignee: Option<AgentId>,
+    /// Who made it.
+    pub created_by: AgentId,
+    /// Unix milliseconds.
+    pub created_ms: u64,
+    /// Unix milliseconds of the newest update.
+    pub updated_ms: Option<u64>,
+    /// What the newest update that had a note says.
+    pub note: Option<Arc<str>>,
+    /// Fields that were set at the same time in two places (`status`, `assignee`, `note`): what is
+    /// shown is the later by position.
+    pub contested: Vec<&'static str>,
+}
+
+// Elections.
+
+/// Who leads a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderView {
+    /// Its id.
+    pub agent: AgentId,
+    /// Where it was attached when it was elected: its decisions are good from there.
+    pub node: NodeId,
+    /// Of its election: of two elections the one of the higher term counts.
+    pub term: u64,
+}
+
+/// Why a room has no leader any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaderGone {
+    /// It left the room, disconnected, or its node died.
+    Left,
+    /// Nobody stood.
+    AllDeclined,
+    /// An election of a higher term was held on the other side of a split.
+    Superseded,
+}
+
+// Keys.
+
+/// A key to be made valid. The key itself stays with whoever made it up.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// Its fingerprint.
+    pub key: KeyPrint,
+    /// What it may do.
+    pub tier: Tier,
+    /// What its operator calls it.
+    pub label: Option<String>,
+    /// Valid on this node alone.
+    pub local: bool,
+}
+
+/// A minted key, as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyView {
+    /// Its fingerprint.
+    pub key: KeyPrint,
+    /// What it may do.
+    pub tier: Tier,
+    /// What its operator calls it.
+    pub label: Option<String>,
+    /// Where it was minted.
+    pub node: NodeId,
+    /// Unix milliseconds.
+    pub minted_ms: u64,
+    /// No longer valid.
+    pub revoked: bool,
+    /// Valid on this node alone.
+    pub local: bool,
+}
+
+/// What agents of one key may do at one node. `None`: as much as they like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct KeyLimits {
+    /// Agents connected at once.
+    pub agents: Option<usize>,
+    /// Rooms created here that are still there.
+    pub rooms: Option<usize>,
+}
+
+/// What keys of each kind may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tiers {
+    /// The node's own key.
+    pub own: KeyLimits,
+    /// [`Tier::Free`].
+    pub free: KeyLimits,
+    /// [`Tier::Pro`].
+    pub pro: KeyLimits,
+}
+
+impl Default for Tiers {
+    /// Spec §8.
+    fn default() -> Tiers {
+        Tiers {
+            own: KeyLimits::default(),
+            free: KeyLimits { agents: Some(20), rooms: Some(50) },
+            pro: KeyLimits { agents: Some(200), rooms: Some(500) },
+        }
+    }
+}
+
+/// For how long bodies of messages are kept at this node. `None`: for ever. Less than
+/// [`crate::limits::RETENTION_MIN`] counts as that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// In the lobby, and in rooms of the node's own key and of keys that were never minted.
+    pub own: Option<Duration>,
+    /// In rooms of keys of [`Tier::Free`].
+    pub free: Option<Duration>,
+    /// In rooms of keys of [`Tier::Pro`].
+    pub pro: Option<Duration>,
+}
+
+impl Default for Retention {
+    /// Spec §8.
+    fn default() -> Retention {
+        const DAY: Duration = Duration::from_secs(24 * 3_600);
+        Retention { own: None, free: Some(14 * DAY), pro: Some(90 * DAY) }
+    }
+}
+
+/// What a key turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The node's own; or the node checks no keys.
+    Own,
+    /// A minted one.
+    Minted(Tier),
+}

@@ -1,0 +1,468 @@
+//! What a turn wants made durable, and what a store gives back at the next start.
+//!
+//! A store keeps these rows and nothing of its own invention: whatever the core needs to go on
+//! after a restart is in here.
+
+use std::{fmt, sync::Arc};
+
+use minicbor::{Decode, Encode, bytes::ByteVec};
+
+use crate::{
+    api::{command::Opaque, status::Parted},
+    limits::HANDOVERS_PER_ERA_MAX,
+    name::{
+        id::{EntryRef, Hash, LocalRef, LogId, LogIx, MeshId, MessageId, NodeId, RoomId},
+        number::{Era, Number},
+    },
+    wire::{
+        entry::{DedupId, Stored},
+        run::{Certificate, Run},
+        seal::Seal,
+    },
+};
+
+/// What became of a number at this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Fate {
+    /// Given to the entry; the entry was not delivered under it here (not yet, or under another).
+    #[n(0)]
+    Assigned,
+    /// The entry was delivered under it here: it is in the delivery log.
+    #[n(1)]
+    Delivered,
+    /// Passed over, because nobody had the content: never taken for seen.
+    #[n(2)]
+    Hole,
+}
+
+/// A room, as far as it is not in its logs and eras.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct RoomRecord {
+    /// The mesh it belongs to. Rooms of another mesh than the node's are kept, readable, and closed.
+    #[n(0)]
+    pub mesh: MeshId,
+    /// The log whose author issues the home era's first numbers.
+    #[n(1)]
+    pub home: LogId,
+    /// Highest number delivered here.
+    #[n(2)]
+    pub tip: Number,
+    /// How many messages were delivered here.
+    #[n(3)]
+    pub delivered: u64,
+    /// Unix milliseconds of the newest delivered message.
+    #[n(4)]
+    pub last_activity_ms: Option<u64>,
+    /// The last chat message by position (not by number, which may differ between nodes after a
+    /// split): decides whose turn it is.
+    #[n(5)]
+    pub spoke: Option<Spoke>,
+    /// This node issues only from eras above this one: what it opened in an earlier life is closed.
+    #[n(6)]
+    pub floor: Option<Era>,
+    /// Contents are memory only.
+    #[n(7)]
+    pub ephemeral: bool,
+    /// Known to this node alone.
+    #[n(8)]
+    pub local: bool,
+    /// What seals its bodies, of a private room that spans the mesh.
+    #[n(9)]
+    pub seal: Option<Seal>,
+    /// The founder of the mesh brought it from a ClawChat server: see [`crate::api::import`].
+    #[cbor(n(10), default)]
+    pub imported: bool,
+}
+
+/// A chat message, as far as the turn is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub struct Spoke {
+    /// Its clock.
+    #[n(0)]
+    pub clock: u64,
+    /// Its log.
+    #[n(1)]
+    pub log: LogId,
+    /// Join stamp of the member whose turn it is after it.
+    #[n(2)]
+    pub turn: Option<u64>,
+}
+
+/// A log's head at this node.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct LogRecord {
+    /// Whose log.
+    #[n(0)]
+    pub id: LogId,
+    /// Log seq of the newest entry held; 0 when none is. Always the end of a run.
+    #[n(1)]
+    pub head: u64,
+    /// Hash of its header; zeros when none is held.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub hash: Hash,
+    /// Its clock.
+    #[n(3)]
+    pub clock: u64,
+    /// Every visible entry up to here has been delivered: a restart looks only above.
+    #[n(4)]
+    pub settled: u64,
+    /// The place where the log was found forked, if it was: nothing from there on counts.
+    #[n(5)]
+    pub fork: Option<u64>,
+    /// The seal of its newest entry.
+    #[cbor(n(6), with = "minicbor::bytes")]
+    pub seal: [u8; 64],
+}
+
+/// An era at this node.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct EraRecord {
+    /// The log whose author issues from it now.
+    #[n(0)]
+    pub sequencer: LogId,
+    /// Its items 1 … `known` are known.
+    #[n(1)]
+    pub known: u64,
+    /// Its items 1 … `done` are delivered, passed over, or left as holes.
+    #[n(2)]
+    pub done: u64,
+    /// What has to be done in other eras before this one is entered.
+    #[n(3)]
+    pub cut: Vec<crate::wire::entry::Reached>,
+    /// The entries that gave it away (`HandedOver`), the last [`HANDOVERS_PER_ERA_MAX`]: what was answered before each
+    /// by whoever had it then counts.
+    #[cbor(n(5), default)]
+    pub former: Vec<EntryRef>,
+    /// How many of items 1 … `done` name nothing.
+    #[cbor(n(6), default)]
+    pub empty: u64,
+    /// In a directory: the last entries that gave numbers of it, in the order of these.
+    #[cbor(n(7), default)]
+    pub given: Vec<Gave>,
+    /// In a directory: from this item on none counts, for whoever gave it is out, and did so where its log is cut.
+    #[n(8)]
+    pub lost: Option<u64>,
+}
+
+/// An entry that gave numbers of an era, or gave the era away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Gave {
+    /// The entry's log.
+    #[n(0)]
+    pub log: LogIx,
+    /// Its place there.
+    #[n(1)]
+    pub seq: u64,
+    /// The first item that it gave, or that its successor gives.
+    #[n(2)]
+    pub first: u64,
+}
+
+impl EraRecord {
+    /// Of an era of which nothing is known but who issues from it, and its cut.
+    #[must_use]
+    pub fn new(sequencer: LogId, cut: Vec<crate::wire::entry::Reached>) -> EraRecord {
+        let (former, given) = (Vec::new(), Vec::new());
+        EraRecord { sequencer, known: 0, done: 0, cut, former, empty: 0, given, lost: None }
+    }
+
+    /// The handover by which its sequencer issues from it, if that did not claim it.
+    #[must_use]
+    pub fn by(&self) -> Option<EntryRef> {
+        self.former.last().copied()
+    }
+
+    /// Whether what this author writes by this handover is its sequencer's.
+    pub(crate) fn is_issued_by(&self, log: LogId, by: Option<EntryRef>) -> bool {
+        self.sequencer == log && self.by() == by
+    }
+
+    /// `at` gives it away.
+    pub(crate) fn hand_over(&mut self, at: EntryRef, to: LogId) {
+        if self.former.len() >= HANDOVERS_PER_ERA_MAX {
+            self.former.remove(0);
+        }
+        self.former.push(at);
+        self.sequencer = to;
+    }
+
+    /// Whether its sequencer at that time was the author of the entry at this place, by this handover. Of who had it
+    /// before those that are kept it is known that it gave the era away later.
+    pub(crate) fn was_issued(&self, at: EntryRef, by: Option<EntryRef>) -> bool {
+        let is_full = self.former.len() >= HANDOVERS_PER_ERA_MAX;
+        let since = match by {
+            None if !is_full => Some(0),
+            None => None,
+            Some(by) => self.former.iter().position(|it| *it == by).map(|it| it + 1),
+        };
+        let Some(since) = since else {
+            return is_full && self.former.iter().any(|it| it.log == at.log && at.seq < it.seq);
+        };
+        match self.former.get(since) {
+            Some(until) => until.log == at.log && at.seq < until.seq,
+            None => self.sequencer == at.log,
+        }
+    }
+}
+
+/// A number whose entry is not held: known before its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct NumberRange {
+    /// The entry's highest number.
+    #[n(0)]
+    pub best: Number,
+    /// Its lowest.
+    #[n(1)]
+    pub canonical: Number,
+}
+
+/// One row to write. Rows of a batch are applied in order, all of them or none.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
+pub enum Change {
+    /// Create or replace a room's record.
+    Room { room: RoomId, record: RoomRecord },
+    /// Forget an ephemeral room and everything in it.
+    Drop { room: RoomId },
+    /// Create or replace a log's head.
+    Log { room: RoomId, log: LogIx, record: LogRecord },
+    /// A new entry. Never replaced.
+    Entry { room: RoomId, at: LocalRef, entry: Arc<Stored> },
+    /// Create or replace an era.
+    Era { room: RoomId, era: Era, record: EraRecord },
+    /// What became of a number. A later row for the same number replaces an earlier one.
+    Number { room: RoomId, number: Number, at: LocalRef, fate: Fate },
+    /// Remember (or with `None` forget) what is known of an entry that is not held.
+    NumberRange { room: RoomId, at: LocalRef, numbers: Option<NumberRange> },
+    /// A repeated send is to be recognised.
+    Dedup { room: RoomId, id: DedupId, at: LocalRef, wall_ms: u64 },
+    /// A message has an id that a ClawChat server gave it. Of two of one id in a room the first counts.
+    Called { room: RoomId, id: MessageId, at: LocalRef },
+    /// What only this node knows of a vote (with `None`: nothing any more).
+    Note { room: RoomId, vote: LocalRef, note: Option<VoteNote> },
+    /// Something of the node's own (with `None`: forget it). See [`crate::api::command::Command::Keep`].
+    Keep { name: Vec<u8>, value: Option<Opaque> },
+    /// Drop the bodies of some of the oldest delivered entries of a permanent room, in the order in which
+    /// they were delivered, as far as they were written before `before_ms`: headers and numbers stay.
+    /// How many, the store decides.
+    Prune { room: RoomId, before_ms: u64 },
+    /// A certificate and a run that together prove a log forked. The lowest place counts.
+    Evidence { certificate: Certificate, run: Box<Run> },
+    /// The node's own state.
+    Node(NodeRecord),
+}
+
+/// What only this node knows of a vote.
+#[derive(Clone, PartialEq, Eq, Default, Encode, Decode)]
+pub struct VoteNote {
+    /// Ballots of this node's agents, until they are opened: log seq of the ballot in the node's own
+    /// log, and what was chosen.
+    #[n(0)]
+    pub choices: Vec<(u64, u32)>,
+    /// Set once local members have been told the result.
+    #[n(1)]
+    pub told: Option<Told>,
+}
+
+impl fmt::Debug for VoteNote {
+    /// What somebody chose is nobody's business.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { choices, told } = self;
+        f.debug_struct("VoteNote").field("choices", &choices.len()).field("told", told).finish()
+    }
+}
+
+/// The result of a vote, as local members were told it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Told {
+    /// The close that counted then.
+    #[n(0)]
+    pub close: Option<EntryRef>,
+    /// Ballots that it names and that were not open.
+    #[n(1)]
+    pub missing: Vec<EntryRef>,
+}
+
+/// The node's own state.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct NodeRecord {
+    /// The mesh the node is in.
+    #[n(0)]
+    pub mesh: MeshId,
+    /// Counts the node's starts upwards (and never falls behind the wall clock in seconds).
+    #[n(1)]
+    pub boot: u64,
+    /// Whether it was stopped in good order.
+    #[n(2)]
+    pub clean: bool,
+    /// Whether it ever had a peer in this mesh.
+    #[n(3)]
+    pub had_peer: bool,
+    /// The lobby's tip in the mesh this node was in before, if its clients may hold cursors there.
+    #[n(4)]
+    pub lobby_floor: Number,
+    /// Incarnations of ephemeral rooms: the highest era claimed there, so that none is used twice.
+    #[n(5)]
+    pub ephemeral_claims: Vec<(RoomId, Era)>,
+    /// The node's own agents and their seats when it was last written, encoded: whoever was attached
+    /// when the node died can come back to it.
+    #[n(6)]
+    pub roster: Option<ByteVec>,
+    /// Whose private directory this node keeps: that of the identity it had before it was restored from a
+    /// backup. `None`: its own.
+    #[n(7)]
+    pub private_of: Option<NodeId>,
+    /// What became of the node, once it has no part in the mesh any more.
+    #[n(8)]
+    pub parted: Option<Parted>,
+}
+
+impl NodeRecord {
+    /// The node's state after a restore from a backup, in which it goes on under a new identity: `before`
+    /// is the one that it had. What it wrote is another's from now on; its private rooms stay its own.
+    #[must_use]
+    pub fn under_new_identity(self, before: NodeId) -> NodeRecord {
+        NodeRecord {
+            // Whatever it was doing, it was not stopped after that.
+            clean: false,
+            ephemeral_claims: Vec::new(),
+            roster: None,
+            private_of: self.private_of.or(Some(before)),
+            // That was said of the one before.
+            parted: None,
+            ..self
+        }
+    }
+}
+
+/// An entry that a restarted engine has still to deliver.
+#[derive(Clone, Debug)]
+pub struct Unsettled {
+    /// Where it is.
+    pub at: LocalRef,
+    /// The entry, its body included.
+    pub entry: Stored,
+    /// Its numbers here, if it has any: highest and lowest.
+    pub numbers: Option<NumberRange>,
+}
+
+/// Everything of one room that an engine starts from.
+#[derive(Clone, Debug)]
+pub struct StoredRoom {
+    /// Which room.
+    pub room: RoomId,
+    /// Its record.
+    pub record: RoomRecord,
+    /// Its logs, by index.
+    pub logs: Vec<LogRecord>,
+    /// Its eras, ascending.
+    pub eras: Vec<(Era, EraRecord)>,
+    /// For each era the numbers above `done`, ascending, with their entries.
+    pub waiting: Vec<(Number, LocalRef)>,
+    /// Visible entries above each log's `settled` that are not in the delivery log.
+    pub unsettled: Vec<Unsettled>,
+    /// Numbers known before their content.
+    pub foretold: Vec<(LocalRef, NumberRange)>,
+    /// Recent sends that may be repeated: id, entry, wall time, the number it was delivered under.
+    pub dedups: Vec<(DedupId, LocalRef, u64, Option<Number>)>,
+}
+
+/// Everything an engine starts from.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// `None` on the very first start.
+    pub node: Option<NodeRecord>,
+    /// Rooms of the node's present mesh. Rooms of an earlier mesh stay in the store.
+    pub rooms: Vec<StoredRoom>,
+    /// The control and claim entries of the directories, in the order of their logs, each with all of
+    /// its numbers: folded anew.
+    pub directory: Vec<(RoomId, LocalRef, Stored, Vec<Number>)>,
+    /// Authors found forked.
+    pub forked: Vec<NodeId>,
+    /// What proves it, of rooms of the present mesh: to be told to those who were away. LocalRef most
+    /// [`crate::limits::PROOFS_MAX`].
+    pub proofs: Vec<(Certificate, Run)>,
+    /// The acts ([`crate::wire::entry::is_act`]) of all rooms, each log's in order: folded anew.
+    pub acts: Vec<(RoomId, LocalRef, Stored)>,
+    /// What only this node knows of votes.
+    pub notes: Vec<(RoomId, LocalRef, VoteNote)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_choices_nor_secrets_are_shown() {
+        let note = VoteNote { choices: vec![(4, 77)], told: None };
+        let kept = Change::Keep { name: b"a".to_vec(), value: Some(Opaque(b"MM".to_vec())) };
+        for shown in [format!("{note:?}"), format!("{kept:?}")] {
+            assert!(!shown.contains("77"), "as a number, or as the bytes of MM: {shown}");
+        }
+    }
+
+    /// An era goes from its first sequencer to the second, back, and on to a third.
+    #[test]
+    fn what_was_issued_was_by_the_handover_that_was_the_last_one_then() {
+        let log = |byte| LogId { author: NodeId([byte; 32]), incarnation: 0 };
+        let place = |byte, seq| EntryRef { log: log(byte), seq };
+        let mut era = EraRecord::new(log(1), Vec::new());
+        for (at, to) in [(place(1, 5), 2), (place(2, 3), 1), (place(1, 9), 3)] {
+            era.hand_over(at, log(to));
+        }
+        let [first, second, third] = [place(1, 5), place(2, 3), place(1, 9)].map(Some);
+        let good = [
+            (place(1, 4), None),
+            (place(2, 2), first),
+            (place(1, 8), second),
+            (place(3, 1), third),
+        ];
+        let bad = [
+            (place(1, 6), None),
+            (place(2, 2), None),
+            (place(2, 4), first),
+            (place(1, 8), first),
+            (place(1, 8), third),
+            (place(3, 1), second),
+            (place(2, 2), Some(place(4, 1))),
+        ];
+        assert!(good.iter().all(|(at, by)| era.was_issued(*at, *by)));
+        assert!(!bad.iter().any(|(at, by)| era.was_issued(*at, *by)));
+        assert!(era.is_issued_by(log(3), third) && !era.is_issued_by(log(3), second));
+        // When there were more than are kept, whoever gave it away later than that may have had it.
+        for seq in 10..10 + HANDOVERS_PER_ERA_MAX as u64 {
+            era.hand_over(place(3, seq), log(3));
+        }
+        assert_eq!(era.former.len(), HANDOVERS_PER_ERA_MAX);
+        assert!(era.was_issued(place(3, 1), third) && !era.was_issued(place(3, 30), third));
+        assert!(!era.was_issued(place(2, 2), first));
+    }
+
+    #[test]
+    fn who_goes_on_under_a_new_identity_keeps_its_private_rooms_and_nothing_that_was_the_formers() {
+        let [first, former, by] = [1, 2, 3].map(|byte| NodeId([byte; 32]));
+        let kept = NodeRecord {
+            mesh: MeshId([7; 16]),
+            boot: 5,
+            clean: true,
+            had_peer: true,
+            lobby_floor: Number(9),
+            ephemeral_claims: vec![(RoomId([8; 16]), Era::HOME)],
+            roster: Some(vec![1].into()),
+            private_of: None,
+            parted: Some(Parted { why: crate::wire::entry::Parting::Left, by, wall_ms: 5 }),
+        };
+        let anew = NodeRecord {
+            clean: false,
+            ephemeral_claims: Vec::new(),
+            roster: None,
+            private_of: Some(former),
+            parted: None,
+            ..kept.clone()
+        };
+        assert_eq!(kept.clone().under_new_identity(former), anew);
+        let again = NodeRecord { private_of: Some(first), ..kept };
+        assert_eq!(again.under_new_identity(former).private_of, Some(first), "whose they were");
+    }
+}

@@ -1,0 +1,217 @@
+//! The boundary of the core: what can happen to a node, and what its driver must do about it.
+
+use crate::{
+    api::{
+        batch::Change,
+        command::{CallId, Command, Outcome, Refused},
+        event::{AgentEvent, RoomEvent},
+        status::Parted,
+    },
+    name::{
+        id::{NodeId, RoomId},
+        identity::LinkSecret,
+    },
+    order::pulse::Pulse,
+    wire::{
+        message::{Head, Message, Span},
+        run::Verified,
+    },
+};
+
+/// Everything that can happen to a node. Closed on purpose.
+#[derive(Debug)]
+pub enum Input {
+    /// A local client wants something.
+    Command {
+        /// Comes back with the reply.
+        call: CallId,
+        /// What it wants.
+        command: Command,
+    },
+    /// A peer said something. Decoded, size-checked, signatures verified.
+    Message {
+        /// The peer it came from: the author, or whoever relayed it.
+        from: NodeId,
+        /// What it said.
+        message: Message<Verified>,
+    },
+    /// By gossip: not from `from`, who passed it on. Of what is not signed nobody knows who said it.
+    Gossip {
+        /// The peer that passed it on.
+        from: NodeId,
+        /// Of a kind that [may travel so](Message::may_be_gossiped).
+        message: Message<Verified>,
+    },
+    /// A peer is connected: messages can be sent to it.
+    PeerUp(NodeId),
+    /// No longer.
+    PeerDown(NodeId),
+    /// `deadline()` has passed.
+    Timeout,
+}
+
+/// What the driver must do, in this order, after the batch is durable.
+#[derive(Debug)]
+pub enum Effect {
+    /// Gossip, in the topic of the room's bucket (`None`: the topic of all nodes).
+    Broadcast {
+        /// Decides the topic.
+        room: Option<RoomId>,
+        /// What to say.
+        message: Message,
+    },
+    /// To one peer, if it is connected; else dropped, anti-entropy repairs it.
+    Send {
+        /// The peer.
+        to: NodeId,
+        /// What to say.
+        message: Message,
+    },
+    /// Load these from the store and send them as `Message::Spans`.
+    SendSpans {
+        /// The peer.
+        to: NodeId,
+        /// The room.
+        room: RoomId,
+        /// What it lacks.
+        spans: Vec<Span>,
+    },
+    /// Load these bodies from the store and send them as `Message::Spans` without runs.
+    SendBodies {
+        /// The peer.
+        to: NodeId,
+        /// The room.
+        room: RoomId,
+        /// What it lacks.
+        at: Vec<Head>,
+    },
+    /// Answer a command. Each command is answered once.
+    Reply {
+        /// From the command.
+        call: CallId,
+        /// How it ended.
+        result: Result<Outcome, Refused>,
+    },
+    /// Tell local members.
+    Notify {
+        /// The room.
+        room: RoomId,
+        /// What happened.
+        event: RoomEvent,
+    },
+    /// Tell one local connection.
+    Tell(AgentEvent),
+    /// This node has no part in the mesh any more: close its connections, when what was said to it before
+    /// is sent, and let it in for no more than to be told so again.
+    ShutOut(NodeId),
+    /// The directory names this node: with a secret of before it may come in, to be given the newest, or
+    /// to be told that it has no part any more. Nobody else may.
+    Known(NodeId),
+    /// Connections have this secret from now on: make it durable before anything else is done.
+    Secret(LinkSecret),
+    /// Draw a secret, and ask for [`crate::api::command::Command::RotateSecret`] with it: this node expelled
+    /// somebody who has the one there is.
+    DrawSecret,
+    /// What beacons say from now on.
+    Pulse(Pulse),
+    /// It writes much without effect, or (`None`) all do together whom the directory does not name: for a while most of
+    /// what they push is not to be handed to the core. See [`crate::Hearing`].
+    Noisy(Option<NodeId>),
+    /// Something an operator should see.
+    Alarm(Alarm),
+    /// The handover that `Command::Stop` began has ended: the process may exit.
+    Stopped,
+}
+
+/// Something an operator should see: worth a line in the log at WARN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Alarm {
+    /// A node signed two histories of one log. Nothing more is taken from it.
+    Forked {
+        /// Who.
+        author: NodeId,
+        /// Where.
+        room: RoomId,
+        /// LocalRef which log seq.
+        seq: u64,
+    },
+    /// A node has no part in the mesh any more; it may be this one.
+    Parted {
+        /// Which.
+        node: NodeId,
+        /// Why.
+        it: Parted,
+    },
+    /// This node opened an era: its number space in the room is another from now on.
+    EraOpened {
+        /// Where.
+        room: RoomId,
+        /// Which.
+        era: crate::name::number::Era,
+        /// Who sequenced the one before.
+        before: NodeId,
+    },
+    /// A number's content is with nobody that can be reached.
+    Hole {
+        /// Where.
+        room: RoomId,
+        /// Which number.
+        number: crate::name::number::Number,
+    },
+    /// Two nodes drew one lane and both used it.
+    LaneClash {
+        /// Who gives way.
+        node: NodeId,
+        /// The lane.
+        lane: u32,
+    },
+    /// A node said of another that it did not open its nonce in time, in an election, though it did as
+    /// far as could be seen here. Slow networks do that; or it would not have the other's candidates.
+    DroppedThoughOpen {
+        /// Where.
+        room: RoomId,
+        /// Who says so.
+        by: NodeId,
+        /// Of whom.
+        node: NodeId,
+    },
+    /// The wall clock moved by more than [`crate::limits::CLOCK_JUMP_MAX`] since the start: nothing old
+    /// is dropped until it moves back, or the node is restarted.
+    ClockJumped {
+        /// Into the future.
+        ahead: bool,
+        /// How far.
+        by: std::time::Duration,
+    },
+    /// The secret of the connections leaves out a member that nobody has expelled. It is given the secret
+    /// all the same. Whoever drew it lied; who passed it on need not have known.
+    SecretWithout {
+        /// Whom. One of them, if there are several.
+        node: NodeId,
+        /// Who gave it to this node.
+        by: NodeId,
+    },
+    /// A room's numbers are used up: it takes no more messages.
+    Exhausted {
+        /// Where.
+        room: RoomId,
+    },
+}
+
+/// What one turn comes to. Commit the batch, then perform the effects.
+#[must_use]
+#[derive(Debug, Default)]
+pub struct Turn {
+    /// To be made durable in one transaction. May be empty: then nothing need be committed.
+    pub batch: Vec<Change>,
+    /// To be performed in order, after that.
+    pub effects: Vec<Effect>,
+}
+
+impl Turn {
+    /// Goes on with the turn that came after.
+    pub(crate) fn append(&mut self, mut next: Turn) {
+        self.batch.append(&mut next.batch);
+        self.effects.append(&mut next.effects);
+    }
+}

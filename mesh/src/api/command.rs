@@ -1,0 +1,565 @@
+//! What local clients ask of a node, what they get, and why they may not.
+
+use std::{fmt, sync::Arc};
+
+use thiserror::Error;
+
+use crate::{
+    api::agenda::{
+        KeyView, LeaderView, NewKey, NewTask, NewVote, Standing, TaskUpdate, TaskView, VoteView,
+    },
+    name::{
+        id::{AgentId, KeyPrint, MessageId, NodeId, RoomId, RoomKey},
+        number::Number,
+    },
+    wire::{
+        acts::TaskStatus,
+        entry::{DedupId, Parting},
+    },
+};
+
+/// Matches a reply to its command. Chosen by the driver, unique while unanswered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u64);
+
+/// One registration of an agent at this node; a newer one of the same id makes an older one stale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Registration(pub u64);
+
+/// Who is asking: an attached agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The agent.
+    pub agent: AgentId,
+    /// Its key.
+    pub key: KeyPrint,
+    /// From [`Outcome::Attached`]. Commands of a registration that was taken over are refused with
+    /// [`Refused::Superseded`].
+    pub registration: Registration,
+}
+
+/// What a local client wants.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
+pub enum Command {
+    /// An agent registers. → [`Outcome::Attached`]
+    Attach(Attach),
+    /// Its connection is gone. A stale registration does nothing. `seen`: the last number written to
+    /// it per room. → [`Outcome::Done`]
+    Detach { caller: Caller, seen: Vec<(RoomId, Number)> },
+    /// → [`Outcome::Room`]
+    CreateRoom { caller: Caller, room: NewRoom },
+    /// Joining twice does nothing. → [`Outcome::Joined`]
+    Join { caller: Caller, room: RoomId },
+    /// → [`Outcome::Done`]
+    Leave { caller: Caller, room: RoomId },
+    /// → [`Outcome::Said`], when it is durable, numbered and delivered here.
+    Say { caller: Caller, say: Say },
+    /// → [`Outcome::Done`]
+    SetTyping { caller: Caller, room: RoomId, typing: bool },
+    /// → [`Outcome::Done`]
+    SetPresence { caller: Caller, presence: Presence },
+    /// Rooms the key may see, under `parent` if given. → [`Outcome::Rooms`]
+    ListRooms { key: KeyPrint, parent: Option<RoomId> },
+    /// Agents of the key (no room), or members of a room in join order. → [`Outcome::Agents`]
+    ListAgents { key: KeyPrint, room: Option<RoomId> },
+    /// → [`Outcome::RoomInfo`]
+    RoomInfo { key: KeyPrint, room: RoomId },
+    /// → [`Outcome::Vote`]
+    CreateVote { caller: Caller, vote: NewVote },
+    /// The ballot is sealed. → [`Outcome::Cast`]
+    CastVote { caller: Caller, vote: MessageId, option: u64 },
+    /// `agent`: who asks, in whose rooms one that is not known here is looked for. → [`Outcome::Vote`]
+    GetVote { key: KeyPrint, agent: Option<AgentId>, vote: MessageId },
+    /// The newest first. → [`Outcome::Votes`]
+    ListVotes { key: KeyPrint, room: RoomId, limit: usize },
+    /// → [`Outcome::Candidates`]
+    ElectLeader { caller: Caller, room: RoomId },
+    /// → [`Outcome::Done`]
+    Decline { caller: Caller, room: RoomId },
+    /// → [`Outcome::Task`]
+    AssignTask { caller: Caller, task: NewTask },
+    /// → [`Outcome::Task`], when it is applied.
+    UpdateTask { caller: Caller, update: TaskUpdate },
+    /// The oldest first. → [`Outcome::Tasks`]
+    ListTasks { key: KeyPrint, room: RoomId, status: Option<TaskStatus> },
+    /// An operator makes a key valid. → [`Outcome::Done`], when it is durable.
+    MintKey(NewKey),
+    /// The same for a stranger: while there are places that are not kept for operators.
+    SignUp(NewKey),
+    /// It is no longer valid, for ever; connections of its agents are closed. → [`Outcome::Done`]
+    RevokeKey { key: KeyPrint },
+    /// Minted keys. → [`Outcome::Keys`]
+    ListKeys,
+    /// What a key is; refused with [`Refused::NoKey`] if it is nothing here. → [`Outcome::Key`]
+    CheckKey { key: KeyPrint, own: bool },
+    /// Something of the node's own that the core does not look into (webhook subscriptions): kept, or
+    /// with `None` forgotten. → [`Outcome::Done`], when it is durable.
+    Keep { name: Vec<u8>, value: Option<Opaque> },
+    /// A client came from another node with a cursor that this node cannot serve from as it is
+    /// (numbering.md, Roaming). `entries`: what it is not proven to have seen and has no number above the cursor, each
+    /// with the number that it was delivered under here, if it was. They get one, in a new era if need be, where nobody
+    /// else can be expected to give it. → [`Outcome::Roamed`], after a second at most.
+    Roam { room: RoomId, cursor: Number, entries: Vec<(crate::name::id::LocalRef, Option<Number>)> },
+    /// The client names a room, or a message in it, that is not known here: connected nodes are asked.
+    /// → [`Outcome::Done`], when it is here or none of them has it.
+    Seek { caller: Caller, room: RoomId, message: Option<MessageId> },
+    /// What an operator asks. → [`Outcome::Status`]
+    Status,
+    /// How much there is to fetch. Asked all the time, so it looks at rooms in which something waits
+    /// and at no others. → [`Outcome::Behind`]
+    Behind,
+    /// Everybody who was ever admitted to the mesh. → [`Outcome::Members`]
+    Members,
+    /// An operator says that another node has no part in the mesh any more. `force`: although others are
+    /// known to have more of what it wrote. → [`Outcome::Done`], when it is durable.
+    Part { node: NodeId, why: Parting, force: bool },
+    /// The mesh's connections get another secret, `drawn` from the system's randomness. `force`: although
+    /// members are away. → [`Outcome::Done`], when it is durable.
+    RotateSecret { drawn: Drawn, force: bool },
+    /// This node leaves the mesh for good. `force`: although something of its own would be lost.
+    /// → [`Outcome::LeftMesh`], and then [`crate::Effect::Stopped`]
+    LeaveMesh { force: bool },
+    /// Hand over, then say [`crate::Effect::Stopped`]. Everything after it is refused. → nothing
+    Stop,
+}
+
+/// Randomness that is to be a secret.
+#[derive(Clone)]
+pub struct Drawn(pub(crate) zeroize::Zeroizing<[u8; 32]>);
+
+impl Drawn {
+    /// These, wiped when it is dropped.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> Drawn {
+        Drawn(zeroize::Zeroizing::new(bytes))
+    }
+}
+
+impl std::fmt::Debug for Drawn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Drawn(…)")
+    }
+}
+
+/// An agent's registration.
+#[derive(Clone, Debug)]
+pub struct Attach {
+    /// Given by the client (stable), or made by the bridge.
+    pub agent: AgentId,
+    /// Whether the client gave the id: then it is claimed for its key.
+    pub stable: bool,
+    /// The client may take the id over, and gets its rooms back.
+    pub reconnect: bool,
+    /// Its key.
+    pub key: KeyPrint,
+    /// The key is the node's own, or the node checks none: otherwise it has to be a minted one.
+    pub own: bool,
+    /// What opens the key's private rooms.
+    pub opener: Option<RoomKey>,
+    /// Its name.
+    pub name: String,
+    /// What it says it can do.
+    pub capabilities: Vec<String>,
+}
+
+/// A room to be made.
+#[derive(Clone, Debug)]
+pub struct NewRoom {
+    /// Its name, not empty.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// The room it is under.
+    pub parent: Option<RoomId>,
+    /// Contents never touch a disk; it ends with its last member.
+    pub ephemeral: bool,
+    /// Visible to every key.
+    pub public: bool,
+    /// Only end-to-end encrypted content.
+    pub encrypted: bool,
+}
+
+/// Which kind of message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speech {
+    /// Moves the turn.
+    Chat,
+    /// Does not.
+    Thinking,
+    /// The leader's alone. Does not either.
+    Decision,
+}
+
+/// A message to be sent.
+#[derive(Clone, Debug)]
+pub struct Say {
+    /// Where.
+    pub room: RoomId,
+    /// Of which kind.
+    pub speech: Speech,
+    /// The text.
+    pub content: String,
+    /// The message it answers, as the client named it.
+    pub reply_to: Option<String>,
+    /// Agents to be told.
+    pub mentions: Vec<AgentId>,
+    /// JSON text.
+    pub metadata: Option<String>,
+    /// Set when the client may repeat this.
+    pub dedup: Option<DedupId>,
+}
+
+/// What an agent is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Default, minicbor::Encode, minicbor::Decode)]
+pub struct Presence {
+    /// Idle unless said otherwise.
+    #[n(0)]
+    pub status: Status,
+    /// In its own words.
+    #[n(1)]
+    pub detail: Option<String>,
+    /// Percent, 0 to 100.
+    #[n(2)]
+    pub progress: Option<u8>,
+}
+
+/// The four things an agent may be doing (spec §3, `set_presence`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, minicbor::Encode, minicbor::Decode)]
+#[cbor(index_only)]
+pub enum Status {
+    /// Nothing.
+    #[default]
+    #[n(0)]
+    Idle,
+    /// For somebody.
+    #[n(1)]
+    Waiting,
+    /// On something.
+    #[n(2)]
+    Working,
+    /// About something.
+    #[n(3)]
+    Thinking,
+}
+
+/// What became of a cursor that is of another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Roamed {
+    /// Read again, and give what there is: nothing more is numbered for it.
+    Ready,
+    /// Its era has become known: read again as if nothing had been asked.
+    Heard,
+    /// Nothing can be said of it yet: this node has not met the others since its start, or may not open an era now. Ask
+    /// again.
+    Behind,
+    /// It counts as the tip: it is not of this mesh, or too far ahead, or the room takes nothing more.
+    Never,
+}
+
+/// A command's good end.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
+pub enum Outcome {
+    /// Nothing to tell.
+    Done,
+    /// Registered.
+    Attached(Attached),
+    /// A room was made.
+    Room(RoomView),
+    /// Joined; `false` if the agent was there already.
+    Joined(bool),
+    /// Sent.
+    Said(SaidOk),
+    /// Rooms, by name.
+    Rooms(Vec<RoomView>),
+    /// Agents.
+    Agents(Vec<AgentView>),
+    /// All about a room.
+    RoomInfo(RoomInfo),
+    /// A vote.
+    Vote(Box<VoteView>),
+    /// Votes, the newest first.
+    Votes(Vec<VoteView>),
+    /// A ballot is in: so many are, of so many.
+    Cast { cast: usize, eligible: usize },
+    /// An election has begun, among these.
+    Candidates(Vec<AgentId>),
+    /// A task.
+    Task(Box<TaskView>),
+    /// Tasks, the oldest first.
+    Tasks(Vec<TaskView>),
+    /// Minted keys.
+    Keys(Vec<KeyView>),
+    /// What a key is.
+    Key(Standing),
+    /// What became of a roaming client's cursor.
+    Roamed(Roamed),
+    /// For an operator.
+    Status(crate::api::status::Status),
+    /// Entries that connected peers are known to have and this node has not, over all rooms.
+    Behind(u64),
+    /// Members, by when they were admitted.
+    Members(Vec<crate::api::status::MemberStatus>),
+    /// This node has left. `heard`: another member has said that it knows.
+    LeftMesh { heard: bool },
+}
+
+/// An agent is registered. From now on events for it are emitted.
+#[derive(Clone, Debug)]
+pub struct Attached {
+    /// To be given with each later command.
+    pub registration: Registration,
+    /// Rooms restored, each with the last number it is known to have seen. `None`: not a
+    /// reconnection (the client is told nothing of rooms).
+    pub restored: Option<Vec<(RoomId, Number)>>,
+    /// A connection at this node that held the id until now and is to be closed.
+    pub displaced: Option<Registration>,
+    /// When it was registered. Unix milliseconds.
+    pub connected_ms: u64,
+    /// What its key is.
+    pub standing: Standing,
+}
+
+/// A message is durable, numbered and delivered at this node.
+#[derive(Clone, Debug)]
+pub struct SaidOk {
+    /// Its id.
+    pub message: MessageId,
+    /// Its number here.
+    pub number: Number,
+    /// When it was written. Unix milliseconds.
+    pub wall_ms: u64,
+    /// The author's name with it.
+    pub name: String,
+    /// Whether this is an earlier send that was repeated.
+    pub repeated: bool,
+}
+
+/// A room as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomView {
+    /// Its id.
+    pub room: RoomId,
+    /// Its name in this mesh now.
+    pub name: Arc<str>,
+    /// What it is for.
+    pub description: Option<Arc<str>>,
+    /// The room it is under.
+    pub parent: Option<RoomId>,
+    /// Memory only.
+    pub ephemeral: bool,
+    /// Visible to every key.
+    pub public: bool,
+    /// Only end-to-end encrypted content.
+    pub encrypted: bool,
+    /// The key that made it; `None` for the lobby.
+    pub owner: Option<KeyPrint>,
+    /// Its bodies are sealed for that key.
+    pub sealed: bool,
+    /// The agent that made it.
+    pub created_by: Option<AgentId>,
+    /// Unix milliseconds.
+    pub created_ms: u64,
+    /// Unix milliseconds of the newest message.
+    pub last_activity_ms: Option<u64>,
+    /// Agents in it, on all nodes.
+    pub members: usize,
+    /// Highest number delivered here.
+    pub tip: Number,
+}
+
+/// What the daemon keeps for itself. There are secrets in it: it is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Opaque(pub Vec<u8>);
+
+impl fmt::Debug for Opaque {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opaque({} bytes)", self.0.len())
+    }
+}
+
+/// Who may know of a room and read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// Every key.
+    pub public: bool,
+    /// The key that made it.
+    pub owner: Option<KeyPrint>,
+    /// See [`RoomView::sealed`].
+    pub sealed: bool,
+}
+
+impl Access {
+    /// Whether agents of this key may. Whoever checks no keys has those of others neither: what is
+    /// sealed for one is not for [`KeyPrint::OPEN`].
+    #[must_use]
+    pub fn includes(self, key: KeyPrint) -> bool {
+        self.public || self.owner == Some(key) || (key == KeyPrint::OPEN && !self.sealed)
+    }
+}
+
+impl RoomView {
+    /// Who may know of it.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        Access { public: self.public, owner: self.owner, sealed: self.sealed }
+    }
+}
+
+/// An agent as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentView {
+    /// Its id.
+    pub agent: AgentId,
+    /// Its name.
+    pub name: Arc<str>,
+    /// The node it is attached to.
+    pub node: NodeId,
+    /// What it says it can do.
+    pub capabilities: Vec<String>,
+    /// Unix milliseconds.
+    pub connected_ms: u64,
+    /// Unix milliseconds.
+    pub last_active_ms: u64,
+    /// What it is doing.
+    pub presence: Presence,
+}
+
+/// All about a room.
+#[derive(Clone, Debug)]
+pub struct RoomInfo {
+    /// The room.
+    pub room: RoomView,
+    /// Members in join order.
+    pub agents: Vec<AgentView>,
+    /// Rooms under it that the caller may see.
+    pub sub_rooms: Vec<RoomView>,
+    /// Whose turn it is.
+    pub turn: Option<AgentId>,
+    /// Who leads it.
+    pub leader: Option<LeaderView>,
+}
+
+/// An expected no. The bridge gives each a code of spec §12.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// No such room, or none that the caller may know of.
+    #[error("no such room")]
+    NoRoom,
+    /// A private room of another key.
+    #[error("the room belongs to another key")]
+    NotYours,
+    /// Joined members only.
+    #[error("join the room first")]
+    NotMember,
+    /// The name is taken.
+    #[error("a room named {0:?} exists already")]
+    NameTaken(String),
+    /// The id is connected, or belongs to another key.
+    #[error("agent id {0:?} is taken")]
+    AgentTaken(AgentId),
+    /// The room takes only end-to-end encrypted content.
+    #[error("the room is end-to-end encrypted: content must be a clw1: blob")]
+    Plaintext,
+    /// Too large to be an entry.
+    #[error("message is too large: {len} bytes, allowed are {max}")]
+    TooLarge {
+        /// As given.
+        len: usize,
+        /// LocalRef most.
+        max: usize,
+    },
+    /// Something given is not acceptable; says what.
+    #[error("{0}")]
+    Invalid(String),
+    /// Kept from before this node joined the mesh: to be read only.
+    #[error("the room is from before this node joined the mesh and can only be read")]
+    Closed,
+    /// A bound of this node was reached; says which.
+    #[error("{0}")]
+    Full(String),
+    /// The agent registered anew elsewhere.
+    #[error("the agent registered again on a newer connection")]
+    Superseded,
+    /// No such vote, or none that the caller may know of.
+    #[error("no such vote")]
+    NoVote,
+    /// It takes no more ballots.
+    #[error("the vote is closed")]
+    VoteClosed,
+    /// One ballot each.
+    #[error("you have voted already")]
+    AlreadyVoted,
+    /// Only those who were members when it was opened.
+    #[error("only those who were in the room when the vote was opened may vote")]
+    NotEligible,
+    /// Not an option. The ballot is not used up.
+    #[error("option_index must be within 0 to {max}")]
+    NoOption {
+        /// The last one.
+        max: usize,
+    },
+    /// Decisions are the leader's.
+    #[error("only the room's leader may do this: hold an election")]
+    NotLeader,
+    /// One at a time.
+    #[error("an election is under way in this room")]
+    ElectionRuns,
+    /// Too late, or too early.
+    #[error("no election is under way in this room")]
+    NoElection,
+    /// No such task, or none that the caller may know of.
+    #[error("no such task")]
+    NoTask,
+    /// A claim came too late.
+    #[error("the task is held by {}", .holder.as_deref().map_or("nobody", |it| it))]
+    Held {
+        /// By whom.
+        holder: Option<AgentId>,
+    },
+    /// Neither the node's own nor a minted one; or revoked.
+    #[error("the key is not valid here")]
+    NoKey,
+    /// The key's agents at this node.
+    #[error("the key has {max} agents connected here already, which is its limit")]
+    TooManyAgents {
+        /// Its limit.
+        max: usize,
+    },
+    /// The key's rooms made at this node.
+    #[error("the key has made {max} rooms here, which is its limit")]
+    TooManyRooms {
+        /// Its limit.
+        max: usize,
+    },
+    /// The node's disk is full. Said by the driver: the core knows of no disk.
+    #[error(
+        "the disk of this node is full: it takes nothing new, and what is there can be read; try again \
+         when its operator has made room, or use another node"
+    )]
+    DiskFull,
+    /// The node is stopping.
+    #[error("the node is stopping; use another one")]
+    Stopping,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_room_is_its_keys_and_where_there_are_no_keys_everybodys_of_the_node() {
+        let (own, other) = (KeyPrint([1; 16]), KeyPrint([2; 16]));
+        let access = |public, sealed| Access { public, owner: Some(own), sealed };
+        let may = |it: Access| [own, other, KeyPrint::OPEN].map(|key| it.includes(key));
+        assert_eq!(may(access(true, false)), [true; 3]);
+        assert_eq!(may(access(false, false)), [true, false, true]);
+        assert_eq!(may(access(false, true)), [true, false, false], "it is of a key of the mesh");
+    }
+
+    #[test]
+    fn what_was_drawn_is_not_shown() {
+        assert!(!format!("{:?}", Drawn::new([77; 32])).contains("77"));
+    }
+}

@@ -1,0 +1,100 @@
+//! What happens in rooms, as local members are told of it.
+
+use std::sync::Arc;
+
+use crate::{
+    api::{
+        agenda::{LeaderGone, TaskView, VoteResult, VoteView},
+        command::{Access, AgentView, Registration, RoomView},
+    },
+    name::{
+        id::{AgentId, KeyPrint, LocalRef, LogId, MessageId, RoomId},
+        number::Number,
+    },
+    wire::entry::{Facts, Said},
+};
+
+/// A message was delivered here. In rising order of `number` within a room.
+#[derive(Clone, Debug)]
+pub struct Delivered {
+    /// Its number here.
+    pub number: Number,
+    /// Its lowest number anywhere, if that is another: it came late.
+    pub canonical: Option<Number>,
+    /// Where it is.
+    pub at: LocalRef,
+    /// Whose log it is in.
+    pub log: LogId,
+    /// Its id.
+    pub message: MessageId,
+    /// Clock, wall time, kind.
+    pub facts: Facts,
+    /// What was said. `None`: no longer in memory, read it from the store at `at`.
+    pub said: Option<Arc<Said>>,
+}
+
+/// Why the turn changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnReason {
+    /// Somebody joined.
+    Joined,
+    /// Somebody left.
+    Left,
+    /// Somebody disconnected, or their node did.
+    Disconnected,
+    /// Somebody spoke.
+    MessageSent,
+}
+
+/// What happens in a room.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
+pub enum RoomEvent {
+    /// A chat message, a thinking pulse: to all members but its author. A decision: to all members.
+    Message(Delivered),
+    /// Another number of a message that was delivered here before, in order with those of other messages: to members
+    /// who have come since, with a cursor that proves the message seen and may not (`docs/store.md`).
+    PassedOver { number: Number, log: LogId, at: LocalRef },
+    /// To all members but the agent itself.
+    Joined { agent: AgentId, name: Arc<str>, reconnected: bool },
+    /// To all members but the agent itself.
+    Left { agent: AgentId },
+    /// To all members.
+    Turn { holder: Option<AgentId>, order: Arc<[AgentId]>, reason: TurnReason },
+    /// To all members but the agent itself.
+    Typing { agent: AgentId, name: Arc<str>, typing: bool },
+    /// To all members but the agent itself.
+    Presence(Arc<AgentView>),
+    /// A room that was not there, or was not this, until now. `announce`: to be told to every
+    /// connected agent that may see it.
+    Opened { view: RoomView, announce: bool },
+    /// To all members.
+    VoteOpened(Arc<VoteView>),
+    /// Once for each vote. To all members.
+    VoteEnded(Arc<VoteResult>),
+    /// To all members.
+    ElectionStarted { candidates: Arc<[AgentId]>, by: AgentId },
+    /// To all members.
+    LeaderElected { agent: AgentId, name: Arc<str> },
+    /// To all members.
+    LeaderCleared { why: LeaderGone },
+    /// To all members.
+    TaskAssigned(Arc<TaskView>),
+    /// To all members.
+    TaskUpdated(Arc<TaskView>),
+    /// An ephemeral room ended. To every connected agent that could see it.
+    Destroyed { access: Access },
+}
+
+/// For one agent attached here, or all of one key.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "fields are named for what they are; each variant says the rest")]
+pub enum AgentEvent {
+    /// This registration was taken over by a newer one, here or at another node: close it. Its
+    /// clean-up must not touch the newer one.
+    Displaced { agent: AgentId, registration: Registration },
+    /// The key is no longer valid: close every connection of it.
+    KeyRevoked { key: KeyPrint },
+    /// A seat in a room, given to it by a reconnection or taken by a merge of rosters.
+    Seated { agent: AgentId, room: RoomId, seated: bool },
+}

@@ -1,0 +1,146 @@
+//! What an operator sees of a node.
+
+use std::time::Duration;
+
+use minicbor::{Decode, Encode};
+
+use crate::{
+    name::{
+        id::{MeshId, NodeId, RoomId},
+        number::{Era, Number},
+    },
+    wire::entry::Parting,
+};
+
+/// The node and its mesh.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// This node.
+    pub node: NodeId,
+    /// Its mesh.
+    pub mesh: MeshId,
+    /// Nodes heard of, this one left out.
+    pub nodes: Vec<NodeStatus>,
+    /// Rooms, the directory left out.
+    pub rooms: Vec<RoomStatus>,
+    /// Agents attached to this node.
+    pub agents: usize,
+    /// Agents attached to all nodes heard.
+    pub agents_mesh: usize,
+    /// Things peers did that they should not have: see each counter.
+    pub faults: Faults,
+    /// The same by author, of those who wrote what is counted.
+    pub blamed: Vec<(NodeId, Faults)>,
+    /// Authors whose logs were found forked.
+    pub forked: Vec<NodeId>,
+    /// What became of this node, if it has no part in the mesh any more.
+    pub parted: Option<Parted>,
+    /// Whose lanes are known: in these each gives numbers above the home era.
+    pub lanes: Vec<(u32, NodeId)>,
+}
+
+/// How a node came to have no part in the mesh any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Parted {
+    /// Why.
+    #[n(0)]
+    pub why: Parting,
+    /// The node that said so.
+    #[n(1)]
+    pub by: NodeId,
+    /// When, by that node's clock. Unix milliseconds.
+    #[n(2)]
+    pub wall_ms: u64,
+}
+
+/// A node that was admitted to the mesh.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberStatus {
+    /// Which.
+    pub node: NodeId,
+    /// The name its operator gave it.
+    pub name: String,
+    /// When it was admitted, by its own clock. Unix milliseconds.
+    pub since_ms: u64,
+    /// Where it gives numbers above the home era.
+    pub lane: Option<u32>,
+    /// It is this node.
+    pub me: bool,
+    /// Directly connected.
+    pub connected: bool,
+    /// Heard by any path within the lease.
+    pub alive: bool,
+    /// The node that founded the mesh.
+    pub founder: bool,
+    /// What it said of itself; `None` if it has said nothing since our start.
+    pub about: Option<crate::wire::message::About>,
+    /// Since its last beacon; `None` if it was never heard since our start.
+    pub heard_ago: Option<Duration>,
+    /// It has no part any more.
+    pub parted: Option<Parted>,
+}
+
+/// Another node.
+#[derive(Clone, Debug)]
+pub struct NodeStatus {
+    /// Which.
+    pub node: NodeId,
+    /// The name its operator gave it.
+    pub name: Option<String>,
+    /// Directly connected.
+    pub connected: bool,
+    /// Heard by any path within the lease.
+    pub alive: bool,
+    /// Milliseconds since its last beacon; `None` if it was never heard since our start.
+    pub heard_ms_ago: Option<u64>,
+    /// Agents attached to it.
+    pub agents: usize,
+}
+
+/// A room.
+#[derive(Clone, Debug)]
+pub struct RoomStatus {
+    /// Which.
+    pub room: RoomId,
+    /// Its name.
+    pub name: String,
+    /// The era it is in.
+    pub era: Era,
+    /// Who issues numbers there.
+    pub sequencer: NodeId,
+    /// Highest number delivered here.
+    pub tip: Number,
+    /// Entries of this node or others held here and not yet delivered.
+    pub undelivered: usize,
+    /// Entries known to exist at connected peers and not yet here.
+    pub behind: u64,
+    /// Entries of this node that another is known to have: the first ones of its log.
+    pub sent: u64,
+    /// Entries of this node that no connected peer is known to have.
+    pub unsent: u64,
+    /// Numbers left as holes since the start.
+    pub holes: u64,
+}
+
+/// Counters of what peers did wrong, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Runs that did not continue a log as they claimed.
+    pub chain: u64,
+    /// Entries whose meaning is void: numbers of an era not theirs, claims in foreign lanes.
+    pub void: u64,
+    /// Logs found forked.
+    pub forks: u64,
+    /// Runs dropped because too many were waiting.
+    pub overflow: u64,
+    /// Messages that made no sense where they came.
+    pub stray: u64,
+}
+
+impl Faults {
+    /// All of them together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.chain + self.void + self.forks + self.overflow + self.stray
+    }
+}

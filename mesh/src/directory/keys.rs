@@ -1,0 +1,288 @@
+//! API keys that the directories say are valid: the mesh's, and those of this node alone. A fold that
+//! does not depend on the order in which entries came: a key that was revoked anywhere stays so,
+//! whatever was minted before or after.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    api::agenda::KeyView,
+    limits::{KEY_LABEL_BYTES_MAX, KEYS_MAX},
+    name::id::{KeyPrint, LogId},
+    wire::{
+        acts::{KeyAct, KeyMinted, Tier},
+        entry::Facts,
+    },
+};
+
+/// Which log, and of which directory (`local`: the node's own comes after the mesh's).
+type Source = (Local, LogId);
+
+/// Valid on this node alone.
+type Local = bool;
+
+#[derive(Debug)]
+struct Minted {
+    clock: u64,
+    seq: u64,
+    wall_ms: u64,
+    tier: Tier,
+    label: Option<String>,
+}
+
+/// What is known of one key. Of each log the first act of a kind is enough: if the log is found forked
+/// before it, all later ones are void, too.
+#[derive(Debug, Default)]
+struct Known {
+    minted: BTreeMap<Source, Minted>,
+    revoked: BTreeMap<Source, u64>,
+}
+
+impl Known {
+    /// Of several the first by position counts.
+    fn first(&self) -> Option<(&Source, &Minted)> {
+        self.minted.iter().min_by_key(|((local, log), it)| (*local, it.clock, *log))
+    }
+
+    fn is_minted(&self, local: Local) -> bool {
+        self.minted.keys().any(|(it, _)| *it == local)
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    known: BTreeMap<KeyPrint, Known>,
+}
+
+impl Keys {
+    /// Takes in an act. Returns the key that it makes invalid, if it was valid or not known before.
+    pub(crate) fn learn(
+        &mut self,
+        (local, log, seq): (Local, LogId, u64),
+        facts: Facts,
+        act: KeyAct,
+    ) -> Option<KeyPrint> {
+        match act {
+            KeyAct::Minted(KeyMinted { key, tier, label }) => {
+                if label.as_ref().is_some_and(|it| it.len() > KEY_LABEL_BYTES_MAX) {
+                    return None;
+                }
+                let minted = &mut self.known.entry(key).or_default().minted;
+                if minted.get(&(local, log)).is_none_or(|it| seq < it.seq) {
+                    let (clock, wall_ms) = (facts.clock, facts.wall_ms);
+                    minted.insert((local, log), Minted { clock, seq, wall_ms, tier, label });
+                }
+                None
+            }
+            KeyAct::Revoked(key) => {
+                let revoked = &mut self.known.entry(key).or_default().revoked;
+                let first = revoked.is_empty();
+                let at = revoked.entry((local, log)).or_insert(seq);
+                *at = seq.min(*at);
+                first.then_some(key)
+            }
+        }
+    }
+
+    /// What a valid key may do.
+    pub(crate) fn tier(&self, key: KeyPrint) -> Option<Tier> {
+        let known = self.known.get(&key).filter(|it| it.revoked.is_empty())?;
+        known.first().map(|(_, it)| it.tier)
+    }
+
+    /// The same of a key that may have been revoked meanwhile: its rooms are still there.
+    pub(crate) fn tier_once(&self, key: KeyPrint) -> Option<Tier> {
+        self.known.get(&key)?.first().map(|(_, it)| it.tier)
+    }
+
+    /// Minted or revoked, anywhere.
+    pub(crate) fn knows(&self, key: KeyPrint) -> bool {
+        self.known.contains_key(&key)
+    }
+
+    /// Whether it was minted for the mesh, or (`local`) for this node.
+    pub(crate) fn is_minted(&self, key: KeyPrint, local: Local) -> bool {
+        self.known.get(&key).is_some_and(|it| it.is_minted(local))
+    }
+
+    /// How many more are taken in, by this node or from others.
+    pub(crate) fn places(&self) -> usize {
+        KEYS_MAX.saturating_sub(self.known.len())
+    }
+
+    /// Whether there is room for what an act says: more of a key that is known takes none.
+    pub(crate) fn has_room_for(&self, act: &KeyAct) -> bool {
+        let (KeyAct::Minted(KeyMinted { key, .. }) | KeyAct::Revoked(key)) = act;
+        self.places() > 0 || self.knows(*key)
+    }
+
+    /// Minted keys, the oldest first.
+    pub(crate) fn views(&self) -> Vec<KeyView> {
+        let view = |(key, known): (&KeyPrint, &Known)| {
+            let ((local, log), it) = known.first()?;
+            Some(KeyView {
+                key: *key,
+                tier: it.tier,
+                label: it.label.clone(),
+                node: log.author,
+                minted_ms: it.wall_ms,
+                revoked: !known.revoked.is_empty(),
+                local: *local,
+            })
+        };
+        let mut views: Vec<KeyView> = self.known.iter().filter_map(view).collect();
+        views.sort_by_key(|it| (it.minted_ms, it.key));
+        views
+    }
+
+    /// What a forked log says from `seq` on does not count.
+    pub(crate) fn forget(&mut self, local: Local, log: LogId, seq: u64) {
+        for known in self.known.values_mut() {
+            known.minted.retain(|source, it| *source != (local, log) || it.seq < seq);
+            known.revoked.retain(|source, at| *source != (local, log) || *at < seq);
+        }
+        self.known.retain(|_, it| !(it.minted.is_empty() && it.revoked.is_empty()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::name::id::NodeId;
+
+    const KEY: KeyPrint = KeyPrint([1; 16]);
+    const OTHER: KeyPrint = KeyPrint([2; 16]);
+
+    fn log(author: u8) -> LogId {
+        LogId { author: NodeId([author; 32]), incarnation: 0 }
+    }
+
+    fn minted(key: KeyPrint, tier: Tier) -> KeyAct {
+        KeyAct::Minted(KeyMinted { key, tier, label: None })
+    }
+
+    /// Author, place in its log, clock, what.
+    type Said = (u8, u64, u64, KeyAct);
+
+    fn learn(keys: &mut Keys, (author, seq, clock, act): Said) -> Option<KeyPrint> {
+        let facts = Facts { clock, wall_ms: clock, kind: 35, visible: false };
+        keys.learn((false, log(author), seq), facts, act)
+    }
+
+    /// All orders of so many things.
+    fn orders(count: usize) -> Vec<Vec<usize>> {
+        let Some(last) = count.checked_sub(1) else { return vec![Vec::new()] };
+        let mut all = Vec::new();
+        for order in orders(last) {
+            for place in 0..=last {
+                let mut order = order.clone();
+                order.insert(place, last);
+                all.push(order);
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn what_a_key_is_does_not_depend_on_the_order_in_which_it_is_learned() {
+        let acts: [Said; 5] = [
+            (1, 4, 7, minted(KEY, Tier::Free)),
+            (2, 1, 3, minted(KEY, Tier::Pro)),
+            (2, 2, 4, minted(KEY, Tier::Free)),
+            (3, 1, 2, KeyAct::Revoked(OTHER)),
+            (1, 5, 9, minted(OTHER, Tier::Pro)),
+        ];
+        for order in orders(acts.len()) {
+            let mut keys = Keys::default();
+            let told: Vec<KeyPrint> =
+                order.iter().filter_map(|i| learn(&mut keys, acts[*i].clone())).collect();
+            assert_eq!(told, [OTHER], "once");
+            assert_eq!(keys.tier(KEY), Some(Tier::Pro), "the first by clock: {order:?}");
+            assert_eq!(keys.tier(OTHER), None, "revoked, though minted later: {order:?}");
+            assert_eq!(keys.tier_once(OTHER), Some(Tier::Pro));
+            let views = keys.views();
+            assert_eq!((views[0].node, views[0].revoked), (log(2).author, false));
+            assert_eq!((views[1].node, views[1].revoked), (log(1).author, true));
+        }
+    }
+
+    #[test]
+    fn a_second_revocation_is_no_news() {
+        let mut keys = Keys::default();
+        learn(&mut keys, (1, 1, 1, minted(KEY, Tier::Free)));
+        assert_eq!(learn(&mut keys, (1, 2, 2, KeyAct::Revoked(KEY))), Some(KEY));
+        assert_eq!(learn(&mut keys, (2, 1, 3, KeyAct::Revoked(KEY))), None);
+        assert_eq!(learn(&mut keys, (2, 2, 4, minted(KEY, Tier::Free))), None);
+        assert_eq!(keys.tier(KEY), None, "minting again does not bring it back");
+    }
+
+    #[test]
+    fn what_a_forked_log_says_after_the_fork_does_not_count() {
+        let mut keys = Keys::default();
+        learn(&mut keys, (1, 3, 1, minted(KEY, Tier::Free)));
+        learn(&mut keys, (2, 5, 2, minted(KEY, Tier::Pro)));
+        learn(&mut keys, (1, 4, 3, KeyAct::Revoked(KEY)));
+        learn(&mut keys, (1, 5, 4, minted(OTHER, Tier::Pro)));
+        keys.forget(false, log(1), 4);
+        assert_eq!((keys.tier(KEY), keys.knows(OTHER)), (Some(Tier::Free), false));
+        keys.forget(false, log(1), 3);
+        assert_eq!(keys.tier(KEY), Some(Tier::Pro));
+        keys.forget(true, log(2), 1);
+        assert_eq!(keys.tier(KEY), Some(Tier::Pro), "of another directory");
+    }
+
+    #[test]
+    fn the_meshs_word_counts_before_the_nodes_own() {
+        let mut keys = Keys::default();
+        let facts = Facts { clock: 1, wall_ms: 1, kind: 35, visible: false };
+        keys.learn((true, log(1), 1), facts, minted(KEY, Tier::Free));
+        assert!(keys.views()[0].local && keys.is_minted(KEY, true) && !keys.is_minted(KEY, false));
+        learn(&mut keys, (2, 1, 9, minted(KEY, Tier::Pro)));
+        assert_eq!((keys.tier(KEY), keys.views()[0].local), (Some(Tier::Pro), false));
+    }
+
+    #[test]
+    fn a_label_that_no_node_would_write_makes_no_key() {
+        let mut keys = Keys::default();
+        let label = Some("x".repeat(KEY_LABEL_BYTES_MAX + 1));
+        let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Free, label });
+        learn(&mut keys, (1, 1, 1, act));
+        assert!(!keys.knows(KEY));
+        let label = Some("x".repeat(KEY_LABEL_BYTES_MAX));
+        let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Free, label });
+        learn(&mut keys, (1, 1, 1, act));
+        assert!(keys.knows(KEY), "as long as any may be");
+    }
+
+    #[test]
+    fn what_a_forked_log_said_before_the_fork_and_what_others_say_revokes() {
+        let mut keys = Keys::default();
+        learn(&mut keys, (1, 1, 1, minted(KEY, Tier::Free)));
+        learn(&mut keys, (2, 5, 2, KeyAct::Revoked(KEY)));
+        for (author, seq) in [(2, 6), (3, 1)] {
+            keys.forget(false, log(author), seq);
+            assert_eq!(keys.tier(KEY), None, "it is revoked");
+        }
+        keys.forget(false, log(2), 5);
+        assert_eq!(keys.tier(KEY), Some(Tier::Free), "by nobody that counts");
+    }
+
+    #[test]
+    fn so_many_keys_are_known_and_of_these_anything_more_is_learned() {
+        let print = |nth: usize| {
+            let mut print = [0; 16];
+            print[..8].copy_from_slice(&(nth as u64).to_be_bytes());
+            KeyPrint(print)
+        };
+        let mut keys = Keys::default();
+        for nth in 0..KEYS_MAX {
+            let act = minted(print(nth), Tier::Free);
+            assert!(keys.has_room_for(&act), "{nth}");
+            learn(&mut keys, (1, 1, 1, act));
+        }
+        assert_eq!(keys.places(), 0);
+        assert!(!keys.has_room_for(&minted(print(KEYS_MAX), Tier::Free)));
+        assert!(!keys.has_room_for(&KeyAct::Revoked(print(KEYS_MAX))));
+        assert!(keys.has_room_for(&KeyAct::Revoked(print(7))), "it can be revoked");
+    }
+}

@@ -1,0 +1,395 @@
+//! The elections of a room: a fold over [`ElectionAct`]s that does not depend on the order in which
+//! logs are read (`docs/decisions/elections.md`).
+//!
+//! What counts is a function of the logs:
+//!
+//! - Of each log the first commitment, close, opening and dropping of its kind. An author has several
+//!   logs in rooms that are memory only: of these the lowest by position.
+//! - A close elects when all nodes that it names have opened, but for those that were dropped.
+//! - Of several closes of one election the one in which most nodes took part to the end counts, or else
+//!   the starter's, or else the lowest by position.
+//! - The leader is that of the concluded election with the highest term, and of one term the lowest
+//!   position, unless it was cleared.
+//! - Of a node that forked a log nothing counts but that it stood: others may hold more of what it
+//!   wrote, or less.
+
+mod election;
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+pub(crate) use election::{Closing, Election, Outcome, commitment, nonce};
+
+use crate::{
+    api::{boundary::Alarm, command::Refused},
+    engine::context::Context,
+    limits::{ELECTIONS_BYTES_PER_LOG_MAX, ELECTIONS_COUNTED_FOR, ELECTIONS_PER_AGENT_MAX},
+    name::{
+        id::{AgentId, EntryRef, LogId, NodeId, RoomId},
+        time::Now,
+    },
+    room::Room,
+    wire::{
+        acts::{Candidate, ElectionAct, ElectionStarted, Folded, Position},
+        entry::{Decision, Facts},
+    },
+};
+
+/// An election by its term and position: the last one is the one that counts, if it is concluded.
+type Rank = (u64, Reverse<Position>);
+
+/// Who leads a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Leader<'e> {
+    /// By which election.
+    pub(crate) election: EntryRef,
+    pub(crate) term: u64,
+    pub(crate) candidate: &'e Candidate,
+}
+
+/// What members were told last: the election that counts, and whom it made the leader, unless that
+/// one was cleared.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Told {
+    pub(crate) concluded: Option<EntryRef>,
+    pub(crate) leader: Option<AgentId>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Elections {
+    all: BTreeMap<EntryRef, Election>,
+    ranked: BTreeMap<Rank, EntryRef>,
+    /// Elections by their closes.
+    closed: BTreeMap<EntryRef, EntryRef>,
+    /// What elections take, by the log that started them.
+    bytes: BTreeMap<LogId, usize>,
+    /// Nodes that are out: they forked a log, or parted.
+    expelled: Arc<BTreeSet<NodeId>>,
+    /// Elections that this node may have to do something in.
+    running: BTreeSet<EntryRef>,
+    /// Elections whose outcome may change by time alone: there are closes that do not count yet.
+    disputed: BTreeSet<EntryRef>,
+    /// Something was folded since this was last asked.
+    changed: bool,
+    pub(crate) told: Told,
+}
+
+impl Room {
+    /// Takes in an act that was accepted.
+    pub(crate) fn fold_election(
+        &mut self,
+        cx: &mut Context,
+        (place, facts): (EntryRef, Facts),
+        act: ElectionAct,
+    ) {
+        let folded = self.elections.fold((self.id, place), (facts, cx.now), act);
+        match folded {
+            Ok(dropped) => {
+                for node in dropped {
+                    let (room, by) = (self.id, place.log.author);
+                    cx.alarm(Alarm::DroppedThoughOpen { room, by, node });
+                }
+            }
+            Err(Folded::Void) => cx.blame(place.log.author, |it| &mut it.void),
+            Err(Folded::Overflow) => cx.faults.overflow += 1,
+            Err(Folded::Taken) => {}
+        }
+    }
+}
+
+impl Elections {
+    /// `expelled`: nodes that forked a log.
+    pub(crate) fn new(expelled: BTreeSet<NodeId>) -> Elections {
+        Elections {
+            all: BTreeMap::new(),
+            ranked: BTreeMap::new(),
+            closed: BTreeMap::new(),
+            bytes: BTreeMap::new(),
+            expelled: expelled.into(),
+            running: BTreeSet::new(),
+            disputed: BTreeSet::new(),
+            changed: false,
+            told: Told::default(),
+        }
+    }
+
+    /// Takes in the act at this place of the room. Returns nodes that it drops though their opening is
+    /// here; or why it has no effect.
+    pub(crate) fn fold(
+        &mut self,
+        (room, place): (RoomId, EntryRef),
+        (facts, now): (Facts, Now),
+        act: ElectionAct,
+    ) -> Result<Vec<NodeId>, Folded> {
+        let position = Position { clock: facts.clock, place };
+        self.changed = true;
+        let folded = match act {
+            ElectionAct::Started(it) => {
+                let age = Duration::from_millis(facts.wall_ms.abs_diff(now.wall_ms));
+                self.fold_started(position, it, (now.mono, age))
+            }
+            ElectionAct::Committed { election, commitment } => {
+                self.touch(election)?.fold_commitment(position, commitment)
+            }
+            ElectionAct::Declined { election, agent } => {
+                self.touch(election)?.fold_declined(place, agent)
+            }
+            ElectionAct::Closed { election, commitments, declined } => {
+                let named = (&commitments[..], &declined[..]);
+                if self.touch(election)?.fold_closed(position, named, now.mono) {
+                    self.closed.insert(place, election);
+                    self.disputed.insert(election);
+                }
+                Folded::Taken
+            }
+            ElectionAct::Shown { closed, nonce } => {
+                self.touch_closed(closed)?.fold_shown(room, (place, closed), nonce)
+            }
+            ElectionAct::Dropped { closed, nodes } => {
+                return Ok(self.touch_closed(closed)?.fold_dropped(position, (closed, nodes)));
+            }
+            ElectionAct::Cleared { election } => {
+                self.touch(election)?.fold_cleared(place);
+                Folded::Taken
+            }
+        };
+        if folded == Folded::Taken { Ok(Vec::new()) } else { Err(folded) }
+    }
+
+    fn touch(&mut self, election: EntryRef) -> Result<&mut Election, Folded> {
+        self.all.get_mut(&election).ok_or(Folded::Taken)
+    }
+
+    fn touch_closed(&mut self, closed: EntryRef) -> Result<&mut Election, Folded> {
+        let election = *self.closed.get(&closed).ok_or(Folded::Taken)?;
+        self.touch(election)
+    }
+
+    fn fold_started(
+        &mut self,
+        position: Position,
+        it: ElectionStarted,
+        seen: (Duration, Duration),
+    ) -> Folded {
+        let Some(mut election) = Election::new(position, it, seen) else { return Folded::Void };
+        election.expelled = Arc::clone(&self.expelled);
+        // By log, so that it is the same ones everywhere.
+        let log = position.place.log;
+        let cost = self.cost(log, election.candidates());
+        if let Some(again) = self.same_again(log, election.candidates()) {
+            election.candidates = again;
+        }
+        let bytes = self.bytes.entry(log).or_default();
+        *bytes += cost;
+        if *bytes > ELECTIONS_BYTES_PER_LOG_MAX {
+            return Folded::Void;
+        }
+        if election.is_running() {
+            self.running.insert(position.place);
+        }
+        self.ranked.insert(election.rank(), position.place);
+        self.all.insert(position.place, election);
+        Folded::Taken
+    }
+
+    /// Nothing of this log counts from `seq` on.
+    pub(crate) fn forget_log(&mut self, log: LogId, seq: u64) {
+        let gone = EntryRef { log, seq }..=EntryRef { log, seq: u64::MAX };
+        let gone: Vec<EntryRef> = self.all.range(gone).map(|(place, _)| *place).collect();
+        for place in gone {
+            if let Some(election) = self.all.remove(&place) {
+                self.ranked.remove(&election.rank());
+                self.running.remove(&place);
+                self.disputed.remove(&place);
+            }
+        }
+        self.closed.retain(|place, _| place.log != log || place.seq < seq);
+        self.all.values_mut().for_each(|it| it.forget_log(log, seq));
+        self.changed = true;
+    }
+
+    /// This node forked a log somewhere, or has parted: it and its agents are out.
+    pub(crate) fn expel(&mut self, node: NodeId) {
+        Arc::make_mut(&mut self.expelled).insert(node);
+        self.all.values_mut().for_each(|it| it.expelled = Arc::clone(&self.expelled));
+        self.changed = true;
+    }
+
+    /// Whether others may know elections, or closes of them, that this node will never hear of.
+    pub(crate) fn has_expelled(&self) -> bool {
+        !self.expelled.is_empty()
+    }
+
+    // What it comes to.
+
+    pub(crate) fn get(&self, election: EntryRef) -> Option<&Election> {
+        self.all.get(&election)
+    }
+
+    pub(crate) fn edit(&mut self, election: EntryRef) -> Option<&mut Election> {
+        self.all.get_mut(&election)
+    }
+
+    /// The election that counts, and how it ended.
+    pub(crate) fn concluded(&self, now: Duration) -> Option<(&Election, Option<&Candidate>)> {
+        let ranked = self.ranked.values().rev().filter_map(|place| self.all.get(place));
+        let mut concluded = ranked.filter_map(|it| match it.outcome(now) {
+            Outcome::Open => None,
+            Outcome::Nobody => Some((it, None)),
+            Outcome::Leader(leader) => Some((it, Some(leader))),
+        });
+        concluded.next()
+    }
+
+    /// All that is known so far was here before this start.
+    pub(crate) fn note_restored(&mut self) {
+        self.all.values_mut().for_each(|it| it.restored = true);
+    }
+
+    /// Who leads the room.
+    pub(crate) fn leader(&self, now: Duration) -> Option<Leader<'_>> {
+        let (election, leader) = self.concluded(now)?;
+        let candidate = leader?;
+        let (place, term) = (election.place(), election.rank().0);
+        (!election.is_cleared()).then_some(Leader { election: place, term, candidate })
+    }
+
+    /// Who leads the room, as members were told: what is known without working it out.
+    pub(crate) fn told_leader(&self) -> Option<Leader<'_>> {
+        let (election, agent) = (self.told.concluded?, self.told.leader.as_ref()?);
+        let known = self.all.get(&election)?;
+        let candidate = known.candidates().iter().find(|it| it.agent == *agent)?;
+        Some(Leader { election, term: known.rank().0, candidate })
+    }
+
+    /// What members should have been told.
+    pub(crate) fn to_tell(&self, now: Duration) -> Told {
+        let concluded = self.concluded(now).map(|(election, _)| election.place());
+        Told { concluded, leader: self.leader(now).map(|it| it.candidate.agent.clone()) }
+    }
+
+    /// Whether something was folded since this was last asked.
+    pub(crate) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// The term of a new election.
+    pub(crate) fn next_term(&self) -> u64 {
+        self.ranked.last_key_value().map_or(1, |((term, _), _)| term.saturating_add(1))
+    }
+
+    /// Whether this term may begin: it follows one that is known. So terms do not leap to where no
+    /// other can follow.
+    pub(crate) fn follows(&self, term: u64) -> bool {
+        term <= self.next_term()
+    }
+
+    /// Whether the author of this log may write this: one more election if it would count, and if its
+    /// agent does not use up what is there for all.
+    pub(crate) fn fits(&self, log: LogId, act: &ElectionAct, now: Duration) -> Result<(), Refused> {
+        let ElectionAct::Started(it) = act else { return Ok(()) };
+        let recent = self.of(log).rev().take_while(|it| it.is_younger(now, ELECTIONS_COUNTED_FOR));
+        let own = recent.filter(|other| *other.started_by() == it.started_by);
+        if own.count() >= ELECTIONS_PER_AGENT_MAX {
+            return Err(Refused::Full("you began too many elections: wait an hour".to_owned()));
+        }
+        let bytes = self.bytes.get(&log).copied().unwrap_or(0);
+        if bytes + self.cost(log, &it.candidates) > ELECTIONS_BYTES_PER_LOG_MAX {
+            let full = "too many elections of this node in this room: use another room or node";
+            return Err(Refused::Full(full.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The elections of one log, the oldest first.
+    fn of(&self, log: LogId) -> impl DoubleEndedIterator<Item = &Election> {
+        let all = EntryRef { log, seq: 0 }..=EntryRef { log, seq: u64::MAX };
+        self.all.range(all).map(|(_, election)| election)
+    }
+
+    /// The candidates of this log's last election, if they are these.
+    fn same_again(&self, log: LogId, candidates: &[Candidate]) -> Option<Arc<[Candidate]>> {
+        let last = self.of(log).next_back().map(|it| &it.candidates);
+        last.filter(|it| it[..] == *candidates).cloned()
+    }
+
+    /// What one more election of this log counts for: the same on every machine.
+    fn cost(&self, log: LogId, candidates: &[Candidate]) -> usize {
+        let again = self.same_again(log, candidates).is_some();
+        let list = if again { 0 } else { candidates.iter().map(list_bytes).sum::<usize>() };
+        let nodes: BTreeSet<NodeId> = candidates.iter().map(|it| it.node).collect();
+        256 + 128 * nodes.len() + list
+    }
+
+    /// What they take, near enough.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.values().sum()
+    }
+
+    // Decisions.
+
+    /// Whether all is here that a decision of this log is judged by. Its author had it, so others get
+    /// it, unless it was of a node that is out.
+    pub(crate) fn can_judge(&self, by: NodeId, it: &Decision) -> bool {
+        let elected = |it: &Election, agent| it.may_have_elected(agent, by) || self.has_expelled();
+        self.all.get(&it.election).is_none_or(|election| elected(election, &it.said.agent))
+    }
+
+    /// Whether a decision at this place is a leader's. Any node may close an election, so one that is out
+    /// may have closed it where others have more of its log, or less: the decision's author is believed
+    /// then, as far as its agent stood.
+    pub(crate) fn allows(&self, at: EntryRef, it: &Decision) -> bool {
+        let by = at.log.author;
+        let Some(election) = self.all.get(&it.election) else {
+            return self.expelled.contains(&it.election.log.author);
+        };
+        let elected = election.may_have_elected(&it.said.agent, by)
+            || (self.has_expelled() && election.is_candidate(&it.said.agent, by));
+        elected && !election.is_cleared_in(at.log, at.seq)
+    }
+
+    // What is to be done.
+
+    /// The election that is to be carried on: of several the highest by term, then the lowest by
+    /// position. What else runs ends by itself.
+    pub(crate) fn running(&self, now: Duration) -> Option<&Election> {
+        let running = self.running.iter().filter_map(|place| self.all.get(place));
+        let alive = running.filter(|it| it.runs_for(now).is_some());
+        let open = alive.filter(|it| !it.is_void() && it.outcome(now) == Outcome::Open);
+        open.max_by_key(|it| it.rank())
+    }
+
+    /// All elections that this node may have to open its nonce in.
+    pub(crate) fn all_running(&self) -> impl Iterator<Item = &Election> {
+        let running = self.running.iter().filter_map(|place| self.all.get(place));
+        running.filter(|it| !it.is_void())
+    }
+
+    /// Something may become due.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.running.is_empty() || !self.disputed.is_empty()
+    }
+
+    /// Forgets about carrying on what is over.
+    pub(crate) fn rest(&mut self, now: Duration) {
+        let all = &self.all;
+        self.running.retain(|place| {
+            all.get(place)
+                .is_some_and(|it| it.runs_for(now).is_some() && it.outcome(now) == Outcome::Open)
+        });
+        self.disputed.retain(|place| all.get(place).is_some_and(|it| it.is_disputed(now)));
+    }
+}
+
+/// What a candidate takes in a list.
+fn list_bytes(it: &Candidate) -> usize {
+    64 + it.agent.len() + it.name.len()
+}
+
+#[cfg(test)]
+mod tests;

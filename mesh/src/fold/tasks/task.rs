@@ -1,0 +1,327 @@
+//! One task: what was written of it, and what of that shows.
+
+use std::sync::Arc;
+
+use crate::{
+    api::agenda::TaskView,
+    limits::{
+        AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_OVER_MAX,
+        TASK_REPLACED_BYTES_MAX, TASK_TITLE_BYTES_MAX, TASK_WRITES_KEPT,
+    },
+    name::id::{AgentId, EntryRef, LogId, MessageId, RoomId},
+    wire::{
+        acts::{Position, TaskAssigned, TaskStatus, TaskUpdated},
+        entry::Facts,
+    },
+};
+
+/// A field that updates set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Status,
+    Assignee,
+    Note,
+}
+
+const FIELDS: [Field; 3] = [Field::Status, Field::Assignee, Field::Note];
+
+impl Field {
+    fn name(self) -> &'static str {
+        match self {
+            Field::Status => "status",
+            Field::Assignee => "assignee",
+            Field::Note => "note",
+        }
+    }
+}
+
+/// What one act sets. `None`: not this field.
+#[derive(Clone, Debug)]
+struct Values {
+    status: Option<TaskStatus>,
+    assignee: Option<Option<AgentId>>,
+    note: Option<Option<Arc<str>>>,
+}
+
+impl Values {
+    fn sets(&self, field: Field) -> bool {
+        match field {
+            Field::Status => self.status.is_some(),
+            Field::Assignee => self.assignee.is_some(),
+            Field::Note => self.note.is_some(),
+        }
+    }
+
+    /// Whether both set this field, and to the same.
+    fn agrees(&self, other: &Values, field: Field) -> bool {
+        match field {
+            Field::Status => self.status == other.status,
+            Field::Assignee => self.assignee == other.assignee,
+            Field::Note => self.note == other.note,
+        }
+    }
+}
+
+/// One act that sets fields.
+#[derive(Clone, Debug)]
+struct Write {
+    clock: u64,
+    place: EntryRef,
+    wall_ms: u64,
+    /// What its author knew and replaced.
+    over: Vec<EntryRef>,
+    values: Values,
+    /// By field: another write replaced it.
+    covered: [bool; 3],
+}
+
+impl Write {
+    /// Orders writes alike at every node.
+    fn position(&self) -> Position {
+        Position { clock: self.clock, place: self.place }
+    }
+
+    /// Whether its author knew `other`: it says so, or wrote both.
+    fn knew(&self, other: &Write) -> bool {
+        let own = self.place.log == other.place.log && self.place.seq > other.place.seq;
+        own || self.over.contains(&other.place)
+    }
+
+    fn cover(&mut self, by: &Write) {
+        if by.knew(self) {
+            for field in FIELDS {
+                self.covered[field as usize] |= by.values.sets(field);
+            }
+        }
+    }
+
+    fn shows(&self, field: Field) -> bool {
+        self.values.sets(field) && !self.covered[field as usize]
+    }
+
+    fn is_covered(&self) -> bool {
+        FIELDS.iter().all(|field| !self.shows(*field))
+    }
+
+    fn bytes(&self) -> usize {
+        let note = self.values.note.iter().flatten().map(|it| it.len()).sum::<usize>();
+        note + size_of::<Write>() + self.over.len() * size_of::<EntryRef>()
+    }
+}
+
+/// See the module. Each field is a multi-value register: a write replaces what its author knew, and
+/// what is left, more than one if several were written at the same time, are the field's heads.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    id: MessageId,
+    room: RoomId,
+    clock: u64,
+    place: EntryRef,
+    title: Arc<str>,
+    description: Option<Arc<str>>,
+    created_by: AgentId,
+    created_ms: u64,
+    writes: Vec<Write>,
+}
+
+impl Task {
+    pub(super) fn new((room, place): (RoomId, EntryRef), facts: Facts, it: TaskAssigned) -> Task {
+        let mut task = Task {
+            id: it.id.unwrap_or_else(|| MessageId::new(room, place.log, place.seq)),
+            room,
+            clock: facts.clock,
+            place,
+            title: it.title.into(),
+            description: it.description.map(Arc::from),
+            created_by: it.created_by,
+            created_ms: facts.wall_ms,
+            writes: Vec::new(),
+        };
+        let values = Values {
+            status: Some(TaskStatus::Pending),
+            assignee: Some(it.assignee),
+            note: Some(None),
+        };
+        task.write(place, facts, (Vec::new(), values));
+        task
+    }
+
+    pub(super) fn id(&self) -> MessageId {
+        self.id
+    }
+
+    /// Orders tasks: the oldest first.
+    pub(super) fn position(&self) -> Position {
+        Position { clock: self.clock, place: self.place }
+    }
+
+    /// The act at `place` sets fields.
+    pub(super) fn update(&mut self, place: EntryRef, facts: Facts, it: TaskUpdated) {
+        let values = Values {
+            status: it.status,
+            assignee: it.assignee.map(Some),
+            note: it.note.map(|note| Some(note.into())),
+        };
+        self.write(place, facts, (it.over, values));
+    }
+
+    fn write(&mut self, place: EntryRef, facts: Facts, (over, values): (Vec<EntryRef>, Values)) {
+        let (clock, wall_ms) = (facts.clock, facts.wall_ms);
+        let write = Write { clock, place, wall_ms, over, values, covered: [false; 3] };
+        for known in &mut self.writes {
+            known.cover(&write);
+        }
+        self.writes.push(write);
+        self.forget_covered();
+    }
+
+    /// What is covered is kept for a while: what covers it may turn out to be of a forked log. The newest
+    /// by position, so that it is the same ones everywhere.
+    fn forget_covered(&mut self) {
+        let mut covered: Vec<&Write> = self.writes.iter().filter(|it| it.is_covered()).collect();
+        covered.sort_by_key(|it| std::cmp::Reverse(it.position()));
+        let mut bytes = 0;
+        let kept = covered.iter().take(TASK_WRITES_KEPT).take_while(|it| {
+            bytes += it.bytes();
+            bytes <= TASK_REPLACED_BYTES_MAX
+        });
+        let gone: Vec<EntryRef> = covered.iter().skip(kept.count()).map(|it| it.place).collect();
+        if !gone.is_empty() {
+            self.writes.retain(|it| !gone.contains(&it.place));
+        }
+    }
+
+    /// Nothing of this log counts from `seq` on. `true`: that makes a difference.
+    pub(super) fn forget_log(&mut self, log: LogId, seq: u64) -> bool {
+        let before = self.writes.len();
+        self.writes.retain(|it| it.place.log != log || it.place.seq < seq);
+        if self.writes.len() == before {
+            return false;
+        }
+        let all = self.writes.clone();
+        for write in &mut self.writes {
+            write.covered = [false; 3];
+            all.iter().for_each(|by| write.cover(by));
+        }
+        true
+    }
+
+    fn heads(&self, field: Field) -> impl Iterator<Item = &Write> {
+        self.writes.iter().filter(move |it| it.shows(field))
+    }
+
+    fn shown(&self, field: Field) -> Option<&Values> {
+        self.heads(field).max_by_key(|it| it.position()).map(|it| &it.values)
+    }
+
+    /// Who is to do it, as far as it is known here.
+    pub(super) fn assignee(&self) -> Option<AgentId> {
+        self.shown(Field::Assignee).and_then(|it| it.assignee.clone().flatten())
+    }
+
+    fn is_contested(&self, field: Field) -> bool {
+        let Some(shown) = self.shown(field) else { return false };
+        self.heads(field).any(|it| !it.values.agrees(shown, field))
+    }
+
+    /// What an update made now replaces.
+    pub(super) fn known(&self, update: &TaskUpdated) -> Vec<EntryRef> {
+        let sets = |field| match field {
+            Field::Status => update.status.is_some(),
+            Field::Assignee => update.assignee.is_some(),
+            Field::Note => update.note.is_some(),
+        };
+        let fields = FIELDS.into_iter().filter(|field| sets(*field));
+        let mut heads: Vec<&Write> = fields.flat_map(|field| self.heads(field)).collect();
+        heads.sort_by_key(|it| std::cmp::Reverse(it.position()));
+        heads.dedup_by_key(|it| it.place);
+        // More than this write at once only where somebody lies: what is left stays contested.
+        heads.into_iter().take(TASK_OVER_MAX).map(|it| it.place).collect()
+    }
+
+    /// How far it is.
+    pub(super) fn status(&self) -> TaskStatus {
+        let shown = self.shown(Field::Status).and_then(|it| it.status);
+        shown.unwrap_or(TaskStatus::Pending)
+    }
+
+    pub(super) fn view(&self) -> TaskView {
+        let note = self.shown(Field::Note).and_then(|it| it.note.clone().flatten());
+        let shown = self.writes.iter().filter(|it| it.place != self.place && !it.is_covered());
+        TaskView {
+            task: self.id,
+            room: self.room,
+            title: Arc::clone(&self.title),
+            description: self.description.clone(),
+            status: self.status(),
+            assignee: self.assignee(),
+            created_by: Arc::clone(&self.created_by),
+            created_ms: self.created_ms,
+            updated_ms: shown.max_by_key(|it| it.position()).map(|it| it.wall_ms),
+            note,
+            contested: FIELDS
+                .into_iter()
+                .filter(|field| self.is_contested(*field))
+                .map(Field::name)
+                .collect(),
+        }
+    }
+
+    /// What it takes, near enough.
+    pub(super) fn bytes(&self) -> usize {
+        let texts = self.title.len() + self.description.as_ref().map_or(0, |it| it.len());
+        texts + size_of::<Task>() + self.writes.iter().map(Write::bytes).sum::<usize>()
+    }
+
+    /// What one more takes.
+    pub(super) fn new_bytes(it: &TaskAssigned) -> usize {
+        let texts = it.title.len() + it.description.as_ref().map_or(0, String::len);
+        texts + size_of::<Task>() + size_of::<Write>()
+    }
+}
+
+/// What an update takes, at most: what it replaces may go, or not.
+pub(super) fn update_bytes(it: &TaskUpdated) -> usize {
+    let note = it.note.as_ref().map_or(0, String::len);
+    note + size_of::<Write>() + it.over.len() * size_of::<EntryRef>()
+}
+
+/// Whether a task may be like this.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(crate) fn check_new(
+    title: &str,
+    description: Option<&str>,
+    assignee: Option<&str>,
+) -> Result<(), &'static str> {
+    if title.trim().is_empty() || title.len() > TASK_TITLE_BYTES_MAX {
+        return Err("title must have 1 to 1024 bytes and not be blank");
+    }
+    if description.is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
+        return Err("description may have 4096 bytes");
+    }
+    check_assignee(assignee)
+}
+
+fn check_assignee(assignee: Option<&str>) -> Result<(), &'static str> {
+    if is_agent_id(assignee) { Ok(()) } else { Err("assignee must have 1 to 128 bytes") }
+}
+
+/// Whether this may be an agent's id, or nobody's.
+pub(crate) fn is_agent_id(agent: Option<&str>) -> bool {
+    agent.is_none_or(|it| (1..=AGENT_ID_BYTES_MAX).contains(&it.len()))
+}
+
+/// Whether a task may be set to this.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(crate) fn check_update(assignee: Option<&str>, note: Option<&str>) -> Result<(), &'static str> {
+    if note.is_some_and(|it| it.len() > TASK_NOTE_BYTES_MAX) {
+        return Err("note may have 4096 bytes");
+    }
+    check_assignee(assignee)
+}

@@ -1,0 +1,284 @@
+//! The votes of a room: a fold over [`VoteAct`]s that does not depend on the order in which logs are
+//! read, and beside it what only this node knows of each vote.
+//!
+//! What counts is a function of the logs (`docs/decisions/votes.md`):
+//!
+//! - Of one log's ballots of an agent the first is valid, and of its closes of a vote too.
+//! - Of all closes the first of the vote's author counts, or else the lowest by position.
+//! - What it names counts as far as it is valid ballots of this vote, of each agent the lowest.
+//! - A ballot is opened by its own log, by a choice and a nonce that match its commitment.
+//! - Ballots and closes of a node that forked a log do not count: others may hold more of them, or less.
+
+mod vote;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(crate) use vote::{Vote, bytes, check, check_imported, commitment, nonce};
+
+use crate::{
+    api::{batch::VoteNote, command::Refused},
+    engine::context::Context,
+    limits::{
+        VOTES_BYTES_PER_LOG_MAX, VOTES_BYTES_PER_ROOM_MAX, VOTES_OPEN_PER_AGENT_MAX,
+        VOTES_OPEN_PER_LOG_MAX, VOTES_PER_LOG_MAX,
+    },
+    name::id::{EntryRef, LocalRef, LogId, NodeId, RoomId},
+    room::Room,
+    wire::{
+        acts::{Folded, Position, VoteAct, VoteImported, VoteOpened},
+        entry::Facts,
+    },
+};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Votes {
+    all: BTreeMap<EntryRef, Vote>,
+    /// Nodes that forked a log.
+    expelled: BTreeSet<NodeId>,
+    /// What they take, as [`bytes`] counts it.
+    bytes: usize,
+    /// Votes in which something may become due.
+    waiting: BTreeSet<EntryRef>,
+    /// Of these, in which something may be possible that was not when the engine looked.
+    stirred: BTreeSet<EntryRef>,
+    /// Votes that the engine has not seen yet.
+    pub(crate) opened: Vec<EntryRef>,
+    /// Votes that are not known any more.
+    pub(crate) forgotten: Vec<Vote>,
+}
+
+impl Room {
+    /// Takes in an act that was accepted.
+    pub(crate) fn fold_vote(&mut self, cx: &mut Context, at: LocalRef, facts: Facts, act: VoteAct) {
+        let place = EntryRef { log: self.logs.id(at.log), seq: at.seq };
+        match self.votes.fold((self.id, place, at), facts, act) {
+            Folded::Taken => {}
+            Folded::Void => cx.blame(place.log.author, |it| &mut it.void),
+            Folded::Overflow => cx.faults.overflow += 1,
+        }
+    }
+}
+
+impl Votes {
+    /// `expelled`: nodes that forked a log.
+    pub(crate) fn new(expelled: BTreeSet<NodeId>) -> Votes {
+        Votes { expelled, ..Votes::default() }
+    }
+
+    /// Takes in the act at this place of the room.
+    pub(crate) fn fold(
+        &mut self,
+        (room, place, at): (RoomId, EntryRef, LocalRef),
+        facts: Facts,
+        act: VoteAct,
+    ) -> Folded {
+        let position = Position { clock: facts.clock, place };
+        match act {
+            // As after a start: what came before it was known that its author forked.
+            VoteAct::Cast(_) | VoteAct::Closed(_) | VoteAct::Shown(_)
+                if self.expelled.contains(&place.log.author) =>
+            {
+                Folded::Taken
+            }
+            VoteAct::Opened(it) => self.fold_opened((place, at), facts, it),
+            VoteAct::Imported(it) => self.fold_imported((place, at), facts, it),
+            VoteAct::Cast(it) => {
+                self.touch(it.vote).map_or(Folded::Taken, |vote| vote.fold_cast(position, it))
+            }
+            VoteAct::Closed(it) => {
+                // It may name ballots that were dropped here, because their author forked.
+                let complete = self.expelled.is_empty();
+                self.touch(it.vote)
+                    .map(|vote| vote.fold_closed(position, facts.wall_ms, &it))
+                    .filter(|folded| complete || *folded != Folded::Void)
+                    .unwrap_or(Folded::Taken)
+            }
+            VoteAct::Shown(it) => {
+                self.touch(it.vote).map_or(Folded::Taken, |vote| vote.fold_shown(room, place, &it))
+            }
+        }
+    }
+
+    fn touch(&mut self, vote: EntryRef) -> Option<&mut Vote> {
+        let known = self.all.get_mut(&vote).filter(|it| !it.is_imported())?;
+        self.waiting.insert(vote);
+        self.stirred.insert(vote);
+        Some(known)
+    }
+
+    fn fold_opened(
+        &mut self,
+        (place, at): (EntryRef, LocalRef),
+        facts: Facts,
+        it: VoteOpened,
+    ) -> Folded {
+        if check(&it, facts.wall_ms).is_err() {
+            return Folded::Void;
+        }
+        if !self.make_room(place.log, bytes(&it)) {
+            return Folded::Overflow;
+        }
+        self.all.insert(place, Vote::new((place, at), facts, it));
+        self.waiting.insert(place);
+        self.stirred.insert(place);
+        self.opened.push(place);
+        Folded::Taken
+    }
+
+    /// One that is over: nothing becomes due in it. Whether the author may bring it was asked before.
+    fn fold_imported(
+        &mut self,
+        at: (EntryRef, LocalRef),
+        facts: Facts,
+        it: VoteImported,
+    ) -> Folded {
+        if check_imported(&it).is_err() {
+            return Folded::Void;
+        }
+        let vote = Vote::imported(at, facts, it);
+        if !self.make_room(at.0.log, vote.bytes()) {
+            return Folded::Overflow;
+        }
+        self.all.insert(at.0, vote);
+        self.opened.push(at.0);
+        Folded::Taken
+    }
+
+    /// Room for one more vote of this log, which takes `bytes`. `false`: there is none.
+    fn make_room(&mut self, log: LogId, bytes: usize) -> bool {
+        for old in self.in_the_way(log, bytes) {
+            self.forget(old);
+        }
+        let fits = self.bytes + bytes <= VOTES_BYTES_PER_ROOM_MAX;
+        if fits {
+            self.bytes += bytes;
+        }
+        fits
+    }
+
+    /// The votes of this log that have to be forgotten for a new one that takes `bytes`: its oldest,
+    /// so that it is the same ones everywhere.
+    fn in_the_way(&self, log: LogId, bytes: usize) -> Vec<EntryRef> {
+        let mut count = self.of(log).count() + 1;
+        let mut sum = self.of(log).map(Vote::bytes).sum::<usize>() + bytes;
+        let mut out = Vec::new();
+        for vote in self.of(log) {
+            if count <= VOTES_PER_LOG_MAX && sum <= VOTES_BYTES_PER_LOG_MAX {
+                break;
+            }
+            out.push(vote.place());
+            count -= 1;
+            sum -= vote.bytes();
+        }
+        out
+    }
+
+    /// The votes of one log, the oldest first.
+    fn of(&self, log: LogId) -> impl Iterator<Item = &Vote> {
+        let all = EntryRef { log, seq: 0 }..=EntryRef { log, seq: u64::MAX };
+        self.all.range(all).map(|(_, vote)| vote)
+    }
+
+    fn forget(&mut self, place: EntryRef) {
+        self.rest(place);
+        if let Some(vote) = self.all.remove(&place) {
+            self.bytes -= vote.bytes();
+            self.forgotten.push(vote);
+        }
+    }
+
+    /// Whether the author of this log may write this. One more vote may be opened unless one that is not
+    /// over would be forgotten for it.
+    pub(crate) fn fits(&self, log: LogId, act: &VoteAct) -> Result<(), Refused> {
+        let VoteAct::Opened(it) = act else { return Ok(()) };
+        let full = |why: &str| Err(Refused::Full(format!("{why}: wait until one has ended")));
+        let bytes = bytes(it);
+        let open = || self.of(log).filter(|vote| !vote.is_closed());
+        let over = |place: &EntryRef| self.all.get(place).is_none_or(Vote::is_told);
+        if open().filter(|vote| *vote.created_by() == it.created_by).count()
+            >= VOTES_OPEN_PER_AGENT_MAX
+        {
+            return full("too many of your votes are open in this room");
+        }
+        if open().count() >= VOTES_OPEN_PER_LOG_MAX
+            || self.bytes + bytes > VOTES_BYTES_PER_ROOM_MAX
+            || !self.in_the_way(log, bytes).iter().all(over)
+        {
+            return full("too many votes are open in this room");
+        }
+        Ok(())
+    }
+
+    /// What they take, near enough.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Nothing of this log counts from `seq` on: it forked.
+    pub(crate) fn cut(&mut self, log: LogId, seq: u64) {
+        let from = EntryRef { log, seq };
+        let to = EntryRef { log, seq: u64::MAX };
+        let void: Vec<EntryRef> = self.all.range(from..=to).map(|(place, _)| *place).collect();
+        for place in void {
+            self.forget(place);
+        }
+        self.drop_from_all(|it| it.log == log && it.seq >= seq);
+    }
+
+    /// This node forked a log somewhere: nothing that it says counts in any vote.
+    pub(crate) fn expel(&mut self, node: NodeId) {
+        self.expelled.insert(node);
+        self.drop_from_all(|it| it.log.author == node);
+    }
+
+    fn drop_from_all(&mut self, void: impl Fn(&EntryRef) -> bool) {
+        // Those that were brought had ended: nothing can become due in them.
+        for (place, vote) in self.all.iter_mut().filter(|(_, it)| !it.is_imported()) {
+            vote.cut(&void);
+            self.waiting.insert(*place);
+            self.stirred.insert(*place);
+        }
+    }
+
+    /// What the store had of a vote. `false`: there is no such vote.
+    pub(crate) fn restore(&mut self, place: EntryRef, note: VoteNote) -> bool {
+        self.all.get_mut(&place).map(|vote| vote.restore(note)).is_some()
+    }
+
+    pub(crate) fn get(&self, place: EntryRef) -> Option<&Vote> {
+        self.all.get(&place)
+    }
+
+    pub(crate) fn edit(&mut self, place: EntryRef) -> Option<&mut Vote> {
+        self.all.get_mut(&place)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Vote> {
+        self.all.values()
+    }
+
+    /// Whether something may become due in any of them.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Those in which something may become due with time, or with who is there.
+    pub(crate) fn waiting(&self) -> Vec<EntryRef> {
+        self.waiting.iter().copied().collect()
+    }
+
+    /// Those that acts have come to since it was asked last. However many votes are open, an act is work for one.
+    pub(crate) fn take_stirred(&mut self) -> Vec<EntryRef> {
+        std::mem::take(&mut self.stirred).into_iter().collect()
+    }
+
+    /// Nothing is due in it until another act of it comes.
+    pub(crate) fn rest(&mut self, place: EntryRef) {
+        self.waiting.remove(&place);
+        self.stirred.remove(&place);
+    }
+}
+
+#[cfg(test)]
+mod tests;

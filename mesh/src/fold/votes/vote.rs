@@ -1,0 +1,628 @@
+//! One vote: its ballots and closes as they are written, what of them counts, and what only this node
+//! knows of it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::{Folded, Position};
+use crate::{
+    api::{
+        agenda::{VoteNotes, VoteResult, VoteView},
+        batch::{Told, VoteNote},
+    },
+    limits::{
+        DESCRIPTION_BYTES_MAX, VOTE_BALLOTS_EACH_MAX, VOTE_CLOSES_MAX, VOTE_FOR_MAX,
+        VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_SHOW_WITHIN, VOTE_SHOWN_AT_ONCE_MAX,
+        VOTE_TITLE_BYTES_MAX,
+    },
+    name::{
+        id::{AgentId, EntryRef, Hash, LocalRef, LogId, MessageId, NodeId, RoomId, sha256},
+        identity::Identity,
+        time::Now,
+    },
+    wire::{
+        acts::{BallotCast, BallotsShown, Shown, VoteClosed, VoteImported, VoteOpened},
+        entry::Facts,
+    },
+};
+
+/// One sealed ballot.
+#[derive(Debug)]
+struct Ballot {
+    clock: u64,
+    agent: AgentId,
+    commitment: Hash,
+    open: Option<Open>,
+}
+
+/// What a ballot turned out to be.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    /// Index of an option.
+    choice: usize,
+    /// Log seq of the entry that shows it.
+    by: u64,
+}
+
+/// Who may vote, and the ballots in their name.
+#[derive(Debug)]
+struct Voter {
+    /// Their place among those who may vote.
+    nth: usize,
+    name: String,
+    ballots: BTreeSet<Position>,
+}
+
+/// No more ballots.
+#[derive(Debug)]
+struct Close {
+    /// When it was written, by its author's clock. Unix milliseconds.
+    wall_ms: u64,
+    /// The ballots of this vote that it names.
+    ballots: BTreeSet<EntryRef>,
+}
+
+/// What only this node knows of a vote.
+#[derive(Debug, Default)]
+struct Here {
+    /// What this node's agents chose, by the log seq of their ballots, until it is opened.
+    choices: BTreeMap<u64, u32>,
+    told: Option<Told>,
+    /// Since when it counts as closed here.
+    closed: Option<Duration>,
+    /// All closes are void by which it was: it has a result again when there is another one.
+    void: bool,
+    /// What the close named that was told, if that is void: not kept over a restart.
+    had: Option<BTreeSet<EntryRef>>,
+    /// Since when it should have been closed.
+    due: Option<Duration>,
+    /// What has to be kept differs from what the store has.
+    dirty: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Vote {
+    at: LocalRef,
+    place: EntryRef,
+    /// The id that it was brought with.
+    foreign: Option<MessageId>,
+    title: Arc<str>,
+    description: Option<Arc<str>>,
+    options: Arc<[String]>,
+    created_by: AgentId,
+    created_ms: u64,
+    closes_ms: Option<u64>,
+    voters: BTreeMap<AgentId, Voter>,
+    /// How many of them have cast.
+    cast: usize,
+    ballots: BTreeMap<EntryRef, Ballot>,
+    /// Each log's first close.
+    closes: BTreeMap<Position, Close>,
+    /// It ended elsewhere.
+    imported: Option<Ended>,
+    here: Here,
+    bytes: usize,
+}
+
+/// How a vote of a ClawChat server ended.
+#[derive(Debug)]
+struct Ended {
+    eligible: usize,
+    tally: Vec<u64>,
+}
+
+/// Folding.
+impl Vote {
+    pub(super) fn new((place, at): (EntryRef, LocalRef), facts: Facts, it: VoteOpened) -> Vote {
+        let bytes = bytes(&it);
+        let mut voters = BTreeMap::new();
+        for (nth, named) in it.eligible.into_iter().enumerate() {
+            let voter = Voter { nth, name: named.name, ballots: BTreeSet::new() };
+            voters.entry(named.agent).or_insert(voter);
+        }
+        Vote {
+            at,
+            place,
+            foreign: None,
+            title: it.title.into(),
+            description: it.description.map(Arc::from),
+            options: it.options.into(),
+            created_by: it.created_by,
+            created_ms: facts.wall_ms,
+            closes_ms: it.closes_ms,
+            voters,
+            cast: 0,
+            ballots: BTreeMap::new(),
+            closes: BTreeMap::new(),
+            imported: None,
+            here: Here::default(),
+            bytes,
+        }
+    }
+
+    /// One that is over, and of which everybody was told.
+    pub(super) fn imported(
+        (place, at): (EntryRef, LocalRef),
+        facts: Facts,
+        it: VoteImported,
+    ) -> Vote {
+        let (closes_ms, eligible) = (it.closes_ms, Vec::new());
+        let VoteImported { title, description, options, created_by, .. } = it;
+        let opened = VoteOpened { title, description, options, eligible, created_by, closes_ms };
+        let mut vote = Vote::new((place, at), facts, opened);
+        let eligible = usize::try_from(it.eligible).unwrap_or(usize::MAX);
+        vote.foreign = it.id;
+        vote.imported = Some(Ended { eligible, tally: it.tally });
+        vote.here.closed = Some(Duration::ZERO);
+        vote.here.told = Some(Told { close: None, missing: Vec::new() });
+        vote
+    }
+
+    pub(super) fn is_imported(&self) -> bool {
+        self.imported.is_some()
+    }
+
+    pub(super) fn fold_cast(&mut self, position: Position, it: BallotCast) -> Folded {
+        let Position { clock, place } = position;
+        let Some(voter) = self.voters.get_mut(&it.agent) else { return Folded::Void };
+        if voter.ballots.iter().any(|other| other.place.log == place.log) {
+            return Folded::Void;
+        }
+        self.cast += usize::from(voter.ballots.is_empty());
+        voter.ballots.insert(position);
+        let BallotCast { agent, commitment, .. } = it;
+        // The lowest by position, so that it is the same ones everywhere.
+        let over = voter.ballots.len() > VOTE_BALLOTS_EACH_MAX;
+        let over = over.then(|| voter.ballots.pop_last()).flatten();
+        self.ballots.insert(place, Ballot { clock, agent, commitment, open: None });
+        if let Some(last) = over {
+            self.ballots.remove(&last.place);
+            return Folded::Overflow;
+        }
+        Folded::Taken
+    }
+
+    pub(super) fn fold_closed(
+        &mut self,
+        position: Position,
+        wall_ms: u64,
+        it: &VoteClosed,
+    ) -> Folded {
+        if self.closes.keys().any(|other| other.place.log == position.place.log) {
+            return Folded::Void;
+        }
+        // All that it names is here: what is no ballot of this vote now will never be one.
+        let named = it.ballots.iter().filter_map(|(log, seq)| {
+            let log = *it.logs.get(usize::try_from(*log).ok()?)?;
+            Some(EntryRef { log, seq: *seq })
+        });
+        let ballots: BTreeSet<EntryRef> =
+            named.filter(|it| self.ballots.contains_key(it)).collect();
+        let sound = ballots.len() == it.ballots.len();
+        self.closes.insert(position, Close { wall_ms, ballots });
+        if self.closes.len() > VOTE_CLOSES_MAX {
+            let counts = self.counting().map(|(position, _)| *position);
+            let last = self.closes.keys().rev().find(|it| Some(**it) != counts).copied();
+            last.map(|last| self.closes.remove(&last));
+        }
+        if sound { Folded::Taken } else { Folded::Void }
+    }
+
+    pub(super) fn fold_shown(&mut self, room: RoomId, by: EntryRef, it: &BallotsShown) -> Folded {
+        let wrong = it.ballots.iter().filter(|shown| !self.open(room, by, shown)).count();
+        if wrong == 0 { Folded::Taken } else { Folded::Void }
+    }
+
+    fn open(&mut self, room: RoomId, by: EntryRef, it: &Shown) -> bool {
+        let place = EntryRef { log: by.log, seq: it.seq };
+        let Some(ballot) = self.ballots.get_mut(&place).filter(|_| it.seq < by.seq) else {
+            return false;
+        };
+        let expected = commitment((room, self.place), &ballot.agent, (it.choice, &it.nonce));
+        let choice = usize::try_from(it.choice).ok().filter(|it| *it < self.options.len());
+        let Some(choice) = choice.filter(|_| ballot.commitment == expected) else { return false };
+        ballot.open.get_or_insert(Open { choice, by: by.seq });
+        true
+    }
+
+    /// What is written at these places does not count.
+    pub(super) fn cut(&mut self, void: impl Fn(&EntryRef) -> bool) {
+        self.ballots.retain(|place, _| !void(place));
+        for (place, ballot) in &mut self.ballots {
+            let by = ballot.open.map(|open| EntryRef { log: place.log, seq: open.by });
+            if by.is_some_and(|by| void(&by)) {
+                ballot.open = None;
+            }
+        }
+        for voter in self.voters.values_mut() {
+            voter.ballots.retain(|it| !void(&it.place));
+        }
+        self.cast = self.voters.values().filter(|it| !it.ballots.is_empty()).count();
+        let told = self.here.told.as_ref().and_then(|it| it.close);
+        let mut gone = self.closes.extract_if(.., |it, _| void(&it.place));
+        let had = gone.find(|(it, _)| Some(it.place) == told).map(|(_, close)| close.ballots);
+        gone.for_each(drop);
+        self.here.had = had.or(self.here.had.take());
+        self.here.void |= self.is_closed() && !self.has_close();
+    }
+}
+
+/// What counts.
+impl Vote {
+    /// The close that counts, of those that are here.
+    fn counting(&self) -> Option<(&Position, &Close)> {
+        let own = self.closes.iter().find(|(it, _)| it.place.log.author == self.opener());
+        own.or_else(|| self.closes.first_key_value())
+    }
+
+    /// The ballots that count, as far as the closes that are here say.
+    fn counted(&self) -> impl Iterator<Item = (EntryRef, &Ballot)> {
+        let named = self.counting().map(|(_, close)| &close.ballots);
+        let mut lowest: BTreeMap<&AgentId, Position> = BTreeMap::new();
+        for place in named.into_iter().flatten() {
+            let Some(ballot) = self.ballots.get(place) else { continue };
+            let position = Position { clock: ballot.clock, place: *place };
+            let known = lowest.entry(&ballot.agent).or_insert(position);
+            *known = position.min(*known);
+        }
+        let places = lowest.into_values().map(|it| it.place);
+        places.filter_map(|place| Some((place, self.ballots.get(&place)?)))
+    }
+
+    pub(crate) fn place(&self) -> EntryRef {
+        self.place
+    }
+
+    pub(crate) fn at(&self) -> LocalRef {
+        self.at
+    }
+
+    pub(crate) fn id(&self, room: RoomId) -> MessageId {
+        self.foreign.unwrap_or_else(|| MessageId::new(room, self.place.log, self.place.seq))
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Who wanted it.
+    pub(crate) fn created_by(&self) -> &AgentId {
+        &self.created_by
+    }
+
+    /// The node that opened it, and closes it.
+    pub(crate) fn opener(&self) -> NodeId {
+        self.place.log.author
+    }
+
+    /// Whether a close is here, whoever wrote it.
+    pub(crate) fn has_close(&self) -> bool {
+        self.is_imported() || !self.closes.is_empty()
+    }
+
+    #[cfg(test)]
+    pub(super) fn forget_had(&mut self) {
+        self.here.had = None;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_closed_by(&self, node: NodeId) -> bool {
+        self.closes.keys().any(|it| it.place.log.author == node)
+    }
+
+    /// Whether its opener has closed it: which nobody can overrule.
+    pub(crate) fn has_opener_close(&self) -> bool {
+        self.closes.keys().any(|it| it.place.log.author == self.opener())
+    }
+
+    /// Whether everybody who may has voted.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.cast == self.voters.len()
+    }
+
+    pub(crate) fn created_ms(&self) -> u64 {
+        self.created_ms
+    }
+
+    pub(crate) fn has_deadline(&self) -> bool {
+        self.closes_ms.is_some()
+    }
+
+    /// Whether its deadline has passed; without one it is closed in the end all the same.
+    pub(crate) fn is_overdue(&self, wall_ms: u64) -> bool {
+        wall_ms >= self.closes_ms.unwrap_or(self.created_ms.saturating_add(longest_ms()))
+    }
+
+    pub(crate) fn may_vote(&self, agent: &AgentId) -> bool {
+        self.voters.contains_key(agent)
+    }
+
+    pub(crate) fn has_voted(&self, agent: &AgentId) -> bool {
+        self.voters.get(agent).is_some_and(|it| !it.ballots.is_empty())
+    }
+
+    pub(crate) fn options(&self) -> usize {
+        self.options.len()
+    }
+
+    /// How many have voted, and may.
+    pub(crate) fn turnout(&self) -> (usize, usize) {
+        (self.cast, self.voters.len())
+    }
+
+    /// The close that this node would write now: of each agent the lowest ballot by position.
+    pub(crate) fn close(&self) -> VoteClosed {
+        let mut logs: Vec<LogId> = Vec::new();
+        let mut ballots = Vec::new();
+        for it in self.voters.values().filter_map(|it| it.ballots.first()) {
+            let log = logs.iter().position(|log| *log == it.place.log).unwrap_or_else(|| {
+                logs.push(it.place.log);
+                logs.len() - 1
+            });
+            ballots.push((u32::try_from(log).unwrap_or(u32::MAX), it.place.seq));
+        }
+        VoteClosed { vote: self.place, logs, ballots }
+    }
+}
+
+/// What only this node knows.
+impl Vote {
+    pub(super) fn restore(&mut self, note: VoteNote) {
+        self.here.choices = note.choices.into_iter().collect();
+        self.here.closed = note.told.is_some().then_some(Duration::ZERO);
+        self.here.told = note.told;
+    }
+
+    /// What has to be kept over a restart, if that has changed.
+    pub(crate) fn take_note(&mut self) -> Option<Option<VoteNote>> {
+        if !std::mem::take(&mut self.here.dirty) {
+            return None;
+        }
+        let choices: Vec<(u64, u32)> =
+            self.here.choices.iter().map(|(seq, choice)| (*seq, *choice)).collect();
+        let told = self.here.told.clone();
+        Some((!choices.is_empty() || told.is_some()).then_some(VoteNote { choices, told }))
+    }
+
+    /// The ballot at `seq` of this node's log is for this option.
+    pub(crate) fn choose(&mut self, seq: u64, choice: u32) {
+        self.here.choices.insert(seq, choice);
+        self.here.dirty = true;
+    }
+
+    /// Takes what is to be shown of the ballots in this node's log, and forgets choices that will
+    /// never count.
+    pub(crate) fn show_own(
+        &mut self,
+        identity: &Identity,
+        (room, log): (RoomId, LogId),
+    ) -> Vec<BallotsShown> {
+        let own = self.counted().filter(|(place, _)| place.log == log);
+        let shown = own.filter_map(|(place, ballot)| {
+            let choice = *self.here.choices.get(&place.seq)?;
+            let nonce = nonce(identity, (room, self.place), &ballot.agent);
+            Some(Shown { seq: place.seq, choice, nonce })
+        });
+        let shown: Vec<Shown> = shown.collect();
+        self.here.dirty |= !shown.is_empty() || self.has_opener_close();
+        for it in &shown {
+            self.here.choices.remove(&it.seq);
+        }
+        // A close of another node may yet be overruled by one that names others.
+        if self.has_opener_close() {
+            self.here.choices.clear();
+        }
+        let vote = self.place;
+        let parts = shown.chunks(VOTE_SHOWN_AT_ONCE_MAX);
+        parts.map(|part| BallotsShown { vote, ballots: part.to_vec() }).collect()
+    }
+
+    pub(crate) fn has_choices(&self) -> bool {
+        !self.here.choices.is_empty()
+    }
+
+    /// Whether it counts as closed here: no ballots are taken any more, and those that count are
+    /// opened. Once it is, it stays so until a restart.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.here.closed.is_some()
+    }
+
+    pub(crate) fn mark_closed(&mut self, now: Duration) {
+        if std::mem::take(&mut self.here.void) {
+            self.here.closed = Some(now);
+        }
+        self.here.closed.get_or_insert(now);
+    }
+
+    pub(crate) fn closed_for(&self, now: Duration) -> Option<Duration> {
+        self.here.closed.map(|since| now.saturating_sub(since))
+    }
+
+    /// For how long a close has been due without a break.
+    pub(crate) fn due_for(&mut self, now: Duration, due: bool) -> Option<Duration> {
+        self.here.due = self.here.due.or(Some(now)).filter(|_| due);
+        self.here.due.map(|since| now.saturating_sub(since))
+    }
+
+    /// Whether the result may be seen: all its ballots are open, or were waited for for long enough.
+    pub(crate) fn has_result(&self, now: Duration) -> bool {
+        let open = || self.counted().all(|(_, ballot)| ballot.open.is_some());
+        let closed_for = self.closed_for(now);
+        let shown = |since| self.is_told() || since >= VOTE_SHOW_WITHIN || open();
+        self.has_close() && closed_for.is_some_and(shown)
+    }
+
+    pub(crate) fn is_told(&self) -> bool {
+        self.here.told.is_some()
+    }
+
+    /// Local members are told the result now.
+    pub(crate) fn mark_told(&mut self) {
+        let missing = self.counted().filter(|(_, it)| it.open.is_none());
+        let missing = missing.map(|(place, _)| place).collect();
+        let close = self.counting().map(|(it, _)| it.place);
+        self.here.told = Some(Told { close, missing });
+        self.here.dirty = true;
+    }
+
+    /// When the close that counts was written, by its author's clock. Unix milliseconds.
+    pub(crate) fn ended_ms(&self) -> Option<u64> {
+        self.counting().map(|(_, close)| close.wall_ms)
+    }
+}
+
+/// What is shown of it.
+impl Vote {
+    pub(crate) fn view(&self, room: RoomId, now: Now) -> VoteView {
+        let view = self.view_of_ballots(room, now);
+        let Some(ended) = &self.imported else { return view };
+        let cast = usize::try_from(ended.tally.iter().sum::<u64>()).unwrap_or(usize::MAX);
+        VoteView { cast, eligible: ended.eligible, tally: Some(ended.tally.clone()), ..view }
+    }
+
+    fn view_of_ballots(&self, room: RoomId, now: Now) -> VoteView {
+        let closed = self.is_closed();
+        let result = self.has_result(now.mono);
+        let mut tally = vec![0; self.options.len()];
+        let (mut counted, mut unopened) = (0, 0);
+        for (_, ballot) in self.counted() {
+            counted += 1;
+            match ballot.open {
+                Some(open) => tally[open.choice] += 1,
+                None => unopened += 1,
+            }
+        }
+        let notes = VoteNotes {
+            closing: !result && (closed || self.is_overdue(now.wall_ms)),
+            unopened: if result { unopened } else { 0 },
+            late: if result { self.cast.saturating_sub(counted) } else { 0 },
+            corrected: self.corrected(),
+        };
+        VoteView {
+            vote: self.id(room),
+            room,
+            title: Arc::clone(&self.title),
+            description: self.description.clone(),
+            options: Arc::clone(&self.options),
+            created_by: self.created_by.clone(),
+            created_ms: self.created_ms,
+            closes_ms: self.closes_ms,
+            cast: if closed { counted } else { self.cast },
+            eligible: self.voters.len(),
+            tally: result.then_some(tally),
+            closed: result,
+            notes,
+        }
+    }
+
+    pub(crate) fn result(&self, room: RoomId, now: Now) -> VoteResult {
+        let open = self.counted().filter_map(|(_, ballot)| {
+            let voter = self.voters.get(&ballot.agent)?;
+            let choice = u32::try_from(ballot.open?.choice).ok()?;
+            Some((voter.nth, (ballot.agent.clone(), voter.name.clone(), choice)))
+        });
+        let in_order: BTreeMap<usize, (AgentId, String, u32)> = open.collect();
+        VoteResult { vote: self.view(room, now), ballots: in_order.into_values().collect() }
+    }
+
+    /// Ballots of the tally that were not in it when it was told.
+    fn corrected(&self) -> usize {
+        let Some(told) = &self.here.told else { return 0 };
+        let then = self.closes.iter().find(|(it, _)| Some(it.place) == told.close);
+        let then = then.map(|(_, close)| &close.ballots).or(self.here.had.as_ref());
+        let Some(then) = then else { return 0 };
+        let had = |place: &EntryRef| then.contains(place) && !told.missing.contains(place);
+        let now = self.counted().filter(|(_, ballot)| ballot.open.is_some());
+        now.filter(|(place, _)| !had(place)).count()
+    }
+}
+
+/// The commitment to a choice in a vote of a room. All parts but the last have one length each.
+pub(crate) fn commitment(
+    (room, vote): (RoomId, EntryRef),
+    agent: &AgentId,
+    (choice, nonce): (u32, &[u8; 32]),
+) -> Hash {
+    sha256(&[
+        b"clawmesh ballot",
+        &room.0,
+        &vote.log.author.0,
+        &vote.log.incarnation.to_be_bytes(),
+        &vote.seq.to_be_bytes(),
+        &choice.to_be_bytes(),
+        nonce,
+        agent.as_bytes(),
+    ])
+}
+
+/// What makes a commitment of this node unguessable. It need not be kept, and there is one for each
+/// agent and vote.
+pub(crate) fn nonce(
+    identity: &Identity,
+    (room, vote): (RoomId, EntryRef),
+    agent: &AgentId,
+) -> [u8; 32] {
+    let incarnation = vote.log.incarnation.to_be_bytes();
+    let seq = vote.seq.to_be_bytes();
+    let parts = [&room.0[..], &vote.log.author.0, &incarnation, &seq, agent.as_bytes()];
+    identity.secret(b"clawmesh ballot nonce", &parts)
+}
+
+/// Whether it may be opened, and means anything to anybody: a function of the entry alone. `Err` says
+/// what is wrong with which field.
+pub(crate) fn check(it: &VoteOpened, wall_ms: u64) -> Result<(), String> {
+    check_texts(&it.title, it.description.as_deref(), &it.options)?;
+    let closes = it.closes_ms.map(|at| at.saturating_sub(wall_ms));
+    if closes.is_some_and(|after| after == 0 || after > longest_ms()) {
+        return Err(format!("duration_secs must be within 1 to {}", VOTE_FOR_MAX.as_secs()));
+    }
+    Ok(())
+}
+
+fn check_texts(title: &str, description: Option<&str>, options: &[String]) -> Result<(), String> {
+    if title.trim().is_empty() || title.len() > VOTE_TITLE_BYTES_MAX {
+        return Err(format!("title must have 1 to {VOTE_TITLE_BYTES_MAX} bytes and not be blank"));
+    }
+    if description.is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
+        return Err(format!("description may have {DESCRIPTION_BYTES_MAX} bytes"));
+    }
+    if !(2..=VOTE_OPTIONS_MAX).contains(&options.len()) {
+        return Err(format!("options must be 2 to {VOTE_OPTIONS_MAX}"));
+    }
+    if options.iter().any(|it| it.is_empty() || it.len() > VOTE_OPTION_BYTES_MAX) {
+        return Err(format!("options must have 1 to {VOTE_OPTION_BYTES_MAX} bytes each"));
+    }
+    Ok(())
+}
+
+/// Whether a vote can have ended so at a ClawChat server. `Err` says what is wrong.
+pub(crate) fn check_imported(it: &VoteImported) -> Result<(), String> {
+    check_texts(&it.title, it.description.as_deref(), &it.options)?;
+    if it.tally.len() != it.options.len() {
+        return Err(format!("a tally of {} options has {}", it.options.len(), it.tally.len()));
+    }
+    let cast = it.tally.iter().try_fold(0u64, |sum, votes| sum.checked_add(*votes));
+    if cast.is_none_or(|cast| cast > it.eligible) {
+        return Err(format!("more votes were cast than the {} who could vote", it.eligible));
+    }
+    Ok(())
+}
+
+/// [`VOTE_FOR_MAX`].
+fn longest_ms() -> u64 {
+    u64::try_from(VOTE_FOR_MAX.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// About how many bytes of memory it takes.
+pub(crate) fn bytes(it: &VoteOpened) -> usize {
+    /// What the vote itself takes besides its texts, and each who may vote.
+    const EACH: usize = 256;
+    let voters: usize = it.eligible.iter().map(|it| it.agent.len() + it.name.len() + EACH).sum();
+    let options: usize = it.options.iter().map(String::len).sum();
+    let description = it.description.as_ref().map_or(0, String::len);
+    it.title.len() + description + options + voters + EACH
+}

@@ -1,0 +1,137 @@
+//! When a node says that it lives, how, and what.
+//!
+//! Beacons are sent by whoever waits for neither store nor engine, so it has a copy of what they say. They are
+//! most of what an idle node costs: each wakes all who hear it, and what is gossiped is passed on by all. So
+//! while nothing is lost by it fewer are sent, and few of them are gossiped.
+
+use crate::{
+    limits::{GOSSIPED_WHILE_CALM, GOSSIPED_WHILE_STILL, SAID_WHILE_CALM},
+    name::id::NodeId,
+    wire::message::Beacon,
+};
+
+/// What a beacon says besides who and when, and how it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Pulse {
+    /// Which start of the node this is.
+    pub boot: u64,
+    /// Version of its roster.
+    pub roster: u64,
+    /// Digest of all its rooms.
+    pub digest: u64,
+    /// How often they are gossiped.
+    pub spread: Spread,
+}
+
+/// How often beacons are gossiped, which is dear: each node passes on those of all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Spread {
+    /// Somebody who lives may hear this node by gossip alone.
+    #[default]
+    EachTime,
+    /// All who live are connected and were heard directly just now. What is gossiped all the same is for those
+    /// of whom this node does not know, or who do not hear what it sends them.
+    NowAndThen,
+    /// And so it is for each of them, as far as their beacons show: who misses somebody's says its own each time.
+    Rarely,
+}
+
+/// Which beacons one start of a node sends: it is asked every [`crate::limits::BEACON_EVERY`].
+#[derive(Debug, Default)]
+pub struct Rhythm {
+    tick: u64,
+    /// What was said last, however it went.
+    said: Option<Pulse>,
+    /// When it was gossiped last.
+    gossiped: Option<u64>,
+}
+
+/// A beacon that is due. It goes to each connected peer directly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beat {
+    /// What is said.
+    pub beacon: Beacon,
+    /// And it is gossiped.
+    pub gossiped: bool,
+}
+
+impl Rhythm {
+    /// What is said now. `None`: nothing, for all who live have heard the same a moment ago.
+    pub fn beat(&mut self, node: NodeId, pulse: Pulse) -> Option<Beat> {
+        self.tick += 1;
+        let gossiped_every = match pulse.spread {
+            Spread::EachTime => 1,
+            Spread::NowAndThen => GOSSIPED_WHILE_CALM,
+            Spread::Rarely => GOSSIPED_WHILE_STILL,
+        };
+        let calm = pulse.spread != Spread::EachTime;
+        let said = Some(Pulse { spread: Spread::default(), ..pulse });
+        if calm && self.said == said && !self.tick.is_multiple_of(SAID_WHILE_CALM) {
+            return None;
+        }
+        self.said = said;
+        let gossiped = self.gossiped.is_none_or(|it| self.tick >= it + gossiped_every);
+        if gossiped {
+            self.gossiped = Some(self.tick);
+        }
+        let Pulse { boot, roster, digest, spread: _ } = pulse;
+        Some(Beat { beacon: Beacon { node, boot, tick: self.tick, roster, digest }, gossiped })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::{BEACON_EVERY, HEARD_DIRECTLY_WITHIN, ROSTER_LEASE, TAKEOVER_AFTER, TICK};
+
+    const NODE: NodeId = NodeId([1; 32]);
+
+    fn pulse(spread: Spread, digest: u64) -> Pulse {
+        Pulse { spread, digest, ..Pulse::default() }
+    }
+
+    /// Of 40 ticks: beacons, and those gossiped.
+    fn of_40(pulse: impl Fn(u64) -> Pulse) -> (usize, usize) {
+        let mut rhythm = Rhythm::default();
+        let beats: Vec<Beat> = (0..40).filter_map(|n| rhythm.beat(NODE, pulse(n))).collect();
+        assert!(beats.is_sorted_by_key(|it| it.beacon.tick));
+        (beats.len(), beats.iter().filter(|it| it.gossiped).count())
+    }
+
+    #[test]
+    fn while_all_is_calm_half_of_the_beacons_are_sent_and_a_quarter_is_gossiped() {
+        assert_eq!(of_40(|_| pulse(Spread::EachTime, 1)), (40, 40));
+        // The first one is news.
+        assert_eq!(of_40(|_| pulse(Spread::NowAndThen, 1)), (21, 10));
+        // What changes is said at once.
+        assert_eq!(of_40(|n| pulse(Spread::NowAndThen, n)), (40, 10));
+        assert_eq!(of_40(|n| pulse(Spread::NowAndThen, n / 8)), (20 + 5, 10));
+        assert_eq!(of_40(|_| pulse(Spread::Rarely, 1)), (21, 3));
+        // How often they are gossiped is no news: it would be for others, and so for ever.
+        let calmer = |n| pulse(if n % 3 == 0 { Spread::Rarely } else { Spread::NowAndThen }, 1);
+        assert_eq!(of_40(calmer).0, 21);
+    }
+
+    #[test]
+    fn what_was_gossiped_rarely_is_gossiped_at_once_when_that_ends() {
+        let mut rhythm = Rhythm::default();
+        let mut beat = |spread| rhythm.beat(NODE, pulse(spread, 1)).map(|it| it.gossiped);
+        let mut still: Vec<_> = (0..GOSSIPED_WHILE_STILL).map(|_| beat(Spread::Rarely)).collect();
+        assert_eq!((still.remove(0), still.contains(&Some(true))), (Some(true), false));
+        let calm: Vec<_> = (0..SAID_WHILE_CALM).map(|_| beat(Spread::NowAndThen)).collect();
+        assert!(calm.contains(&Some(true)));
+    }
+
+    #[test]
+    fn nobody_is_taken_for_dead_because_a_beacon_comes_late_or_is_lost() {
+        let times = |n: u64| BEACON_EVERY * u32::try_from(n).expect("few");
+        assert!(times(GOSSIPED_WHILE_CALM) < TAKEOVER_AFTER);
+        // Calm ends when one is lost, and the next is gossiped before silence counts.
+        assert!(times(SAID_WHILE_CALM) + TICK < HEARD_DIRECTLY_WITHIN);
+        assert!(HEARD_DIRECTLY_WITHIN + TICK + BEACON_EVERY < TAKEOVER_AFTER);
+        // Whoever does not hear this node directly any more shows it by two beacons in a row. Until it hears it by
+        // gossip it asks others before it takes over from it, and keeps its agents.
+        let shown = HEARD_DIRECTLY_WITHIN + TICK + times(2);
+        assert!(shown + TICK + times(SAID_WHILE_CALM) < ROSTER_LEASE);
+    }
+}

@@ -1,0 +1,236 @@
+//! Who follows the private rooms of which key: nodes show it with a token in their rosters, and when
+//! they speak of these rooms. Only of keys that this node follows itself: the tokens of others mean
+//! nothing to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    limits::{KEYS_FOLLOWED_MAX, NODES_MAX},
+    name::id::{KeyPrint, MeshId, NodeId, RoomId, RoomKey},
+    wire::seal::{self, Seal, Token},
+};
+
+/// A key whose rooms are followed here.
+#[derive(Debug)]
+struct Key {
+    opener: RoomKey,
+    /// What this node shows of it.
+    token: Token,
+    /// Where its rooms are listed.
+    directory: RoomId,
+    /// The nodes that follow them, this one included.
+    nodes: BTreeSet<NodeId>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Followers {
+    mesh: MeshId,
+    me: NodeId,
+    keys: BTreeMap<KeyPrint, Key>,
+    /// What each node's roster shows; at most [`NODES_MAX`] nodes, [`KEYS_FOLLOWED_MAX`] of each.
+    shown: BTreeMap<NodeId, BTreeSet<Token>>,
+    /// What connected peers are expected to show, of each key: so that it is computed once.
+    expected: BTreeMap<NodeId, BTreeMap<Token, KeyPrint>>,
+}
+
+impl Followers {
+    pub(crate) fn new(mesh: MeshId, me: NodeId) -> Followers {
+        let (keys, shown, expected) = Default::default();
+        Followers { mesh, me, keys, shown, expected }
+    }
+
+    /// This node follows a key's rooms from now on. Returns what it shows of it; `None` if it follows
+    /// them already, or too many.
+    pub(crate) fn follow(&mut self, key: KeyPrint, opener: &RoomKey) -> Option<Token> {
+        if self.keys.contains_key(&key) || self.keys.len() >= KEYS_FOLLOWED_MAX {
+            return None;
+        }
+        let shows = |(node, tokens): (&NodeId, &BTreeSet<Token>)| {
+            tokens.contains(&Token::of(self.mesh, opener, *node)).then_some(*node)
+        };
+        let nodes = self.shown.iter().filter_map(shows).chain([self.me]).collect();
+        for (node, tokens) in &mut self.expected {
+            tokens.insert(Token::of(self.mesh, opener, *node), key);
+        }
+        let token = Token::of(self.mesh, opener, self.me);
+        let directory = seal::directory(self.mesh, opener);
+        self.keys.insert(key, Key { opener: opener.clone(), token, directory, nodes });
+        Some(token)
+    }
+
+    /// What opens the rooms of a key that is followed here.
+    pub(crate) fn opener(&self, key: KeyPrint) -> Option<&RoomKey> {
+        self.keys.get(&key).map(|it| &it.opener)
+    }
+
+    /// What this node shows of a key.
+    pub(crate) fn token(&self, key: KeyPrint) -> Option<Token> {
+        self.keys.get(&key).map(|it| it.token)
+    }
+
+    /// The room that lists the private rooms of a key that is followed here.
+    pub(crate) fn directory(&self, key: KeyPrint) -> Option<RoomId> {
+        self.keys.get(&key).map(|it| it.directory)
+    }
+
+    /// Who follows a key's rooms; nobody if this node does not.
+    pub(crate) fn of(&self, key: KeyPrint) -> &BTreeSet<NodeId> {
+        const NOBODY: &BTreeSet<NodeId> = &BTreeSet::new();
+        self.keys.get(&key).map_or(NOBODY, |it| &it.nodes)
+    }
+
+    /// Those that have a room with this seal. `None`: everybody does.
+    pub(crate) fn have(&self, seal: Option<&Seal>) -> Option<&BTreeSet<NodeId>> {
+        seal.map(|seal| self.of(seal.owner))
+    }
+
+    /// Keys that this node and another one follow.
+    pub(crate) fn shared_with(&self, node: NodeId) -> Vec<KeyPrint> {
+        let shared = self.keys.iter().filter(|(_, it)| it.nodes.contains(&node));
+        shared.map(|(key, _)| *key).collect()
+    }
+
+    /// Whether what a node's roster shows is known: then it follows what it shows and nothing else.
+    pub(crate) fn is_rostered(&self, node: NodeId) -> bool {
+        self.shown.contains_key(&node)
+    }
+
+    /// A node's roster shows these. Returns the keys whose followers that changes.
+    pub(crate) fn show(&mut self, node: NodeId, tokens: &BTreeSet<Token>) -> Vec<KeyPrint> {
+        if !self.shown.contains_key(&node) && self.shown.len() >= NODES_MAX {
+            return Vec::new();
+        }
+        if self.shown.insert(node, tokens.clone()).as_ref() == Some(tokens) {
+            return Vec::new();
+        }
+        let mut changed = Vec::new();
+        for (key, it) in &mut self.keys {
+            let follows = tokens.contains(&Token::of(self.mesh, &it.opener, node));
+            let did = if follows { !it.nodes.insert(node) } else { it.nodes.remove(&node) };
+            if did != follows {
+                changed.push(*key);
+            }
+        }
+        changed
+    }
+
+    /// It has no part any more. Returns the keys whose followers that changes.
+    pub(crate) fn forget(&mut self, node: NodeId) -> Vec<KeyPrint> {
+        self.shown.remove(&node);
+        self.expected.remove(&node);
+        let followed = self.keys.iter_mut().filter_map(|(key, it)| {
+            let did = node != self.me && it.nodes.remove(&node);
+            did.then_some(*key)
+        });
+        followed.collect()
+    }
+
+    /// A connected peer shows a token itself. Returns the key it is of, and whether that is news.
+    pub(crate) fn prove(&mut self, node: NodeId, token: Token) -> Option<(KeyPrint, bool)> {
+        let key = *self.expected.get(&node)?.get(&token)?;
+        let news = self.keys.get_mut(&key)?.nodes.insert(node);
+        Some((key, news))
+    }
+
+    pub(crate) fn peer_up(&mut self, peer: NodeId) {
+        let token = |(key, it): (&KeyPrint, &Key)| (Token::of(self.mesh, &it.opener, peer), *key);
+        let tokens = self.keys.iter().map(token).collect();
+        self.expected.insert(peer, tokens);
+    }
+
+    pub(crate) fn peer_down(&mut self, peer: NodeId) {
+        self.expected.remove(&peer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MESH: MeshId = MeshId([1; 16]);
+    const ME: NodeId = NodeId([2; 32]);
+    const OTHER: NodeId = NodeId([3; 32]);
+    const KEY: KeyPrint = KeyPrint([4; 16]);
+
+    fn token(node: NodeId) -> Token {
+        Token::of(MESH, &RoomKey::of("one"), node)
+    }
+
+    #[test]
+    fn a_roster_shows_who_follows_whichever_came_first() {
+        let opener = RoomKey::of("one");
+        let shows = BTreeSet::from([token(OTHER)]);
+        let mut first = Followers::new(MESH, ME);
+        assert_eq!(first.show(OTHER, &shows), []);
+        assert_eq!(first.follow(KEY, &opener), Some(token(ME)));
+        assert_eq!(first.of(KEY), &BTreeSet::from([ME, OTHER]));
+        let mut later = Followers::new(MESH, ME);
+        later.follow(KEY, &opener);
+        assert_eq!(later.of(KEY), &BTreeSet::from([ME]));
+        assert_eq!(later.show(OTHER, &shows), [KEY]);
+        assert_eq!(later.show(OTHER, &shows), []);
+        assert_eq!(later.of(KEY), &BTreeSet::from([ME, OTHER]));
+        assert_eq!(later.show(OTHER, &BTreeSet::new()), [KEY]);
+        assert_eq!(later.of(KEY), &BTreeSet::from([ME]));
+    }
+
+    #[test]
+    fn nobody_shows_what_another_node_shows() {
+        let mut followers = Followers::new(MESH, ME);
+        followers.follow(KEY, &RoomKey::of("one"));
+        followers.peer_up(OTHER);
+        for stolen in [token(ME), Token([0; 16])] {
+            assert_eq!(followers.show(OTHER, &BTreeSet::from([stolen])), []);
+            assert_eq!(followers.prove(OTHER, stolen), None);
+        }
+        assert_eq!(followers.of(KEY), &BTreeSet::from([ME]));
+        assert_eq!(followers.prove(OTHER, token(OTHER)), Some((KEY, true)));
+        assert_eq!(followers.prove(OTHER, token(OTHER)), Some((KEY, false)));
+    }
+
+    #[test]
+    fn a_key_that_is_presented_while_peers_are_there_is_known_of_them_too() {
+        let mut followers = Followers::new(MESH, ME);
+        followers.peer_up(OTHER);
+        followers.follow(KEY, &RoomKey::of("one"));
+        assert_eq!(followers.prove(OTHER, token(OTHER)), Some((KEY, true)));
+    }
+
+    #[test]
+    fn what_is_known_of_who_follows_goes_with_those_who_show_it() {
+        let mut followers = Followers::new(MESH, ME);
+        followers.follow(KEY, &RoomKey::of("one"));
+        assert_eq!(followers.token(KEY), Some(token(ME)));
+        assert_eq!(followers.token(KeyPrint([5; 16])), None);
+        assert!(!followers.is_rostered(OTHER) && followers.shared_with(OTHER).is_empty());
+        followers.show(OTHER, &BTreeSet::from([token(OTHER)]));
+        assert!(followers.is_rostered(OTHER));
+        assert_eq!(followers.shared_with(OTHER), [KEY]);
+        // It is not connected any more: it shows nothing itself.
+        followers.peer_up(OTHER);
+        followers.peer_down(OTHER);
+        assert_eq!(followers.prove(OTHER, token(OTHER)), None);
+        // It has no part any more; this node itself goes on.
+        assert_eq!((followers.forget(OTHER), followers.forget(ME)), (vec![KEY], vec![]));
+        assert!(!followers.is_rostered(OTHER));
+        assert_eq!(followers.of(KEY), &BTreeSet::from([ME]));
+    }
+
+    #[test]
+    fn so_many_nodes_show_what_they_follow_and_those_may_show_something_else() {
+        let mut followers = Followers::new(MESH, ME);
+        followers.follow(KEY, &RoomKey::of("one"));
+        let node = |nth: usize| {
+            let mut id = [9; 32];
+            id[..8].copy_from_slice(&(nth as u64).to_be_bytes());
+            NodeId(id)
+        };
+        for nth in 0..=NODES_MAX {
+            followers.show(node(nth), &BTreeSet::new());
+        }
+        assert!(followers.is_rostered(node(NODES_MAX - 1)));
+        assert!(!followers.is_rostered(node(NODES_MAX)), "one too many");
+        assert_eq!(followers.show(node(3), &BTreeSet::from([token(node(3))])), [KEY]);
+    }
+}

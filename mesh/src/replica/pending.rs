@@ -1,0 +1,400 @@
+//! Runs that wait: for the entries before them, for their bodies, for what they build on.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    time::Duration,
+};
+
+use crate::{
+    engine::context::Context,
+    limits::{
+        GONE_AFTER, HOLE_AFTER, HOLE_AFTER_SILENCE, PENDING_BYTES_MAX, PENDING_FOR,
+        PENDING_RUNS_PER_ROOM_MAX, WANT_TIMEOUT,
+    },
+    name::id::{LogId, NodeId, sha256},
+    wire::{
+        entry::Gone,
+        message::Head,
+        run::{Carried, Run, Verified},
+    },
+};
+
+/// A run by its log and first log seq.
+pub(crate) type Key = (LogId, u64);
+
+/// One run that waits.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) run: Verified,
+    /// Bodies that came apart from it.
+    pub(crate) bodies: BTreeMap<u64, Vec<u8>>,
+    /// Some do: most runs come whole, and nobody is asked for anything of them.
+    apart: bool,
+    /// Who sent the run: they have its bodies, but for those that are gone.
+    pub(crate) from: NodeId,
+    since: Duration,
+    asking: Option<Asking>,
+    /// Who was asked last, and when.
+    last_asked: Option<(NodeId, Duration)>,
+    /// Whoever was asked since all of them were.
+    asked: BTreeSet<NodeId>,
+    /// Whoever has said that they do not have what is gone.
+    without: BTreeSet<NodeId>,
+    bytes: usize,
+}
+
+/// A question that is out.
+#[derive(Debug)]
+struct Asking {
+    peer: NodeId,
+    at: Duration,
+    /// Places of which the peer has not said anything.
+    open: BTreeSet<u64>,
+    /// Some of what is lacking is gone.
+    gone: bool,
+}
+
+/// What bodies a room needs, by the stamps of their entries.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Needs {
+    /// What was written before may go without: the room would drop it. Unix milliseconds.
+    pub(crate) from_ms: u64,
+    /// What was written before may go without once it is certain that nobody has it.
+    pub(crate) certain_ms: u64,
+    /// What claims to be written after this says nothing of when it was: the same.
+    pub(crate) ahead_ms: u64,
+}
+
+impl Needs {
+    /// Whether somebody who is honest may have dropped a body with this stamp.
+    fn may_be_gone(self, wall_ms: u64) -> bool {
+        wall_ms < self.certain_ms || wall_ms > self.ahead_ms
+    }
+}
+
+impl Waiting {
+    fn new(run: Verified, from: NodeId, since: Duration) -> Waiting {
+        let bytes = run.run().size();
+        let apart = run.run().entries.iter().any(|it| !matches!(it.body, Carried::Here(_)));
+        Waiting {
+            run,
+            bodies: BTreeMap::new(),
+            apart,
+            from,
+            since,
+            asking: None,
+            last_asked: None,
+            asked: BTreeSet::new(),
+            without: BTreeSet::from([from]),
+            bytes,
+        }
+    }
+
+    /// Places from entry index `skip` on whose bodies have not come and are needed; whether they are
+    /// gone for whoever sent the run.
+    pub(crate) fn lacks(
+        &self,
+        skip: usize,
+        needs: Needs,
+    ) -> impl Iterator<Item = (u64, bool)> + '_ {
+        let entries = (self.run.run().first..).zip(&self.run.run().entries).skip(skip);
+        entries.filter_map(move |(seq, entry)| {
+            let gone = match &entry.body {
+                Carried::Here(_) => return None,
+                Carried::Apart { .. } => false,
+                Carried::Gone(_) if entry.facts.wall_ms < needs.from_ms => return None,
+                Carried::Gone(_) => true,
+            };
+            (!self.bodies.contains_key(&seq)).then_some((seq, gone))
+        })
+    }
+
+    /// Whether nothing is lacking from entry index `skip` on but what nobody has (`nobody`), and what
+    /// is old enough that nobody need have it.
+    pub(crate) fn is_complete(&self, skip: usize, needs: Needs, nobody: impl Fn() -> bool) -> bool {
+        let needs_not = |seq: u64| {
+            let entry = usize::try_from(seq - self.run.run().first).ok();
+            let entry = entry.and_then(|i| self.run.run().entries.get(i));
+            entry.is_some_and(|it| needs.may_be_gone(it.facts.wall_ms))
+        };
+        self.lacks(skip, needs).all(|(seq, gone)| gone && needs_not(seq) && nobody())
+    }
+
+    /// Whoever was asked has said something of this place: with a body, or without.
+    fn answered(&mut self, from: NodeId, seq: u64) {
+        if let Some(asking) = self.asking.as_mut().filter(|it| it.peer == from) {
+            asking.open.remove(&seq);
+            if asking.open.is_empty() {
+                self.asking = None;
+                self.without.insert(from);
+            }
+        }
+    }
+
+    /// Whether the body of this place was to come apart from the run, and is old.
+    fn may_be_dropped(&self, seq: u64, needs: Needs) -> bool {
+        let i = seq.checked_sub(self.run.run().first).and_then(|i| usize::try_from(i).ok());
+        let entry = i.and_then(|i| self.run.run().entries.get(i));
+        let apart = entry.filter(|it| matches!(it.body, Carried::Apart { .. }));
+        apart.is_some_and(|it| needs.may_be_gone(it.facts.wall_ms))
+    }
+
+    /// Keeps a body if it is what belongs in this place.
+    fn add_body(&mut self, seq: u64, body: Vec<u8>) {
+        let Some(i) = seq.checked_sub(self.run.run().first) else { return };
+        let entry = usize::try_from(i).ok().and_then(|i| self.run.run().entries.get(i));
+        let (hash, len) = match entry.map(|it| &it.body) {
+            Some(Carried::Apart { hash, len } | Carried::Gone(Gone { hash, len })) => (hash, *len),
+            Some(Carried::Here(_)) | None => return,
+        };
+        if len == body.len() as u64 && sha256(&[&body]) == *hash {
+            self.bytes += body.len();
+            if let Some(old) = self.bodies.insert(seq, body) {
+                self.bytes -= old.len();
+            }
+        }
+    }
+
+    /// Another copy of the run has bodies that are gone in this one.
+    fn fill_from(&mut self, other: &Run) {
+        for (seq, entry) in (other.first..).zip(&other.entries) {
+            if let Carried::Here(body) = &entry.body {
+                self.add_body(seq, body.to_vec());
+            }
+        }
+    }
+
+    /// Whom to ask for bodies: of those who are connected and may have them one who was not asked.
+    fn next_to_ask(&mut self, peers: &BTreeSet<NodeId>) -> Option<NodeId> {
+        let author = self.run.run().log.author;
+        let may_have: Vec<NodeId> = peers.difference(&self.without).copied().collect();
+        if may_have.iter().all(|it| self.asked.contains(it)) {
+            self.asked.clear();
+        }
+        let mut next = may_have.into_iter().filter(|it| !self.asked.contains(it));
+        next.clone().find(|it| *it == author).or_else(|| next.next())
+    }
+}
+
+/// See the module. Bounded by [`PENDING_RUNS_PER_ROOM_MAX`] and [`PENDING_BYTES_MAX`].
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    runs: BTreeMap<Key, Waiting>,
+    /// Since when, and until when, some body was gone that is needed here.
+    lacking: Option<(Duration, Duration)>,
+}
+
+impl Pending {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Of each log what does not begin behind a gap: the rest need not be looked at.
+    pub(crate) fn next_in_logs(&self, head_of: impl Fn(LogId) -> u64) -> Vec<Key> {
+        let (mut next, mut from) = (Vec::new(), Bound::Unbounded);
+        while let Some(((log, _), _)) = self.runs.range((from, Bound::Unbounded)).next() {
+            let reachable = (*log, 0)..=(*log, head_of(*log).saturating_add(1));
+            next.extend(self.runs.range(reachable).map(|(key, _)| *key));
+            from = Bound::Excluded((*log, u64::MAX));
+        }
+        next
+    }
+
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.runs.keys().copied().collect()
+    }
+
+    pub(crate) fn get(&self, key: Key) -> Option<&Waiting> {
+        self.runs.get(&key)
+    }
+
+    pub(crate) fn take(&mut self, cx: &mut Context, key: Key) -> Option<Waiting> {
+        let waiting = self.runs.remove(&key)?;
+        cx.pending_bytes -= waiting.bytes;
+        Some(waiting)
+    }
+
+    /// Keeps a run that cannot be accepted yet. When there is no room it is dropped, and fetched
+    /// again later: the oldest end of what waits is what can be accepted next.
+    pub(crate) fn keep(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
+        let full = self.runs.len() >= PENDING_RUNS_PER_ROOM_MAX
+            || cx.pending_bytes + run.run().size() > PENDING_BYTES_MAX;
+        if full {
+            cx.faults.overflow += 1;
+        } else {
+            self.insert(cx, run, from);
+        }
+    }
+
+    /// Keeps a run that is next in its log, whatever else has to go for it.
+    pub(crate) fn keep_next(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
+        while self.runs.len() >= PENDING_RUNS_PER_ROOM_MAX
+            || (cx.pending_bytes > PENDING_BYTES_MAX && !self.runs.is_empty())
+        {
+            let Some((key, _)) = self.runs.iter().max_by_key(|((_, first), _)| *first) else {
+                break;
+            };
+            let key = *key;
+            cx.faults.overflow += 1;
+            self.take(cx, key);
+        }
+        self.insert(cx, run, from);
+    }
+
+    fn insert(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
+        let key = (run.run().log, run.run().first);
+        let old = self.take(cx, key);
+        // Of two runs that begin alike the shorter one is as its author sealed it: whoever has several can join them under
+        // the last seal, and what comes between them would be waited for. Bodies that came stay; the rest is asked for.
+        let waiting = match old {
+            Some(mut old) if old.run.run().last() <= run.run().last() => {
+                old.fill_from(run.run());
+                old
+            }
+            old => {
+                let mut waiting = Waiting::new(run, from, cx.now.mono);
+                if let Some(old) = old {
+                    waiting.fill_from(old.run.run());
+                    for (seq, body) in old.bodies {
+                        waiting.add_body(seq, body);
+                    }
+                }
+                waiting
+            }
+        };
+        cx.pending_bytes += waiting.bytes;
+        self.runs.insert(key, waiting);
+    }
+
+    /// Takes out what has waited for too long.
+    pub(crate) fn expire(&mut self, cx: &mut Context) -> Vec<Waiting> {
+        let old = |it: &Waiting| cx.now.mono >= it.since + PENDING_FOR;
+        let expired: Vec<Key> =
+            self.runs.iter().filter(|(_, it)| old(it)).map(|(key, _)| *key).collect();
+        expired.into_iter().filter_map(|key| self.take(cx, key)).collect()
+    }
+
+    /// A body has come, or (empty) word that `from` does not have it. Kept if a run waits for just this
+    /// one.
+    pub(crate) fn add_body(
+        &mut self,
+        cx: &mut Context,
+        from: NodeId,
+        (log, seq): (LogId, u64),
+        (body, needs): (Vec<u8>, Needs),
+    ) {
+        let Some((key, waiting)) = self.runs.range_mut((log, 0)..=(log, seq)).next_back() else {
+            return;
+        };
+        // Its author has dropped it since it sent the run; as the run is sent now, it says so.
+        if body.is_empty() && from == log.author && waiting.may_be_dropped(seq, needs) {
+            let key = *key;
+            self.take(cx, key);
+            return;
+        }
+        cx.pending_bytes -= waiting.bytes;
+        waiting.add_body(seq, body);
+        waiting.answered(from, seq);
+        cx.pending_bytes += waiting.bytes;
+    }
+
+    /// Bodies to be asked for now, by whom to ask of `peers`, who are connected and have the room. Bodies
+    /// apart: their author or the sender of their run first, after that `another`, who has the entry. For
+    /// bodies that are gone: everybody in turn.
+    pub(crate) fn bodies_to_ask(
+        &mut self,
+        (now, peers): (Duration, &BTreeSet<NodeId>),
+        needs: Needs,
+        another: impl Fn(Head) -> Option<NodeId>,
+    ) -> BTreeMap<NodeId, Vec<Head>> {
+        let mut out: BTreeMap<NodeId, Vec<Head>> = BTreeMap::new();
+        let mut any_gone = false;
+        for waiting in self.runs.values_mut().filter(|it| it.apart) {
+            if let Some(asking) = waiting.asking.as_ref().filter(|it| now < it.at + WANT_TIMEOUT) {
+                any_gone |= asking.gone;
+                continue;
+            }
+            let lacks: Vec<(u64, bool)> = waiting.lacks(0, needs).collect();
+            let Some((last, _)) = lacks.last() else { continue };
+            let gone = lacks.iter().any(|(_, gone)| *gone);
+            let all_gone = lacks.iter().all(|(_, gone)| *gone);
+            any_gone |= gone;
+            let log = waiting.run.run().log;
+            let peer = if all_gone {
+                let Some(peer) = waiting.next_to_ask(peers) else { continue };
+                peer
+            } else {
+                // The author has them for certain; whoever relayed its run may wait for them, too.
+                let first_time = waiting.asked.is_empty();
+                let author = Some(log.author).filter(|it| peers.contains(it));
+                let head = Head { log, seq: *last };
+                let from = Some(waiting.from).filter(|it| peers.contains(it));
+                let first = if first_time { author } else { another(head).or(author) };
+                let Some(peer) = first.or(from).or_else(|| another(head)) else { continue };
+                peer
+            };
+            // Who says at once that it has nothing would be asked again at once, for ever.
+            if waiting.last_asked.is_some_and(|(it, at)| it == peer && now < at + WANT_TIMEOUT) {
+                continue;
+            }
+            waiting.last_asked = Some((peer, now));
+            waiting.asked.insert(peer);
+            let open = lacks.iter().map(|(seq, _)| *seq).collect();
+            waiting.asking = Some(Asking { peer, at: now, open, gone });
+            let heads = lacks.iter().map(|(seq, _)| Head { log, seq: *seq });
+            out.entry(peer).or_default().extend(heads);
+        }
+        self.note_lacking(now, any_gone);
+        out
+    }
+
+    fn note_lacking(&mut self, now: Duration, lacking: bool) {
+        match &mut self.lacking {
+            // What is lacking next has been lacking as long: one wait is enough for all of it.
+            Some((_, until)) if lacking => *until = now,
+            Some((_, until)) if now >= *until + HOLE_AFTER => self.lacking = None,
+            Some(_) => {}
+            None => self.lacking = lacking.then_some((now, now)),
+        }
+    }
+
+    /// Whether it is certain that nobody who can be reached has what is gone of this run: all `peers`, who
+    /// are connected and have the room, have said so, and there was time for others to come back, if there are any
+    /// (`others`).
+    pub(crate) fn nobody_has(
+        &self,
+        (now, peers, others): (Duration, &BTreeSet<NodeId>, bool),
+        waiting: &Waiting,
+    ) -> bool {
+        let wait = if others { HOLE_AFTER } else { GONE_AFTER };
+        let long = self.lacking.is_some_and(|(since, _)| now >= since + wait);
+        let all = !peers.is_empty() && peers.is_subset(&waiting.without);
+        (long && all) || now >= waiting.since + HOLE_AFTER_SILENCE
+    }
+
+    /// The log seq up to which runs of this log wait without a gap above `head`.
+    pub(crate) fn reaches(&self, log: LogId, head: u64) -> u64 {
+        let mut end = head;
+        for ((_, first), waiting) in self.runs.range((log, 0)..=(log, u64::MAX)) {
+            if *first <= end + 1 {
+                end = end.max(waiting.run.run().last());
+            }
+        }
+        end
+    }
+
+    pub(crate) fn forget_author(&mut self, cx: &mut Context, author: NodeId) {
+        for key in self.keys() {
+            if key.0.author == author {
+                self.take(cx, key);
+            }
+        }
+    }
+
+    pub(crate) fn clear(&mut self, cx: &mut Context) {
+        for key in self.keys() {
+            self.take(cx, key);
+        }
+    }
+}

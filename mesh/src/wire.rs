@@ -1,0 +1,8 @@
+//! Everything that is written into logs or sent between nodes, and how it is sealed and signed.
+
+pub mod acts;
+pub mod entry;
+pub mod message;
+pub mod roster;
+pub mod run;
+pub mod seal;

@@ -1,0 +1,529 @@
+//! What rooms decide, as it is written: votes, elections, tasks; and, in the directory, keys.
+//!
+//! Acts take no numbers and clients do not see them as messages: what they come to is a fold
+//! (`votes`, `elections`, `tasks`, `keys`). An act names others by [`EntryRef`]; it is accepted only when
+//! all it names is here.
+
+use minicbor::{Decode, Encode};
+
+use crate::{
+    limits::CLAIM_SEEN_MAX,
+    name::{
+        id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MessageId, NodeId},
+        number::Era,
+    },
+    wire::entry::text,
+};
+
+/// Where an entry stands among all of its room: the same on every node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    /// Lamport.
+    pub(crate) clock: u64,
+    /// Breaks ties.
+    pub(crate) place: EntryRef,
+}
+
+/// What an act came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Folded {
+    /// It has its effect; or what it is about is not known any more.
+    Taken,
+    /// It can mean nothing: no honest node wrote it.
+    Void,
+    /// There is no memory for it.
+    Overflow,
+}
+
+/// An agent by id and name, as it was when this was written.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Named {
+    /// Its id.
+    #[cbor(n(0), with = "text")]
+    pub agent: AgentId,
+    /// Its name.
+    #[n(1)]
+    pub name: String,
+}
+
+// Votes.
+
+/// A sealed vote, one step of it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum VoteAct {
+    /// A vote is opened. Its author closes it.
+    #[n(0)]
+    Opened(#[n(0)] VoteOpened),
+    /// A ballot, sealed.
+    #[n(1)]
+    Cast(#[n(0)] BallotCast),
+    /// No more ballots: these count.
+    #[n(2)]
+    Closed(#[n(0)] VoteClosed),
+    /// Ballots that their node opens, after the vote was closed.
+    #[n(3)]
+    Shown(#[n(0)] BallotsShown),
+    /// A vote that had ended at a ClawChat server, as that showed it. By the founder alone.
+    #[n(4)]
+    Imported(#[n(0)] VoteImported),
+}
+
+/// See [`VoteAct::Opened`].
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct VoteOpened {
+    /// What is voted on.
+    #[n(0)]
+    pub title: String,
+    /// More about it.
+    #[n(1)]
+    pub description: Option<String>,
+    /// LocalRef least two.
+    #[n(2)]
+    pub options: Vec<String>,
+    /// Who may vote: the members when it was opened.
+    #[n(3)]
+    pub eligible: Vec<Named>,
+    /// Who opened it.
+    #[cbor(n(4), with = "text")]
+    pub created_by: AgentId,
+    /// When it closes, whoever has voted. Unix milliseconds.
+    #[n(5)]
+    pub closes_ms: Option<u64>,
+}
+
+/// See [`VoteAct::Cast`].
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct BallotCast {
+    /// The [`VoteOpened`].
+    #[n(0)]
+    pub vote: EntryRef,
+    /// Whose ballot.
+    #[cbor(n(1), with = "text")]
+    pub agent: AgentId,
+    /// Hash of vote, agent, choice and nonce: reveals nothing before the nonce is known.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub commitment: Hash,
+}
+
+/// See [`VoteAct::Closed`].
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct VoteClosed {
+    /// The [`VoteOpened`].
+    #[n(0)]
+    pub vote: EntryRef,
+    /// The logs that ballots are in.
+    #[n(1)]
+    pub logs: Vec<LogId>,
+    /// The ballots that count: index into `logs`, and log seq.
+    #[n(2)]
+    pub ballots: Vec<(u32, u64)>,
+}
+
+/// See [`VoteAct::Shown`].
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct BallotsShown {
+    /// The [`VoteOpened`].
+    #[n(0)]
+    pub vote: EntryRef,
+    /// Log seq of the [`BallotCast`] in the author's own log, what was chosen, and the nonce.
+    #[n(1)]
+    pub ballots: Vec<Shown>,
+}
+
+/// One ballot, open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Shown {
+    /// Log seq of its [`BallotCast`], in the log that this is in.
+    #[n(0)]
+    pub seq: u64,
+    /// Index of the option.
+    #[n(1)]
+    pub choice: u32,
+    /// What made the commitment unguessable.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub nonce: [u8; 32],
+}
+
+/// See [`VoteAct::Imported`]. When it was opened, the entry's wall time says.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct VoteImported {
+    /// What was voted on.
+    #[n(0)]
+    pub title: String,
+    /// More about it.
+    #[n(1)]
+    pub description: Option<String>,
+    /// What could be chosen.
+    #[n(2)]
+    pub options: Vec<String>,
+    /// Who opened it.
+    #[cbor(n(3), with = "text")]
+    pub created_by: AgentId,
+    /// When it was to close. Unix milliseconds.
+    #[n(4)]
+    pub closes_ms: Option<u64>,
+    /// How many could vote.
+    #[n(5)]
+    pub eligible: u64,
+    /// Votes by option.
+    #[n(6)]
+    pub tally: Vec<u64>,
+    /// Its id there.
+    #[n(7)]
+    pub id: Option<MessageId>,
+}
+
+// Elections.
+
+/// An election, one step of it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum ElectionAct {
+    /// It begins. Its author closes it.
+    #[n(0)]
+    Started(#[n(0)] ElectionStarted),
+    /// A node with candidates commits to its nonce.
+    #[n(1)]
+    Committed {
+        /// The [`ElectionStarted`].
+        #[n(0)]
+        election: EntryRef,
+        /// Hash of election, node and nonce.
+        #[cbor(n(1), with = "minicbor::bytes")]
+        commitment: Hash,
+    },
+    /// A candidate of the author's node does not stand.
+    #[n(2)]
+    Declined {
+        /// The [`ElectionStarted`].
+        #[n(0)]
+        election: EntryRef,
+        /// Who.
+        #[cbor(n(1), with = "text")]
+        agent: AgentId,
+    },
+    /// Two seconds are over: these commitments and refusals count.
+    #[n(3)]
+    Closed {
+        /// The [`ElectionStarted`].
+        #[n(0)]
+        election: EntryRef,
+        /// `Committed` entries.
+        #[n(1)]
+        commitments: Vec<EntryRef>,
+        /// `Declined` entries.
+        #[n(2)]
+        declined: Vec<EntryRef>,
+    },
+    /// A node opens its nonce: once, for one `Closed`.
+    #[n(4)]
+    Shown {
+        /// The `Closed` entry.
+        #[n(0)]
+        closed: EntryRef,
+        /// What it had committed to.
+        #[cbor(n(1), with = "minicbor::bytes")]
+        nonce: [u8; 32],
+    },
+    /// These nodes did not open in time: they and their candidates drop out.
+    #[n(5)]
+    Dropped {
+        /// The `Closed` entry.
+        #[n(0)]
+        closed: EntryRef,
+        /// Who.
+        #[n(1)]
+        nodes: Vec<NodeId>,
+    },
+    /// The leader that this election made is one no longer.
+    #[n(6)]
+    Cleared {
+        /// The [`ElectionStarted`].
+        #[n(0)]
+        election: EntryRef,
+    },
+}
+
+/// See [`ElectionAct::Started`].
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct ElectionStarted {
+    /// One above the highest that its author knows.
+    #[n(0)]
+    pub term: u64,
+    /// Who can be elected, and the node each is attached to.
+    #[n(1)]
+    pub candidates: Vec<Candidate>,
+    /// Who wanted it.
+    #[cbor(n(2), with = "text")]
+    pub started_by: AgentId,
+}
+
+/// Who can be elected.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Candidate {
+    /// Its id.
+    #[cbor(n(0), with = "text")]
+    pub agent: AgentId,
+    /// Its name.
+    #[n(1)]
+    pub name: String,
+    /// Where it is attached.
+    #[n(2)]
+    pub node: NodeId,
+}
+
+// Tasks.
+
+/// A task, one step of it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum TaskAct {
+    /// A task is made.
+    #[n(0)]
+    Assigned(#[n(0)] TaskAssigned),
+    /// Fields of it are set.
+    #[n(1)]
+    Updated(#[n(0)] TaskUpdated),
+    /// The same, if the task is held by whom its author thinks: the sequencer decides.
+    #[n(2)]
+    Claimed {
+        /// Applied if granted. Its `over` is not used.
+        #[n(0)]
+        update: TaskUpdated,
+        /// Who must hold it.
+        #[cbor(n(1), with = "crate::wire::acts::maybe_text")]
+        if_assignee: Option<AgentId>,
+        /// The current era, as far as its author knows: whoever issues an earlier one must not answer.
+        #[n(2)]
+        era: Era,
+    },
+    /// A sequencer's answer to a claim.
+    #[n(3)]
+    Granted(#[n(0)] Grant),
+}
+
+/// See [`TaskAct::Assigned`].
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct TaskAssigned {
+    /// What is to be done.
+    #[n(0)]
+    pub title: String,
+    /// More about it.
+    #[n(1)]
+    pub description: Option<String>,
+    /// Who is to do it.
+    #[cbor(n(2), with = "crate::wire::acts::maybe_text")]
+    pub assignee: Option<AgentId>,
+    /// Who said so.
+    #[cbor(n(3), with = "text")]
+    pub created_by: AgentId,
+    /// The id that a ClawChat server gave it ([`crate::api::import`]). By the founder alone.
+    #[n(4)]
+    pub id: Option<MessageId>,
+}
+
+/// See [`TaskAct::Updated`]. What is `None` stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct TaskUpdated {
+    /// The [`TaskAssigned`].
+    #[n(0)]
+    pub task: EntryRef,
+    /// The acts whose values this replaces, as far as its author knew: what it does not name was
+    /// written at the same time, elsewhere.
+    #[n(1)]
+    pub over: Vec<EntryRef>,
+    /// How far it is.
+    #[n(2)]
+    pub status: Option<TaskStatus>,
+    /// Who is to do it.
+    #[cbor(n(3), with = "crate::wire::acts::maybe_text")]
+    pub assignee: Option<AgentId>,
+    /// In the words of whoever updates.
+    #[n(4)]
+    pub note: Option<String>,
+    /// Who updates.
+    #[cbor(n(5), with = "text")]
+    pub by: AgentId,
+}
+
+/// How far a task is (spec §3, `update_task`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(index_only)]
+pub enum TaskStatus {
+    /// Nobody has begun.
+    #[n(0)]
+    Pending,
+    /// Somebody is at it.
+    #[n(1)]
+    InProgress,
+    /// Done.
+    #[n(2)]
+    Completed,
+    /// Waits for something.
+    #[n(3)]
+    Blocked,
+}
+
+/// See [`TaskAct::Granted`].
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Grant {
+    /// The era whose sequencer answers.
+    #[n(0)]
+    pub era: Era,
+    /// The `Claimed` entry.
+    #[n(1)]
+    pub claim: EntryRef,
+    /// If it is granted: the claim's update, applied here, over what its sequencer knew.
+    #[n(2)]
+    pub update: Option<TaskUpdated>,
+    /// Who held the task.
+    #[cbor(n(3), with = "crate::wire::acts::maybe_text")]
+    pub holder: Option<AgentId>,
+    /// As of [`crate::wire::entry::Ordered`].
+    #[n(4)]
+    pub by: Option<EntryRef>,
+}
+
+// Keys.
+
+/// In the directory: an API key, by its fingerprint.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum KeyAct {
+    /// A key is valid from now on, on every node that folds this directory.
+    #[n(0)]
+    Minted(#[n(0)] KeyMinted),
+    /// And from now on no longer, for ever.
+    #[n(1)]
+    Revoked(#[n(0)] KeyPrint),
+}
+
+/// See [`KeyAct::Minted`].
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct KeyMinted {
+    /// Its fingerprint.
+    #[n(0)]
+    pub key: KeyPrint,
+    /// What it may do.
+    #[n(1)]
+    pub tier: Tier,
+    /// What its operator calls it.
+    #[n(2)]
+    pub label: Option<String>,
+}
+
+/// What a minted key may do (spec §8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Tier {
+    /// Less.
+    #[n(0)]
+    Free,
+    /// More.
+    #[n(1)]
+    Pro,
+}
+
+/// `Option<Arc<str>>` as CBOR text or null.
+pub(crate) mod maybe_text {
+    use std::sync::Arc;
+
+    use minicbor::{Decoder, Encoder, data::Type, encode::Write};
+
+    pub(crate) fn encode<C, W: Write>(
+        text: &Option<Arc<str>>,
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        match text {
+            Some(text) => e.str(text)?.ok(),
+            None => e.null()?.ok(),
+        }
+    }
+
+    pub(crate) fn decode<C>(
+        d: &mut Decoder<'_>,
+        _: &mut C,
+    ) -> Result<Option<Arc<str>>, minicbor::decode::Error> {
+        if d.datatype()? == Type::Null {
+            return d.null().map(|()| None);
+        }
+        d.str().map(|text| Some(Arc::from(text)))
+    }
+}
+
+impl VoteAct {
+    /// The entries it names.
+    fn names(&self) -> Vec<EntryRef> {
+        match self {
+            VoteAct::Opened(_) | VoteAct::Imported(_) => Vec::new(),
+            VoteAct::Cast(it) => vec![it.vote],
+            VoteAct::Closed(it) => {
+                let ballots = it.ballots.iter().filter_map(|(log, seq)| {
+                    let log = *it.logs.get(usize::try_from(*log).ok()?)?;
+                    Some(EntryRef { log, seq: *seq })
+                });
+                ballots.chain([it.vote]).collect()
+            }
+            VoteAct::Shown(it) => vec![it.vote],
+        }
+    }
+}
+
+impl ElectionAct {
+    fn names(&self) -> Vec<EntryRef> {
+        match self {
+            ElectionAct::Started(_) => Vec::new(),
+            ElectionAct::Committed { election, .. }
+            | ElectionAct::Declined { election, .. }
+            | ElectionAct::Cleared { election } => vec![*election],
+            ElectionAct::Closed { election, commitments, declined } => {
+                commitments.iter().chain(declined).chain([election]).copied().collect()
+            }
+            ElectionAct::Shown { closed, .. } | ElectionAct::Dropped { closed, .. } => {
+                vec![*closed]
+            }
+        }
+    }
+}
+
+impl TaskUpdated {
+    fn names(&self) -> impl Iterator<Item = EntryRef> + '_ {
+        self.over.iter().copied().chain([self.task])
+    }
+}
+
+impl TaskAct {
+    fn names(&self) -> Vec<EntryRef> {
+        match self {
+            TaskAct::Assigned(_) => Vec::new(),
+            TaskAct::Updated(it) => it.names().collect(),
+            TaskAct::Claimed { update, .. } => vec![update.task],
+            TaskAct::Granted(it) => {
+                let update = it.update.iter().flat_map(TaskUpdated::names);
+                update.chain([it.claim]).chain(it.by).collect()
+            }
+        }
+    }
+}
+
+impl crate::wire::entry::Body {
+    /// The entries of the same room that have to be here before this one is accepted.
+    pub(crate) fn names(&self) -> Vec<EntryRef> {
+        use crate::wire::entry::Body;
+        match self {
+            Body::Vote(act) => act.names(),
+            Body::Election(act) => act.names(),
+            Body::Task(act) => act.names(),
+            Body::Decision(it) => vec![it.election],
+            Body::Ordered(it) => it.by.into_iter().collect(),
+            Body::HandedOver(it) => it.by.into_iter().collect(),
+            Body::EraClaimed(it) => it.seen.iter().take(CLAIM_SEEN_MAX).copied().collect(),
+            Body::Chat(_)
+            | Body::Thinking(_)
+            | Body::NodeAdmitted(_)
+            | Body::RoomCreated(_)
+            | Body::AgentClaimed(_)
+            | Body::Key(_)
+            | Body::Parted(_)
+            | Body::Unknown => Vec::new(),
+        }
+    }
+}

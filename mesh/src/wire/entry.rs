@@ -1,0 +1,571 @@
+//! Entries: what a log is made of. A header that is hashed, and a body that says something.
+//!
+//! Bodies are open: a node keeps and passes on kinds that it does not know, and numbers those that
+//! their header calls visible.
+
+use minicbor::{Decode, Encode, bytes::ByteVec};
+
+use crate::{
+    limits::LOG_SEQ_MAX,
+    name::{
+        id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId, sha256},
+        number::Era,
+    },
+    wire::acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
+};
+
+/// The version that every header carries.
+pub const VERSION: u8 = 1;
+
+/// What is hashed, chained and (once per run) signed. Never sent: receivers build it from the run.
+#[derive(Clone, Debug, PartialEq, Eq, Encode)]
+pub(crate) struct Header {
+    #[n(0)]
+    pub(crate) version: u8,
+    #[n(1)]
+    pub(crate) mesh: MeshId,
+    #[n(2)]
+    pub(crate) room: RoomId,
+    #[n(3)]
+    pub(crate) log: LogId,
+    /// From 1, without gaps.
+    #[n(4)]
+    pub(crate) seq: u64,
+    /// Hash of the log's previous header; zeros before the first.
+    #[cbor(n(5), with = "minicbor::bytes")]
+    pub(crate) backlink: Hash,
+    #[n(6)]
+    pub(crate) facts: Facts,
+    #[cbor(n(7), with = "minicbor::bytes")]
+    pub(crate) body_hash: Hash,
+    #[n(8)]
+    pub(crate) body_len: u64,
+}
+
+impl Header {
+    pub(crate) fn hash(&self) -> Hash {
+        sha256(&[b"clawmesh entry", &encode(self)])
+    }
+}
+
+/// The part of a header that is not where the entry is or what its body hashes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Facts {
+    /// Lamport clock of the room: above everything its author had seen there.
+    #[n(0)]
+    pub clock: u64,
+    /// When it was written, by its author's clock. Informational. Unix milliseconds.
+    #[n(1)]
+    pub wall_ms: u64,
+    /// Which body follows: see [`Body`].
+    #[n(2)]
+    pub kind: u8,
+    /// Whether it takes numbers.
+    #[n(3)]
+    pub visible: bool,
+}
+
+/// An entry as a store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Stored {
+    /// Clock, wall time, kind, visibility.
+    #[n(0)]
+    pub facts: Facts,
+    /// The encoded [`Body`]; empty if it was dropped.
+    #[n(1)]
+    pub body: ByteVec,
+    /// Hash of the header before it: only on the first entry of a run.
+    #[cbor(n(2), with = "minicbor::bytes")]
+    pub backlink: Option<Hash>,
+    /// The run's seal ([`crate::wire::run::Certificate`]): only on the last entry of a run.
+    #[cbor(n(3), with = "minicbor::bytes")]
+    pub seal: Option<[u8; 64]>,
+    /// What is left of a body that was dropped because it was old.
+    #[n(4)]
+    pub gone: Option<Gone>,
+}
+
+/// What a header needs of a body that is no longer kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Gone {
+    /// Its SHA-256.
+    #[cbor(n(0), with = "minicbor::bytes")]
+    pub hash: Hash,
+    /// Its length in bytes.
+    #[n(1)]
+    pub len: u64,
+}
+
+/// A message of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Said {
+    /// Who said it.
+    #[cbor(n(0), with = "text")]
+    pub agent: AgentId,
+    /// Their name at the time.
+    #[n(1)]
+    pub name: String,
+    /// The text, as it was given.
+    #[n(2)]
+    pub content: String,
+    /// The message this answers.
+    #[n(3)]
+    pub reply_to: Option<String>,
+    /// Agents to be told.
+    #[cbor(n(4), with = "texts")]
+    pub mentions: Vec<AgentId>,
+    /// What the sender gave, as JSON text.
+    #[n(5)]
+    pub metadata: Option<String>,
+    /// Names a repeated send (hash of key, agent and the client's own id).
+    #[n(6)]
+    pub dedup: Option<DedupId>,
+    /// Join stamp of the member whose turn it is after this; only in [`Body::Chat`].
+    #[n(7)]
+    pub turn: Option<u64>,
+    /// The id that a ClawChat server gave it ([`crate::api::import`]). By the founder alone.
+    #[n(8)]
+    pub id: Option<MessageId>,
+}
+
+/// A leader's decision: a message, and the election that made its author the leader.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Decision {
+    /// What was decided.
+    #[n(0)]
+    pub said: Said,
+    /// The [`crate::wire::acts::ElectionStarted`] of the election. Log seq 0: a ClawChat server held it
+    /// ([`crate::api::import`]).
+    #[n(1)]
+    pub election: EntryRef,
+}
+
+impl Decision {
+    /// Of a leader that a ClawChat server made one.
+    pub(crate) fn is_imported(&self) -> bool {
+        self.election.seq == 0
+    }
+}
+
+/// Names one send of one client, however often it is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(transparent)]
+pub struct DedupId(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
+
+impl DedupId {
+    /// From a client's own id, within its key and agent.
+    #[must_use]
+    pub fn new(key: KeyPrint, agent: &str, id: &str) -> DedupId {
+        let len = (agent.len() as u64).to_be_bytes();
+        let hash = sha256(&[b"clawmesh dedup", &key.0, &len, agent.as_bytes(), id.as_bytes()]);
+        let mut out = [0; 16];
+        out.copy_from_slice(&hash[..16]);
+        DedupId(out)
+    }
+}
+
+/// One run of items in an [`Ordered`]: entries `from`, `from + 1`, … of one log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Items {
+    /// Index into [`Ordered::logs`]. Beyond them: these numbers name nothing.
+    #[n(0)]
+    pub log: u32,
+    /// Log seq of the first.
+    #[n(1)]
+    pub from: u64,
+    /// How many.
+    #[n(2)]
+    pub count: u32,
+}
+
+/// Numbers given by an era's sequencer: `first`, `first + 1`, … to the items in their order.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Ordered {
+    /// The era.
+    #[n(0)]
+    pub era: Era,
+    /// EntryRef in the era of the first item, from 1.
+    #[n(1)]
+    pub first: u64,
+    /// The logs that items are from.
+    #[n(2)]
+    pub logs: Vec<LogId>,
+    /// The entries.
+    #[n(3)]
+    pub items: Vec<Items>,
+    /// The [`HandedOver`] that gave its author the era; `None`: it claimed it, or the room is its home.
+    #[n(4)]
+    pub by: Option<EntryRef>,
+}
+
+impl Ordered {
+    /// How many numbers it gives.
+    pub(crate) fn count(&self) -> u64 {
+        self.items.iter().map(|items| u64::from(items.count)).sum()
+    }
+
+    /// Whether its era has these numbers, and logs may have these entries.
+    pub(crate) fn fits(&self) -> bool {
+        self.first.checked_add(self.count()).is_some_and(|end| end <= self.era.capacity() + 1)
+            && self.items.iter().all(|items| (1..=LOG_SEQ_MAX).contains(&items.from))
+    }
+}
+
+/// How far in an era.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Reached {
+    /// The era.
+    #[n(0)]
+    pub era: Era,
+    /// Its numbers 1 … `n`.
+    #[n(1)]
+    pub n: u64,
+}
+
+/// Its author opens an era in its own lane.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct EraClaimed {
+    /// The new era.
+    #[n(0)]
+    pub era: Era,
+    /// The highest era its author knew: one `c` below.
+    #[n(1)]
+    pub after: Era,
+    /// How far the author had got in each era that changed since the cuts before.
+    #[n(2)]
+    pub cut: Vec<Reached>,
+    /// What shows that there is such an era and that others got so far: one entry of each log that did.
+    #[cbor(n(3), default)]
+    pub seen: Vec<EntryRef>,
+}
+
+/// Its author stops issuing in an era and leaves it to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct HandedOver {
+    /// The era.
+    #[n(0)]
+    pub era: Era,
+    /// The place of the successor's first number.
+    #[n(1)]
+    pub next: u64,
+    /// The successor's log.
+    #[n(2)]
+    pub to: LogId,
+    /// As of [`Ordered`].
+    #[n(3)]
+    pub by: Option<EntryRef>,
+}
+
+/// In the directory: a node and the lane it may claim eras in.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct NodeAdmitted {
+    /// Below [`crate::name::number::LANES`].
+    #[n(0)]
+    pub lane: u32,
+    /// The name its operator gave it.
+    #[n(1)]
+    pub name: String,
+}
+
+/// In the directory: a node has no part in the mesh any more.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct NodeParted {
+    /// Which.
+    #[n(0)]
+    pub node: NodeId,
+    /// Why.
+    #[n(1)]
+    pub why: Parting,
+    /// How far its logs count, by room, ascending. In a room that all nodes have and that is not
+    /// named here nothing of it counts.
+    #[n(2)]
+    pub cut: Vec<Kept>,
+}
+
+/// Why a node has no part any more, the gravest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Parting {
+    /// Another node shut it out.
+    #[n(0)]
+    Expelled,
+    /// It said so itself.
+    #[n(1)]
+    Left,
+    /// Another node said that it is gone for good.
+    #[n(2)]
+    Retired,
+}
+
+/// How far a log counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Kept {
+    /// Of this room.
+    #[n(0)]
+    pub room: RoomId,
+    /// Its last entry that does.
+    #[n(1)]
+    pub seq: u64,
+}
+
+/// In the directory: a room. Its author's node is the room's home sequencer.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct RoomCreated {
+    /// Its id.
+    #[n(0)]
+    pub room: RoomId,
+    /// The name asked for.
+    #[n(1)]
+    pub name: String,
+    /// What it is for.
+    #[n(2)]
+    pub description: Option<String>,
+    /// The room it is under.
+    #[n(3)]
+    pub parent: Option<RoomId>,
+    /// Seen by every key; otherwise by `owner` alone.
+    #[n(4)]
+    pub public: bool,
+    /// Only end-to-end encrypted content is taken.
+    #[n(5)]
+    pub encrypted: bool,
+    /// The key that made it.
+    #[n(6)]
+    pub owner: KeyPrint,
+    /// The agent that made it.
+    #[cbor(n(7), with = "text")]
+    pub created_by: AgentId,
+    /// It was brought from a ClawChat server, and has the id that it had there. By the founder alone.
+    #[n(8)]
+    pub imported: Option<Imported>,
+}
+
+/// What a room was at the ClawChat server that it was brought from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Imported {
+    /// When it was made there. Unix milliseconds.
+    #[n(0)]
+    pub created_ms: u64,
+}
+
+/// In the directory: a stable agent id and the key that claims it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct AgentClaimed {
+    /// The id.
+    #[cbor(n(0), with = "text")]
+    pub agent: AgentId,
+    /// The key.
+    #[n(1)]
+    pub key: KeyPrint,
+}
+
+/// What an entry says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// A chat message. Visible.
+    Chat(Said),
+    /// A thinking pulse. Visible.
+    Thinking(Said),
+    /// A leader's decision. Visible, if its author was the leader.
+    Decision(Decision),
+    /// Numbers, by a sequencer.
+    Ordered(Ordered),
+    /// An era, by its new sequencer.
+    EraClaimed(EraClaimed),
+    /// An era, by its old sequencer.
+    HandedOver(HandedOver),
+    /// Directory.
+    NodeAdmitted(NodeAdmitted),
+    /// Directory. Visible.
+    RoomCreated(RoomCreated),
+    /// Directory. Visible.
+    AgentClaimed(AgentClaimed),
+    /// Directory.
+    Key(KeyAct),
+    /// Directory.
+    Parted(NodeParted),
+    /// A step of a vote.
+    Vote(VoteAct),
+    /// A step of an election.
+    Election(ElectionAct),
+    /// A step of a task.
+    Task(TaskAct),
+    /// A kind of a later version, or a body that cannot be read: kept, passed on, without effect.
+    Unknown,
+}
+
+impl Body {
+    /// The number that headers know it by.
+    #[must_use]
+    pub fn kind(&self) -> u8 {
+        match self {
+            Body::Unknown => 0,
+            Body::Chat(_) => 1,
+            Body::Thinking(_) => 2,
+            Body::Decision(_) => 3,
+            Body::Ordered(_) => 16,
+            Body::EraClaimed(_) => 17,
+            Body::HandedOver(_) => 18,
+            Body::NodeAdmitted(_) => NODE_ADMITTED,
+            Body::RoomCreated(_) => 33,
+            Body::AgentClaimed(_) => 34,
+            Body::Key(_) => 35,
+            Body::Parted(_) => PARTED,
+            Body::Vote(_) => 48,
+            Body::Election(_) => 49,
+            Body::Task(_) => 50,
+        }
+    }
+
+    pub(crate) fn visible(&self) -> bool {
+        takes_number(self.kind()) == Some(true)
+    }
+
+    /// Deterministic CBOR.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Body::Chat(it) | Body::Thinking(it) => encode(it),
+            Body::Decision(it) => encode(it),
+            Body::Ordered(it) => encode(it),
+            Body::EraClaimed(it) => encode(it),
+            Body::HandedOver(it) => encode(it),
+            Body::NodeAdmitted(it) => encode(it),
+            Body::RoomCreated(it) => encode(it),
+            Body::AgentClaimed(it) => encode(it),
+            Body::Key(it) => encode(it),
+            Body::Parted(it) => encode(it),
+            Body::Vote(it) => encode(it),
+            Body::Election(it) => encode(it),
+            Body::Task(it) => encode(it),
+            Body::Unknown => Vec::new(),
+        }
+    }
+
+    /// Reads a body of `kind`. Never fails: what cannot be read is [`Body::Unknown`] to every node
+    /// of this version alike.
+    #[must_use]
+    pub fn decode(kind: u8, bytes: &[u8]) -> Body {
+        match kind {
+            1 => read(bytes, Body::Chat),
+            2 => read(bytes, Body::Thinking),
+            3 => read(bytes, Body::Decision),
+            16 => read(bytes, Body::Ordered),
+            17 => read(bytes, Body::EraClaimed),
+            18 => read(bytes, Body::HandedOver),
+            32 => read(bytes, Body::NodeAdmitted),
+            33 => read(bytes, Body::RoomCreated),
+            34 => read(bytes, Body::AgentClaimed),
+            35 => read(bytes, Body::Key),
+            PARTED => read(bytes, Body::Parted),
+            48 => read(bytes, Body::Vote),
+            49 => read(bytes, Body::Election),
+            50 => read(bytes, Body::Task),
+            _ => Body::Unknown,
+        }
+    }
+
+    /// What was said, if anything was.
+    #[must_use]
+    pub fn said(self) -> Option<Said> {
+        match self {
+            Body::Chat(said) | Body::Thinking(said) => Some(said),
+            Body::Decision(it) => Some(it.said),
+            Body::Ordered(_)
+            | Body::EraClaimed(_)
+            | Body::HandedOver(_)
+            | Body::NodeAdmitted(_)
+            | Body::RoomCreated(_)
+            | Body::AgentClaimed(_)
+            | Body::Key(_)
+            | Body::Parted(_)
+            | Body::Vote(_)
+            | Body::Election(_)
+            | Body::Task(_)
+            | Body::Unknown => None,
+        }
+    }
+}
+
+/// Whether entries of this kind are acts ([`crate::wire::acts`]) of rooms: an engine folds them all anew
+/// when it starts, so a store keeps an index of them.
+#[must_use]
+pub fn is_act(kind: u8) -> bool {
+    (48..=63).contains(&kind)
+}
+
+/// [`Body::Chat`]'s kind: the one that moves the turn.
+pub const CHAT: u8 = 1;
+/// [`Body::Parted`]'s kind.
+pub(crate) const PARTED: u8 = 36;
+/// The kind of [`Body::NodeAdmitted`].
+pub(crate) const NODE_ADMITTED: u8 = 32;
+/// The kind of [`Body::RoomCreated`].
+pub(crate) const ROOM_CREATED: u8 = 33;
+/// [`Body::Thinking`]'s kind.
+pub const THINKING: u8 = 2;
+/// [`Body::Decision`]'s kind.
+pub const DECISION: u8 = 3;
+
+fn read<'b, T: Decode<'b, ()>>(bytes: &'b [u8], body: fn(T) -> Body) -> Body {
+    minicbor::decode(bytes).map_or(Body::Unknown, body)
+}
+
+/// Deterministic CBOR. Encoding into memory cannot fail.
+pub(crate) fn encode<T: Encode<()>>(it: &T) -> Vec<u8> {
+    minicbor::to_vec(it).expect("encoding into a Vec cannot fail")
+}
+
+/// `Arc<str>` as CBOR text.
+pub(crate) mod text {
+    use std::sync::Arc;
+
+    use minicbor::{Decoder, Encoder, encode::Write};
+
+    pub(crate) fn encode<C, W: Write>(
+        text: &Arc<str>,
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        e.str(text)?.ok()
+    }
+
+    pub(crate) fn decode<C>(
+        d: &mut Decoder<'_>,
+        _: &mut C,
+    ) -> Result<Arc<str>, minicbor::decode::Error> {
+        d.str().map(Arc::from)
+    }
+}
+
+/// A list of `Arc<str>` as CBOR texts.
+pub(crate) mod texts {
+    use std::sync::Arc;
+
+    use minicbor::{Decoder, Encoder, encode::Write};
+
+    pub(crate) fn encode<C, W: Write>(
+        texts: &[Arc<str>],
+        e: &mut Encoder<W>,
+        _: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        e.array(texts.len() as u64)?;
+        texts.iter().try_for_each(|text| e.str(text).map(|_| ()))
+    }
+
+    pub(crate) fn decode<C>(
+        d: &mut Decoder<'_>,
+        _: &mut C,
+    ) -> Result<Vec<Arc<str>>, minicbor::decode::Error> {
+        d.array_iter::<&str>()?.map(|text| text.map(Arc::from)).collect()
+    }
+}
+
+/// Whether entries of this kind are visible. `None`: a kind of a later version, whose author knows.
+pub(crate) fn takes_number(kind: u8) -> Option<bool> {
+    match kind {
+        CHAT | THINKING | DECISION | ROOM_CREATED | 34 => Some(true),
+        16..=18 | 32 | 35 | PARTED | 48..=50 => Some(false),
+        _ => None,
+    }
+}

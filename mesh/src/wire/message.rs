@@ -1,0 +1,713 @@
+//! What nodes say to each other. CBOR; [`Message::decode`] bounds and checks, [`Message::verify`]
+//! checks signatures, and only then does an engine see it.
+
+use minicbor::{Decode, Encode, bytes::ByteVec};
+use thiserror::Error;
+
+use crate::{
+    api::status::Parted,
+    limits::{
+        ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS,
+        DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, SPANS_MAX,
+        VERSION_BYTES_MAX,
+    },
+    name::{
+        id::{LogId, MeshId, NodeId, RoomId},
+        identity::{Epoch, Identity, Judge, LinkSecret, Strict},
+        number::{Era, Number},
+    },
+    wire::{
+        entry::encode,
+        roster::RosterNews,
+        run::{BadRun, Certificate, Run, Verified},
+        seal::Token,
+    },
+};
+
+/// Entries `after + 1` … `upto` of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Span {
+    /// The log.
+    #[n(0)]
+    pub log: LogId,
+    /// Exclusive.
+    #[n(1)]
+    pub after: u64,
+    /// Inclusive.
+    #[n(2)]
+    pub upto: u64,
+}
+
+/// A body that was too large for its run.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct ApartBody {
+    /// Its log.
+    #[n(0)]
+    pub log: LogId,
+    /// Its entry.
+    #[n(1)]
+    pub seq: u64,
+    /// The encoded body.
+    #[n(2)]
+    pub body: ByteVec,
+}
+
+/// One log's head in a [`Message::Have`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Head {
+    /// The log.
+    #[n(0)]
+    pub log: LogId,
+    /// The log seq of its newest entry held.
+    #[n(1)]
+    pub seq: u64,
+}
+
+/// What a node has of a room.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Heads {
+    /// The room.
+    #[n(0)]
+    pub room: RoomId,
+    /// One head for each log.
+    #[n(1)]
+    pub heads: Vec<Head>,
+}
+
+/// A room's digest: equal at two nodes when their frontiers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct RoomDigest {
+    /// The room.
+    #[n(0)]
+    pub room: RoomId,
+    /// Over its frontier.
+    #[n(1)]
+    pub digest: u64,
+}
+
+/// Private rooms of a key, all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Followed {
+    /// The sender's, of the key.
+    #[n(0)]
+    pub token: Token,
+    /// Over the digests of these rooms.
+    #[n(1)]
+    pub digest: u64,
+}
+
+/// A sign of life, signed, relayed by any path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Beacon {
+    /// Whose.
+    #[n(0)]
+    pub node: NodeId,
+    /// Which start of it.
+    #[n(1)]
+    pub boot: u64,
+    /// Rises with every beacon of a boot.
+    #[n(2)]
+    pub tick: u64,
+    /// The version of its roster.
+    #[n(3)]
+    pub roster: u64,
+    /// Over the digests of all its rooms.
+    #[n(4)]
+    pub digest: u64,
+}
+
+/// A member's word that a node has no part in the mesh any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Notice {
+    /// Who says so now, and signs.
+    #[n(0)]
+    pub by: NodeId,
+    /// Of whom.
+    #[n(1)]
+    pub node: NodeId,
+    /// What the directory says of it.
+    #[n(2)]
+    pub parted: Parted,
+}
+
+/// The newest secret of the mesh's connections, as a member gives it to another. Signed, so that nobody
+/// else can have said it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Handed {
+    /// Who gives it.
+    #[n(0)]
+    pub by: NodeId,
+    /// What.
+    #[n(1)]
+    pub secret: LinkSecret,
+}
+
+/// What a node says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct About {
+    /// Who.
+    #[n(0)]
+    pub node: NodeId,
+    /// Which secret of the mesh's connections it has.
+    #[n(1)]
+    pub epoch: Epoch,
+    /// Of its program, for people; at most [`VERSION_BYTES_MAX`].
+    #[n(2)]
+    pub version: String,
+}
+
+/// A node's rooms for a successor, or its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Post {
+    /// The room.
+    #[n(0)]
+    pub room: RoomId,
+    /// The era in question.
+    #[n(1)]
+    pub era: Era,
+    /// In an answer: the successor's log in that room.
+    #[n(2)]
+    pub log: LogId,
+}
+
+/// Something signed by the node it is about, so that anybody may pass it on.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Signed<T> {
+    /// What was signed.
+    #[n(0)]
+    pub it: T,
+    /// By `it`'s node.
+    #[cbor(n(1), with = "minicbor::bytes")]
+    pub signature: [u8; 64],
+}
+
+/// What nodes say to each other.
+#[derive(Clone, Debug, Encode, Decode)]
+pub enum Message<R = Run> {
+    /// New entries, as they are written. By gossip, or to one node.
+    #[n(0)]
+    Runs(#[n(0)] Vec<R>),
+    /// Entries asked for by `Want`, with the bodies that are apart. `last`: nothing more comes.
+    #[n(1)]
+    Spans {
+        /// The room.
+        #[n(0)]
+        room: RoomId,
+        /// Whole runs, each log's in order.
+        #[n(1)]
+        runs: Vec<R>,
+        /// Their bodies that are apart.
+        #[n(2)]
+        bodies: Vec<ApartBody>,
+        /// The answer ends here.
+        #[n(3)]
+        last: bool,
+    },
+    /// Bodies apart, of runs that came without. Answered by `Spans` without runs.
+    #[n(2)]
+    WantBodies {
+        /// The room.
+        #[n(0)]
+        room: RoomId,
+        /// Places, one entry each.
+        #[n(1)]
+        at: Vec<Head>,
+    },
+    /// Entries that the sender lacks. Answered by `Spans`.
+    #[n(3)]
+    Want {
+        /// The room.
+        #[n(0)]
+        room: RoomId,
+        /// What is wanted.
+        #[n(1)]
+        spans: Vec<Span>,
+    },
+    /// The sender's frontier. `answer`: the receiver's is asked for.
+    #[n(4)]
+    Have {
+        /// The room.
+        #[n(0)]
+        room: RoomId,
+        /// One head for each log.
+        #[n(1)]
+        heads: Vec<Head>,
+        /// Tell yours.
+        #[n(2)]
+        answer: bool,
+    },
+    /// Digests of the sender's rooms, folded into [`BUCKETS`].
+    #[n(5)]
+    Buckets(#[n(0)] Vec<u64>),
+    /// Digests of the sender's rooms in the buckets that differed. Those of the receiver that are
+    /// not named are unknown to the sender.
+    #[n(6)]
+    Digests(#[n(0)] Vec<RoomDigest>),
+    /// A sign of life.
+    #[n(7)]
+    Beacon(#[n(0)] Signed<Beacon>),
+    /// What a node says of its agents.
+    #[n(8)]
+    Roster(#[n(0)] Box<Signed<RosterNews>>),
+    /// The whole roster of `node` is wanted, if newer than (boot, version).
+    #[n(9)]
+    WantRoster {
+        /// Whose.
+        #[n(0)]
+        node: NodeId,
+        /// Known boot.
+        #[n(1)]
+        boot: u64,
+        /// Known version.
+        #[n(2)]
+        version: u64,
+        /// By gossip: makes it another question than one that was asked before, by whomever. Gossip carries
+        /// nothing twice within a minute.
+        #[n(3)]
+        nonce: Option<u64>,
+    },
+    /// To a sequencer: these cannot be delivered here any more, or have no number.
+    #[n(10)]
+    Ask {
+        /// The room.
+        #[n(0)]
+        room: RoomId,
+        /// The era the asker takes for current.
+        #[n(1)]
+        era: Era,
+        /// The asker's tip.
+        #[n(2)]
+        tip: Number,
+        /// The entries.
+        #[n(3)]
+        spans: Vec<Span>,
+    },
+    /// Has `node` been heard?
+    #[n(11)]
+    Probe {
+        /// Whose beacon.
+        #[n(0)]
+        node: NodeId,
+    },
+    /// It was, so many milliseconds ago; `None`: never.
+    #[n(12)]
+    Sighting {
+        /// Whose beacon.
+        #[n(0)]
+        node: NodeId,
+        /// How old the last one is.
+        #[n(1)]
+        age_ms: Option<u64>,
+    },
+    /// The sender stops: will the receiver sequence these?
+    #[n(13)]
+    Offer(#[n(0)] Vec<Post>),
+    /// It will.
+    #[n(14)]
+    Accept(#[n(0)] Vec<Post>),
+    /// It has the `HandedOver` of these, durably.
+    #[n(15)]
+    Taken(#[n(0)] Vec<Post>),
+    /// A certificate and a run that gives its place another hash: the author forked its log.
+    #[n(16)]
+    Fork(#[n(0)] Certificate, #[n(1)] Box<R>),
+    /// To a node that has no part in the mesh any more, of which it may not know.
+    #[n(18)]
+    Parted(#[n(0)] Signed<Notice>),
+    /// To a member, over a link that only it can read: the newest secret of the mesh's connections.
+    #[n(19)]
+    Secret(#[n(0)] Signed<Handed>),
+    /// What the sender is: to each peer, at first and when it changes.
+    #[n(20)]
+    About(#[n(0)] Signed<About>),
+    /// To a peer that follows the same keys: so far the sender is with their private rooms. Answered by
+    /// `Digests` of those that differ.
+    #[n(17)]
+    Follows(#[n(0)] Vec<Followed>),
+    /// To a peer: what do you have? Of these rooms, and of your agents, as far as the sender lacks it.
+    /// Answered at once by roster news that the sender lacks, and then by `Frontier`.
+    #[n(21)]
+    AskFrontier {
+        /// Comes back with the answer.
+        #[n(0)]
+        nonce: u64,
+        /// Known boot of the receiver.
+        #[n(1)]
+        boot: u64,
+        /// Known version of its roster.
+        #[n(2)]
+        version: u64,
+        /// Rooms that both have, with the sender's digests.
+        #[n(3)]
+        rooms: Vec<RoomDigest>,
+    },
+    /// The answer.
+    #[n(22)]
+    Frontier {
+        /// From the question.
+        #[n(0)]
+        nonce: u64,
+        /// Of the sender's roster.
+        #[n(1)]
+        boot: u64,
+        /// Of the sender's roster.
+        #[n(2)]
+        version: u64,
+        /// Of the rooms named those that differ.
+        #[n(3)]
+        rooms: Vec<Heads>,
+    },
+}
+
+/// Why a message was refused.
+#[derive(Debug, Error)]
+pub enum BadMessage {
+    /// Longer than a frame.
+    #[error("message of {0} bytes")]
+    Bytes(usize),
+    /// Not CBOR of this protocol.
+    #[error("message cannot be read: {0}")]
+    Form(minicbor::decode::Error),
+    /// Of a kind, or with something of a kind, that only a later version knows. Nobody is to blame.
+    #[error("message of a later version")]
+    Newer,
+    /// A list longer than allowed.
+    #[error("message lists {0} things")]
+    Length(usize),
+    /// A run in it.
+    #[error(transparent)]
+    Run(#[from] BadRun),
+    /// A signature.
+    #[error("signature does not verify")]
+    Signature,
+}
+
+impl Message<Run> {
+    /// Reads a message, without checking signatures.
+    ///
+    /// # Errors
+    ///
+    /// See [`BadMessage`].
+    pub fn decode(bytes: &[u8]) -> Result<Message<Run>, BadMessage> {
+        if bytes.len() > FRAME_BYTES_MAX {
+            return Err(BadMessage::Bytes(bytes.len()));
+        }
+        let message: Message<Run> = minicbor::decode(bytes).map_err(|error| {
+            if error.is_unknown_variant() { BadMessage::Newer } else { BadMessage::Form(error) }
+        })?;
+        let (length, max) = match &message {
+            Message::Runs(runs) => (runs.len(), SPANS_MAX),
+            Message::Spans { runs, bodies, .. } => (runs.len().max(bodies.len()), FRAME_BYTES_MAX),
+            Message::WantBodies { at, .. } => (at.len(), SPANS_MAX),
+            Message::Want { spans, .. } => (spans.len(), SPANS_MAX),
+            Message::Ask { spans, .. } => (spans.len(), ASK_ENTRIES_MAX),
+            Message::Have { heads, .. } => (heads.len(), crate::limits::LOGS_PER_ROOM_MAX),
+            Message::Buckets(buckets) => (buckets.len().abs_diff(BUCKETS), 0),
+            Message::Digests(rooms) => (rooms.len(), DIGEST_ROOMS_MAX),
+            Message::Follows(keys) => (keys.len(), KEYS_FOLLOWED_MAX),
+            Message::Offer(posts) | Message::Accept(posts) | Message::Taken(posts) => {
+                (posts.len(), DIGEST_ROOMS_MAX)
+            }
+            Message::Secret(it) => (it.it.secret.without().len(), EXPELLED_NAMED_MAX),
+            Message::AskFrontier { rooms, .. } => (rooms.len(), BARRIER_ROOMS_MAX),
+            Message::Frontier { rooms, .. } => {
+                let heads: usize = rooms.iter().map(|it| it.heads.len()).sum();
+                if heads > BARRIER_HEADS_MAX {
+                    return Err(BadMessage::Length(heads));
+                }
+                (rooms.len(), BARRIER_ROOMS_MAX)
+            }
+            Message::About(it) => (it.it.version.len(), VERSION_BYTES_MAX),
+            Message::Beacon(_)
+            | Message::Roster(_)
+            | Message::Parted(_)
+            | Message::WantRoster { .. }
+            | Message::Probe { .. }
+            | Message::Sighting { .. }
+            | Message::Fork(..) => (0, 0),
+        };
+        if let Message::Spans { bodies, .. } = &message
+            && bodies.iter().any(|it| it.body.len() > BODY_BYTES_MAX)
+        {
+            return Err(BadMessage::Length(bodies.len()));
+        }
+        if length > max { Err(BadMessage::Length(length)) } else { Ok(message) }
+    }
+
+    /// Checks every seal and signature in it. The costly half: do it off the engine's thread.
+    ///
+    /// # Errors
+    ///
+    /// See [`BadMessage`]: whoever sent it is at fault.
+    pub fn verify(self, mesh: MeshId) -> Result<Message<Verified>, BadMessage> {
+        self.verify_by(&Strict, mesh)
+    }
+
+    /// The same of what came over a connection of which it is certain that it is `from`'s: when a node says
+    /// there of itself that it lives, that needs no signature. It comes all the time.
+    ///
+    /// # Errors
+    ///
+    /// See [`BadMessage`]: whoever sent it is at fault.
+    pub fn verify_from(self, from: NodeId, mesh: MeshId) -> Result<Message<Verified>, BadMessage> {
+        if let Message::Beacon(it) = &self
+            && it.it.node == from
+        {
+            return Ok(Message::Beacon(it.clone()));
+        }
+        self.verify(mesh)
+    }
+
+    /// The same, with somebody else to judge signatures: in simulated worlds.
+    ///
+    /// # Errors
+    ///
+    /// See [`BadMessage`].
+    pub fn verify_by(
+        self,
+        judge: &dyn Judge,
+        mesh: MeshId,
+    ) -> Result<Message<Verified>, BadMessage> {
+        let check = |runs: Vec<Run>| -> Result<Vec<Verified>, BadRun> {
+            runs.into_iter().map(|run| run.verify_by(judge, mesh)).collect()
+        };
+        Ok(match self {
+            Message::Runs(runs) => Message::Runs(check(runs)?),
+            Message::Spans { room, runs, bodies, last } => {
+                Message::Spans { room, runs: check(runs)?, bodies, last }
+            }
+            Message::Fork(certificate, run) => {
+                if !certificate.verify_by(judge) {
+                    return Err(BadMessage::Signature);
+                }
+                Message::Fork(certificate, Box::new(run.verify_by(judge, mesh)?))
+            }
+            Message::Beacon(it) => {
+                signed((judge, mesh), it.it.node, &it)?;
+                Message::Beacon(it)
+            }
+            Message::Roster(it) => {
+                signed((judge, mesh), it.it.node, &it)?;
+                Message::Roster(it)
+            }
+            Message::Parted(it) => {
+                signed((judge, mesh), it.it.by, &it)?;
+                Message::Parted(it)
+            }
+            Message::Secret(it) => {
+                signed((judge, mesh), it.it.by, &it)?;
+                Message::Secret(it)
+            }
+            Message::About(it) => {
+                signed((judge, mesh), it.it.node, &it)?;
+                Message::About(it)
+            }
+            Message::WantBodies { room, at } => Message::WantBodies { room, at },
+            Message::Want { room, spans } => Message::Want { room, spans },
+            Message::Have { room, heads, answer } => Message::Have { room, heads, answer },
+            Message::Buckets(buckets) => Message::Buckets(buckets),
+            Message::Digests(rooms) => Message::Digests(rooms),
+            Message::Follows(keys) => Message::Follows(keys),
+            Message::WantRoster { node, boot, version, nonce } => {
+                Message::WantRoster { node, boot, version, nonce }
+            }
+            Message::Ask { room, era, tip, spans } => Message::Ask { room, era, tip, spans },
+            Message::Probe { node } => Message::Probe { node },
+            Message::Sighting { node, age_ms } => Message::Sighting { node, age_ms },
+            Message::Offer(posts) => Message::Offer(posts),
+            Message::Accept(posts) => Message::Accept(posts),
+            Message::Taken(posts) => Message::Taken(posts),
+            Message::AskFrontier { nonce, boot, version, rooms } => {
+                Message::AskFrontier { nonce, boot, version, rooms }
+            }
+            Message::Frontier { nonce, boot, version, rooms } => {
+                Message::Frontier { nonce, boot, version, rooms }
+            }
+        })
+    }
+
+    /// As sent.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        encode(self)
+    }
+}
+
+impl<R> Message<R> {
+    /// Whether it travels by gossip, too. Whoever passes gossip on has not said it: so what is to be believed
+    /// carries who did, signed, and a question is one that is answered to all. Everything else counts as the
+    /// word of the peer from whose link it came, and is refused if it comes otherwise.
+    #[must_use]
+    pub fn may_be_gossiped(&self) -> bool {
+        match self {
+            Message::Runs(_)
+            | Message::Beacon(_)
+            | Message::Roster(_)
+            | Message::Fork(..)
+            | Message::WantRoster { .. }
+            | Message::Ask { .. } => true,
+            Message::Spans { .. }
+            | Message::WantBodies { .. }
+            | Message::Want { .. }
+            | Message::Have { .. }
+            | Message::Buckets(_)
+            | Message::Digests(_)
+            | Message::Probe { .. }
+            | Message::Sighting { .. }
+            | Message::Offer(_)
+            | Message::Accept(_)
+            | Message::Taken(_)
+            | Message::Parted(_)
+            | Message::Secret(_)
+            | Message::About(_)
+            | Message::AskFrontier { .. }
+            | Message::Frontier { .. }
+            | Message::Follows(_) => false,
+        }
+    }
+}
+
+fn signed<T: Encode<()>>(
+    (judge, mesh): (&dyn Judge, MeshId),
+    node: NodeId,
+    it: &Signed<T>,
+) -> Result<(), BadMessage> {
+    let good = judge.holds(node, &signed_text(mesh, &it.it), &it.signature);
+    if good { Ok(()) } else { Err(BadMessage::Signature) }
+}
+
+fn signed_text<T: Encode<()>>(mesh: MeshId, it: &T) -> Vec<u8> {
+    [b"clawmesh says".as_slice(), &mesh.0, &encode(it)].concat()
+}
+
+impl<T: Encode<()>> Signed<T> {
+    /// Signs `it` as `identity`, within `mesh`.
+    #[must_use]
+    pub fn new(mesh: MeshId, identity: &Identity, it: T) -> Signed<T> {
+        let signature = identity.sign(&signed_text(mesh, &it));
+        Signed { it, signature }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{
+        entry::Facts,
+        run::{Carried, RunEntry},
+    };
+
+    /// As a later version may send it: a variant that this one does not know.
+    fn later(variant: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut encoder = minicbor::Encoder::new(&mut bytes);
+        let _ = encoder.array(2).and_then(|it| it.u64(variant));
+        let _ = encoder.array(2).and_then(|it| it.str("what")).and_then(|it| it.u64(7));
+        bytes
+    }
+
+    #[test]
+    fn what_a_later_version_says_is_no_fault() {
+        let known = Message::Probe { node: NodeId([3; 32]) }.encode();
+        assert!(Message::decode(&known).is_ok());
+        for variant in [200, 7_000] {
+            assert!(
+                matches!(Message::decode(&later(variant)), Err(BadMessage::Newer)),
+                "{variant}"
+            );
+        }
+        // Half of one is.
+        let cut = &known[..known.len() - 1];
+        assert!(matches!(Message::decode(cut), Err(BadMessage::Form(_))));
+        assert!(matches!(Message::decode(b"hello"), Err(BadMessage::Form(_))));
+    }
+
+    #[test]
+    fn a_proof_of_a_fork_is_of_whoever_signed_both_halves() {
+        let (mesh, author) = (MeshId([1; 16]), Identity::from_seed(&[5; 32]));
+        let log = LogId { author: author.node_id(), incarnation: 0 };
+        let facts = Facts { clock: 1, wall_ms: 0, kind: 1, visible: true };
+        let half = |body: &[u8]| {
+            let entries = vec![RunEntry { facts, body: Carried::Here(body.to_vec().into()) }];
+            let (room, backlink, seal) = (RoomId([2; 16]), [0; 32], [0; 64]);
+            Run { room, log, first: 1, backlink, entries, seal }.seal(mesh, &author)
+        };
+        let (certificate, run) = (half(b"one").certificate(), half(b"another").run().clone());
+        let verify = |change: &dyn Fn(&mut Certificate, &mut Run)| {
+            let (mut certificate, mut run) = (certificate, run.clone());
+            change(&mut certificate, &mut run);
+            Message::Fork(certificate, Box::new(run)).verify(mesh).map(drop)
+        };
+        assert!(verify(&|_, _| {}).is_ok());
+        let seal = verify(&|certificate, _| certificate.seal[0] ^= 1);
+        assert!(matches!(seal, Err(BadMessage::Signature)), "{seal:?}");
+        let hash = verify(&|certificate, _| certificate.hash[0] ^= 1);
+        assert!(matches!(hash, Err(BadMessage::Signature)), "{hash:?}");
+        let other = verify(&|_, run| run.seal[0] ^= 1);
+        assert!(matches!(other, Err(BadMessage::Run(_))), "{other:?}");
+    }
+
+    #[test]
+    fn a_message_that_a_later_version_made_longer_is_read() {
+        let known = Message::Probe { node: NodeId([3; 32]) }.encode();
+        // [variant, [node]] becomes [variant, [node, "more"]].
+        assert_eq!(known[2], 0x81, "an array of one field");
+        let mut longer = known.clone();
+        longer[2] = 0x82;
+        longer.extend([0x64, b'm', b'o', b'r', b'e']);
+        let read = Message::decode(&longer).expect("fields after those known are skipped");
+        assert_eq!(read.encode(), known);
+    }
+
+    #[test]
+    fn that_a_node_lives_it_need_not_sign_where_it_is_certain_who_says_it() {
+        let mesh = MeshId([1; 16]);
+        let own = Identity::from_seed(&[3; 32]);
+        let (node, boot, tick) = (own.node_id(), 1, 1);
+        let it = Beacon { node, boot, tick, roster: 0, digest: 0 };
+        let signed = Message::Beacon(Signed::new(mesh, &own, it));
+        let bare = Message::Beacon(Signed { it, signature: [0; 64] });
+        let is_taken = |message: &Message<Run>, from: NodeId| {
+            let read = Message::decode(&message.encode()).expect("it can be read");
+            read.verify_from(from, mesh).is_ok()
+        };
+        let other = NodeId([9; 32]);
+        assert!(is_taken(&bare, node) && is_taken(&signed, node) && is_taken(&signed, other));
+        assert!(!is_taken(&bare, other), "whoever passes it on shows that it is signed");
+        let what = crate::wire::roster::What::Whole { version: 1, changes: Vec::new() };
+        let it = RosterNews { node, boot, what };
+        let bare = Message::Roster(Box::new(Signed { it, signature: [0; 64] }));
+        assert!(!is_taken(&bare, node), "anything else is signed in any case");
+    }
+
+    #[test]
+    fn nothing_longer_than_a_frame_or_than_a_body_may_be_is_read() {
+        let long = vec![0; FRAME_BYTES_MAX + 1];
+        assert!(matches!(Message::decode(&long), Err(BadMessage::Bytes(_))));
+        assert!(matches!(Message::decode(&long[1..]), Err(BadMessage::Form(_))), "it is looked at");
+        let log = LogId { author: NodeId([3; 32]), incarnation: 0 };
+        let with = |len: usize| {
+            let bodies = vec![ApartBody { log, seq: 1, body: vec![0; len].into() }];
+            let room = RoomId([1; 16]);
+            let message: Message<Run> =
+                Message::Spans { room, runs: Vec::new(), bodies, last: true };
+            Message::decode(&message.encode()).map(drop)
+        };
+        assert!(with(9_000).is_ok() && with(BODY_BYTES_MAX).is_ok());
+        assert!(matches!(with(BODY_BYTES_MAX + 1), Err(BadMessage::Length(1))));
+    }
+
+    #[test]
+    fn a_signature_is_over_what_is_said_in_one_mesh() {
+        let (mesh, own) = (MeshId([1; 16]), Identity::from_seed(&[3; 32]));
+        let it = Beacon { node: own.node_id(), boot: 1, tick: 1, roster: 0, digest: 0 };
+        let signed = Signed::new(mesh, &own, it);
+        let holds = |it, mesh| {
+            let message: Message<Run> = Message::Beacon(Signed { it, signature: signed.signature });
+            message.verify(mesh).is_ok()
+        };
+        assert!(holds(it, mesh));
+        assert!(!holds(Beacon { tick: 2, ..it }, mesh));
+        assert!(!holds(it, MeshId([2; 16])));
+    }
+}

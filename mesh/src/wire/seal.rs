@@ -1,0 +1,250 @@
+//! Sealing: what is written in the private rooms of an API key that is valid in the whole mesh can be
+//! read by the nodes to which that key was presented, and by nobody else. A function of its arguments;
+//! who follows which rooms is `engine/private.rs`. What is protected, and what is not:
+//! `docs/decisions/private-rooms.md`.
+
+use std::{borrow::Cow, fmt};
+
+use chacha20poly1305::{
+    ChaCha20Poly1305, KeyInit,
+    aead::{Aead, Payload},
+};
+use minicbor::{Decode, Encode};
+use sha2::Sha256;
+use zeroize::Zeroize;
+
+use crate::{
+    api::batch::RoomRecord,
+    name::id::{KeyPrint, LogId, MeshId, NodeId, RoomId, RoomKey},
+    wire::entry::Body,
+};
+
+/// Bytes of a nonce, before what it seals.
+const NONCE_BYTES: usize = 12;
+/// By how much a sealed body is longer: its nonce, and the tag that says it is whole.
+pub const SEAL_BYTES: usize = NONCE_BYTES + 16;
+
+/// Where a body stands: it opens nowhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SealContext {
+    /// The room.
+    pub room: RoomId,
+    /// The log.
+    pub log: LogId,
+    /// The log seq.
+    pub seq: u64,
+    /// The kind that its header says it has.
+    pub kind: u8,
+}
+
+impl SealContext {
+    fn bytes(&self) -> Vec<u8> {
+        let (incarnation, seq) = (self.log.incarnation.to_be_bytes(), self.seq.to_be_bytes());
+        [&self.room.0[..], &self.log.author.0, &incarnation, &seq, &[self.kind]].concat()
+    }
+}
+
+/// What seals and opens the bodies of one room. Secret; kept with the room's record.
+#[derive(Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Seal {
+    /// Whose room it is.
+    #[n(0)]
+    pub owner: KeyPrint,
+    #[cbor(n(1), with = "minicbor::bytes")]
+    body: [u8; 32],
+    #[cbor(n(2), with = "minicbor::bytes")]
+    nonce: [u8; 32],
+    /// Of the owner's sealed directory only: what opens all its rooms.
+    #[n(3)]
+    pub opener: Option<RoomKey>,
+}
+
+impl Seal {
+    /// Of a room of this key.
+    #[must_use]
+    pub fn of_room(owner: KeyPrint, opener: &RoomKey, room: RoomId) -> Seal {
+        let derive = |label: &[u8]| opener.derive(&[label, &room.0].concat());
+        let (body, nonce) = (derive(b"clawmesh sealed body"), derive(b"clawmesh sealed nonce"));
+        Seal { owner, body, nonce, opener: None }
+    }
+
+    /// Of the room that lists the rooms of this key, [`directory`].
+    #[must_use]
+    pub fn of_directory(mesh: MeshId, owner: KeyPrint, opener: &RoomKey) -> Seal {
+        let room = Seal::of_room(owner, opener, directory(mesh, opener));
+        Seal { opener: Some(opener.clone()), ..room.clone() }
+    }
+
+    /// Seals a body. The nonce follows from the key, the spot and the body: whoever comes back with
+    /// an old disk and writes something else in the same place does not use one twice.
+    #[must_use]
+    pub fn seal(&self, spot: &SealContext, body: &[u8]) -> Vec<u8> {
+        let spot = spot.bytes();
+        let nonce = self.nonce_of(&spot, body);
+        let sealed = ChaCha20Poly1305::new(&self.body.into())
+            .encrypt(&nonce.into(), Payload { msg: body, aad: &spot })
+            .expect("a body is far below the cipher's 256 GiB");
+        [&nonce[..], &sealed].concat()
+    }
+
+    /// Opens what [`Seal::seal`] made. `None`: it was sealed by somebody without the key, or for
+    /// another place, or changed.
+    #[must_use]
+    pub fn open(&self, spot: &SealContext, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, sealed) = sealed.split_first_chunk::<NONCE_BYTES>()?;
+        let payload = Payload { msg: sealed, aad: &spot.bytes() };
+        ChaCha20Poly1305::new(&self.body.into()).decrypt(&(*nonce).into(), payload).ok()
+    }
+
+    fn nonce_of(&self, spot: &[u8], body: &[u8]) -> [u8; NONCE_BYTES] {
+        // What HKDF extracts with is HMAC, with a salt for a key.
+        let mut mac = hkdf::HkdfExtract::<Sha256>::new(Some(&self.nonce));
+        mac.input_ikm(spot);
+        mac.input_ikm(body);
+        let (hash, _) = mac.finalize();
+        let mut nonce = [0; NONCE_BYTES];
+        nonce.copy_from_slice(&hash[..NONCE_BYTES]);
+        nonce
+    }
+}
+
+impl fmt::Debug for Seal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Seal(of {})", self.owner)
+    }
+}
+
+impl Drop for Seal {
+    fn drop(&mut self) {
+        self.body.zeroize();
+        self.nonce.zeroize();
+    }
+}
+
+/// Whose the home era of every sealed directory is: nobody's. Whoever writes there first opens an era
+/// of its own. A node that is named in the mesh's directory as its home could not be relied on: it need
+/// not follow the key, and whoever followed before a fork or a second minting would take another one.
+pub(crate) const NOBODY: NodeId = NodeId([0; 32]);
+
+/// The room that lists the private rooms of a key. Nobody without the key can tell it from another.
+#[must_use]
+pub fn directory(mesh: MeshId, opener: &RoomKey) -> RoomId {
+    RoomId(first_16(opener.derive(&[b"clawmesh sealed directory", &mesh.0[..]].concat())))
+}
+
+/// What a node says to show that it follows the rooms of a key: another for each node, of no use to
+/// anybody else, and without meaning to those who do not have the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(transparent)]
+pub struct Token(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 16]);
+
+impl Token {
+    /// `node`'s, for the key that `opener` is of.
+    #[must_use]
+    pub fn of(mesh: MeshId, opener: &RoomKey, node: NodeId) -> Token {
+        let label = [b"clawmesh follows", &mesh.0[..], &node.0].concat();
+        Token(first_16(opener.derive(&label)))
+    }
+}
+
+/// The bytes of a body as they were before they were sealed, if they were; for whoever reads what a
+/// store keeps. `None`: they do not open, so they say nothing ([`Body::Unknown`]).
+#[must_use]
+pub fn open<'b>(record: &RoomRecord, spot: &SealContext, bytes: &'b [u8]) -> Option<Cow<'b, [u8]>> {
+    match &record.seal {
+        None => Some(Cow::Borrowed(bytes)),
+        Some(seal) => seal.open(spot, bytes).map(Cow::Owned),
+    }
+}
+
+/// What a body that a store keeps says.
+#[must_use]
+pub fn body(record: &RoomRecord, spot: &SealContext, bytes: &[u8]) -> Body {
+    open(record, spot, bytes).map_or(Body::Unknown, |bytes| Body::decode(spot.kind, &bytes))
+}
+
+fn first_16(bytes: [u8; 32]) -> [u8; 16] {
+    let mut out = [0; 16];
+    out.copy_from_slice(&bytes[..16]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MESH: MeshId = MeshId([1; 16]);
+    const ROOM: RoomId = RoomId([2; 16]);
+    const LOG: LogId = LogId { author: NodeId([3; 32]), incarnation: 0 };
+    const SPOT: SealContext = SealContext { room: ROOM, log: LOG, seq: 7, kind: 1 };
+
+    fn seal(api_key: &str) -> Seal {
+        Seal::of_room(KeyPrint::of(api_key), &RoomKey::of(api_key), ROOM)
+    }
+
+    #[test]
+    fn what_is_sealed_opens_with_its_key_and_in_its_place_alone() {
+        let sealed = seal("one").seal(&SPOT, b"hello");
+        assert_eq!(sealed.len(), 5 + SEAL_BYTES);
+        assert!(!sealed.windows(5).any(|it| it == b"hello"));
+        assert_eq!(seal("one").open(&SPOT, &sealed).as_deref(), Some(&b"hello"[..]));
+        assert_eq!(seal("two").open(&SPOT, &sealed), None, "another key");
+        let elsewhere = [
+            SealContext { room: RoomId([9; 16]), ..SPOT },
+            SealContext { log: LogId { author: NodeId([9; 32]), ..LOG }, ..SPOT },
+            SealContext { log: LogId { incarnation: 1, ..LOG }, ..SPOT },
+            SealContext { seq: 8, ..SPOT },
+            SealContext { kind: 2, ..SPOT },
+        ];
+        for spot in elsewhere {
+            assert_eq!(seal("one").open(&spot, &sealed), None, "{spot:?}");
+        }
+        let other_room = Seal::of_room(KeyPrint::of("one"), &RoomKey::of("one"), RoomId([9; 16]));
+        assert_eq!(other_room.open(&SPOT, &sealed), None, "the key of another room");
+    }
+
+    #[test]
+    fn nothing_that_was_changed_opens() {
+        let seal = seal("one");
+        let sealed = seal.seal(&SPOT, b"hello");
+        for i in 0..sealed.len() {
+            let mut bad = sealed.clone();
+            bad[i] ^= 1;
+            assert_eq!(seal.open(&SPOT, &bad), None, "byte {i}");
+            assert_eq!(seal.open(&SPOT, &sealed[..i]), None, "cut at {i}");
+        }
+    }
+
+    #[test]
+    fn a_nonce_is_not_used_for_two_bodies_or_two_places() {
+        let seal = seal("one");
+        let nonce = |spot: &SealContext, body: &[u8]| seal.seal(spot, body)[..NONCE_BYTES].to_vec();
+        let nonces = [
+            nonce(&SPOT, b"one history"),
+            nonce(&SPOT, b"another one"),
+            nonce(&SealContext { seq: 8, ..SPOT }, b"one history"),
+        ];
+        assert_eq!(nonces[0], nonce(&SPOT, b"one history"), "it is drawn from nowhere");
+        assert!(nonces[0] != nonces[1] && nonces[0] != nonces[2] && nonces[1] != nonces[2]);
+    }
+
+    #[test]
+    fn tokens_and_directories_are_of_one_node_one_mesh_one_key() {
+        let (one, two) = (RoomKey::of("one"), RoomKey::of("two"));
+        let token = Token::of(MESH, &one, NodeId([3; 32]));
+        assert_ne!(token, Token::of(MESH, &one, NodeId([4; 32])));
+        assert_ne!(token, Token::of(MESH, &two, NodeId([3; 32])));
+        assert_ne!(token, Token::of(MeshId([2; 16]), &one, NodeId([3; 32])));
+        assert_ne!(directory(MESH, &one), directory(MESH, &two));
+        assert_ne!(directory(MESH, &one), directory(MeshId([2; 16]), &one));
+    }
+
+    #[test]
+    fn a_seal_is_kept_with_its_record_and_not_printed() {
+        let opener = RoomKey::of("one");
+        let seal = Seal::of_directory(MESH, KeyPrint::of("one"), &opener);
+        let bytes = minicbor::to_vec(&seal).expect("a Vec takes everything");
+        assert_eq!(minicbor::decode::<Seal>(&bytes).expect("it is one"), seal);
+        assert_eq!(format!("{seal:?}"), format!("Seal(of {})", KeyPrint::of("one")));
+    }
+}
