@@ -17,7 +17,7 @@ use self::standing::{Firsts, Lost, Numbered, Standing};
 use crate::{
     api::import::is_foreign_id,
     directory::keys::Keys,
-    engine::context::Fact,
+    engine::happened::Fact,
     limits::{
         AGENT_ID_BYTES_MAX, AGENT_IDS_MAX, DESCRIPTION_BYTES_MAX, LANES_PER_NODE_MAX,
         NAME_BYTES_MAX,

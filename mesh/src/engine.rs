@@ -9,9 +9,11 @@ mod agents;
 mod archived;
 mod asked;
 mod barrier;
+pub(crate) mod config;
 pub(crate) mod context;
 mod elections;
 mod handover;
+pub(crate) mod happened;
 mod import;
 mod keys;
 mod membership;
@@ -30,7 +32,6 @@ mod view;
 mod votes;
 
 pub use archived::archive;
-pub(crate) use rooms::ephemeral_id;
 pub use turn::bucket;
 
 use std::{
@@ -40,17 +41,16 @@ use std::{
 
 use crate::{
     api::{
-        agenda::{Retention, Tiers},
         batch::{Change, NodeRecord},
-        boundary::{Effect, Input, Turn},
+        boundary::{Input, Turn},
         command::{Attach, CallId, Caller, Command, Outcome, Refused, Registration, RoomView, Say},
     },
     directory::Directory,
-    engine::context::Context,
-    limits::{BUCKETS, PAUSED_AFTER, RETENTION_MIN, TAKEOVER_AFTER, TICK},
+    engine::{config::Config, context::Context},
+    limits::{BUCKETS, PAUSED_AFTER, TICK},
     name::{
         id::{AgentId, EntryRef, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
-        identity::{Identity, LinkSecret},
+        identity::Identity,
         number::Number,
         time::Now,
     },
@@ -60,57 +60,8 @@ use crate::{
     },
     presence::rosters::Rosters,
     room::Room,
+    wire::message::Post,
 };
-
-/// What an engine is told at its start.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The mesh's name, and who founded it.
-    pub mesh: crate::name::id::MeshId,
-    /// The home sequencer of lobby and directory.
-    pub founder: NodeId,
-    /// What connections have at the start.
-    pub secret: LinkSecret,
-    /// Of the program, for people: members tell it each other.
-    pub version: String,
-    /// The name the operator gave this node.
-    pub name: String,
-    /// A sequencer counts as gone when not heard for this long.
-    pub takeover_after: Duration,
-    /// For the one thing that is drawn: the node's lane.
-    pub seed: u64,
-    /// Numbers of an era that are used. `None`: all of them. Simulations use fewer.
-    pub era_capacity: Option<u64>,
-    /// Rooms of a mesh this node was in before: readable, closed. See [`crate::archive`].
-    pub archive: Vec<RoomView>,
-    /// What keys may do here.
-    pub tiers: Tiers,
-    /// For how long bodies are kept here.
-    pub retention: Retention,
-    /// What is younger is never dropped. Simulations use less.
-    pub retention_min: Duration,
-}
-
-impl Config {
-    /// The defaults, in the mesh `mesh` founded by `founder`.
-    #[must_use]
-    pub fn new(mesh: crate::name::id::MeshId, founder: NodeId) -> Config {
-        Config {
-            mesh,
-            founder,
-            secret: LinkSecret::new(0, [0; 32]),
-            version: String::new(),
-            name: String::new(),
-            takeover_after: TAKEOVER_AFTER,
-            seed: 0,
-            era_capacity: None,
-            archive: Vec::new(),
-            tiers: Tiers::default(),
-            retention: Retention::default(),
-            retention_min: RETENTION_MIN,
-        }
-    }
-}
 
 /// Who waits for an entry's delivery.
 #[derive(Debug)]
@@ -200,6 +151,8 @@ pub struct Engine {
     incarnations: u64,
     typing_nonce: u64,
     stopping: Option<handover::Stopping>,
+    /// Eras that were handed to this node, by the node that had them before.
+    taken: BTreeMap<NodeId, Vec<Post>>,
     next_tick: Duration,
     last_called: Duration,
 }
@@ -303,7 +256,7 @@ impl Engine {
     }
 
     fn reply(&mut self, call: CallId, result: Result<Outcome, Refused>) {
-        self.cx.effects.push(Effect::Reply { call, result });
+        self.cx.reply(call, result);
     }
 
     /// What has become due.

@@ -1,4 +1,5 @@
 //! Who is where: rosters of all nodes, and followers of private rooms.
 
+pub(crate) mod ephemeral;
 pub(crate) mod followers;
 pub(crate) mod rosters;

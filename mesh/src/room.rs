@@ -22,7 +22,10 @@ use crate::{
         boundary::Alarm,
         event::Delivered,
     },
-    engine::context::{Arrived, Context, Fact, Proof, Renumbered, stored},
+    engine::{
+        context::{Context, stored},
+        happened::{Fact, Happened, Proof},
+    },
     fold::{elections::Elections, tasks::Tasks, votes::Votes},
     limits::{ASK_AFTER, ORDERED_ITEMS_MAX, WARM_BODY_BYTES_MAX},
     name::{
@@ -248,7 +251,7 @@ impl Room {
         match self.place(&run) {
             Position::Old => {}
             Position::Bad => cx.blame(run.run().log.author, |it| &mut it.chain),
-            Position::Fork(certificate) => cx.proofs.push(Proof { certificate, run }),
+            Position::Fork(certificate) => cx.happens(Happened::Forked(Proof { certificate, run })),
             Position::Gap => {
                 self.sync.note_gap(cx, self.id, from, self.logs.heads());
                 self.pending.keep(cx, run, from);
@@ -304,7 +307,7 @@ impl Room {
                 Position::Old | Position::Bad => drop(self.pending.take(cx, key)),
                 Position::Fork(certificate) => {
                     if let Some(waiting) = self.pending.take(cx, key) {
-                        cx.proofs.push(Proof { certificate, run: waiting.run });
+                        cx.happens(Happened::Forked(Proof { certificate, run: waiting.run }));
                     }
                 }
                 Position::Next(skip) => {
@@ -374,7 +377,7 @@ impl Room {
     fn note_bytes(&mut self, cx: &mut Context, len: usize) {
         if self.record.ephemeral {
             self.bytes += len;
-            cx.ephemeral_bytes += len;
+            cx.memory.ephemeral += len;
         }
     }
 
@@ -405,7 +408,7 @@ impl Room {
             | Body::Key(_)
             | Body::Parted(_) => {
                 if self.is_directory {
-                    cx.facts.push(Fact { room: self.id, at, log, facts, body });
+                    cx.happens(Happened::Listed(Fact { room: self.id, at, log, facts, body }));
                 }
             }
             Body::Vote(act) => self.fold_vote_act(cx, (at, facts), act),
@@ -437,7 +440,9 @@ impl Room {
         }
         if self.is_directory {
             let room = self.id;
-            cx.renumbered.extend(all.into_iter().map(|number| Renumbered { room, at, number }));
+            for number in all {
+                cx.happens(Happened::Numbered { room, at, number });
+            }
         }
         let turn = if let Body::Chat(said) = body { said.turn } else { None };
         let said = match body {
@@ -458,10 +463,10 @@ impl Room {
             | Body::Unknown => None,
         };
         let id = said.and_then(|it| it.id);
-        let warm = cx.warm_bytes + len <= WARM_BODY_BYTES_MAX;
+        let warm = cx.memory.warm + len <= WARM_BODY_BYTES_MAX;
         let said: Option<Arc<Said>> = said.filter(|_| warm).map(|it| Arc::new(it.clone()));
         let body_bytes = if said.is_some() { len } else { 0 };
-        cx.warm_bytes += body_bytes;
+        cx.memory.warm += body_bytes;
         let waits = Undelivered {
             facts,
             numbers,
@@ -521,7 +526,7 @@ impl Room {
             } else if let Some(facts) = self.numbering.gone.remove(&at) {
                 self.deliver_gone(cx, number, at, facts);
             } else if at.seq <= self.logs.get(at.log).head {
-                cx.arrived.push(Arrived::Again { room: self.id, number, at });
+                cx.happens(Happened::PassedOver { room: self.id, number, at });
             }
             self.edit_record().tip = number;
         }
@@ -571,7 +576,7 @@ impl Room {
         at: LocalRef,
         entry: Undelivered,
     ) {
-        cx.warm_bytes -= entry.body_bytes;
+        cx.memory.warm -= entry.body_bytes;
         cx.change(Change::Number { room: self.id, number, at, fate: Fate::Delivered });
         self.roamers.delivers(number, at);
         let numbers = entry.numbers.unwrap_or(NumberRange { best: number, canonical: number });
@@ -593,7 +598,7 @@ impl Room {
             said: entry.said,
         };
         self.sequencing.sent.delivered(at, number);
-        cx.arrived.push(Arrived::Entry { room: self.id, it, numbers });
+        cx.happens(Happened::Delivered { room: self.id, entry: it, numbers });
     }
 
     /// Leaves the next number of `era` as a hole: nobody has its content.
@@ -620,7 +625,7 @@ impl Room {
             self.numbering.undelivered.range(from..=to).map(|(at, _)| *at).collect();
         for at in void {
             if let Some(entry) = self.numbering.undelivered.remove(&at) {
-                cx.warm_bytes -= entry.body_bytes;
+                cx.memory.warm -= entry.body_bytes;
             }
         }
         cx.lost.extend(self.numbering.lose(ix, seq).into_iter().map(|it| (self.id, it)));

@@ -36,7 +36,7 @@ impl Engine {
         }
         let room = self.rooms.get_mut(&id).ok_or(Refused::NoRoom)?;
         room.fits(&self.cx, body)?;
-        if room.record.ephemeral && self.cx.ephemeral_bytes + len > EPHEMERAL_BYTES_MAX {
+        if room.record.ephemeral && self.cx.memory.ephemeral + len > EPHEMERAL_BYTES_MAX {
             return Err(Refused::Full(NO_MEMORY.to_owned()));
         }
         if !room.is_writable(&self.cx) {

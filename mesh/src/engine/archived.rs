@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     api::{batch::Summary, command::RoomView},
     directory::{Directory, Named},
-    engine::context::Fact,
+    engine::happened::Fact,
     name::id::{LogId, MeshId, NodeId, RoomId},
     wire::seal::{self, SealContext},
 };

@@ -1,74 +1,46 @@
-//! What every part of the engine has at hand during a turn: the time, what the node knows of itself
-//! and of lanes, and the turn that is being made.
+//! The surroundings of a room during a turn: the time, the node itself, lanes, other nodes, and the
+//! turn under construction.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     api::{
-        batch::{Change, NumberRange},
+        batch::{Change, NodeRecord},
         boundary::{Alarm, Effect},
-        event::{Delivered, RoomEvent},
+        command::{CallId, Outcome, Refused},
+        event::RoomEvent,
         status::Faults,
     },
     directory::partings::Partings,
-    engine::noise::Noise,
+    engine::{
+        config::Config,
+        happened::{Events, Happened, Step},
+        noise::Noise,
+    },
     limits::BLAMED_MAX,
     name::{
-        id::{KeyPrint, LocalRef, LogId, MeshId, NodeId, RoomId},
+        id::{KeyPrint, MeshId, NodeId, RoomId},
         number::{Era, Number},
-        time::Now,
+        time::{Now, in_ms},
     },
     presence::followers::Followers,
     wire::{
-        entry::{Body, Facts, Stored},
+        entry::{Facts, Stored},
         message::Message,
-        run::{Certificate, Run, Verified},
+        run::{Run, Verified},
         seal::Seal,
     },
 };
 
-/// A directory entry that has just become known.
-#[derive(Debug)]
-pub(crate) struct Fact {
-    pub(crate) room: RoomId,
-    pub(crate) at: LocalRef,
-    pub(crate) log: LogId,
-    pub(crate) facts: Facts,
-    pub(crate) body: Body,
-}
-
-/// A number that an entry of a directory got, beside those it had.
-#[derive(Debug)]
-pub(crate) struct Renumbered {
-    pub(crate) room: RoomId,
-    pub(crate) at: LocalRef,
-    pub(crate) number: Number,
-}
-
-/// What became of a number, in the order of numbers within a room.
-#[derive(Debug)]
-pub(crate) enum Arrived {
-    /// Its entry was delivered.
-    Entry { room: RoomId, it: Delivered, numbers: NumberRange },
-    /// It was passed over: its entry is here, and was delivered before.
-    Again { room: RoomId, number: Number, at: LocalRef },
-}
-
-/// The proof that a log forked.
-#[derive(Clone, Debug)]
-pub(crate) struct Proof {
-    pub(crate) certificate: Certificate,
-    pub(crate) run: Verified,
-}
-
-impl Proof {
-    /// Two histories of one log: a seal over a place, and a run that has another header there.
-    pub(crate) fn holds(&self) -> bool {
-        let (seal, run) = (&self.certificate, self.run.run());
-        seal.seq > 0
-            && (seal.room, seal.log) == (run.room, run.log)
-            && self.run.hash_at(seal.seq).is_some_and(|hash| hash != seal.hash)
-    }
+/// Bytes that all rooms together hold in memory; each kind has its limit.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// Bodies of entries that wait for their delivery.
+    pub(crate) warm: usize,
+    /// Pending runs.
+    pub(crate) pending: usize,
+    /// Contents of ephemeral rooms.
+    pub(crate) ephemeral: usize,
 }
 
 /// See the module.
@@ -82,7 +54,7 @@ pub(crate) struct Context {
     pub(crate) boot: u64,
     /// The numbers of an era that may be used: less than its capacity only in simulations.
     pub(crate) era_capacity: Option<u64>,
-    /// What is younger is never taken without its body. Milliseconds.
+    /// Younger entries are never taken without their bodies. Milliseconds.
     pub(crate) retention_min_ms: u64,
     /// Every lane that a node entered in the directory.
     pub(crate) lanes: BTreeMap<NodeId, BTreeSet<u32>>,
@@ -92,43 +64,69 @@ pub(crate) struct Context {
     pub(crate) up: BTreeSet<NodeId>,
     /// Authors from whom nothing more is accepted.
     pub(crate) forked: BTreeSet<NodeId>,
-    /// The same, in private rooms of these keys alone: who does not have the key cannot know of it.
+    /// The same, in private rooms of these keys alone: nodes without the key cannot know of it.
     pub(crate) forked_for: BTreeMap<KeyPrint, BTreeSet<NodeId>>,
     /// Nodes that have no part any more, and how far their logs count.
     pub(crate) parted: Partings,
     /// This node itself has none: it writes nothing more.
     pub(crate) out: bool,
-    /// Who has which private rooms.
+    /// The nodes that follow each private key.
     pub(crate) followers: Followers,
-    /// Bytes of bodies kept warm, over all rooms.
-    pub(crate) warm_bytes: usize,
-    /// Bytes of pending runs, over all rooms.
-    pub(crate) pending_bytes: usize,
-    /// Content bytes of ephemeral rooms.
-    pub(crate) ephemeral_bytes: usize,
+    pub(crate) memory: Memory,
     pub(crate) faults: Faults,
-    /// Who wrote what is counted there: at most [`BLAMED_MAX`].
+    /// The same by author: at most [`BLAMED_MAX`].
     pub(crate) blamed: BTreeMap<NodeId, Faults>,
     pub(crate) noise: Noise,
 
     pub(crate) batch: Vec<Change>,
     pub(crate) effects: Vec<Effect>,
-    /// To be folded by the directory before the turn ends.
-    pub(crate) facts: Vec<Fact>,
+    events: Events,
     /// Of directories: numbers from which on none of their eras counts, that did until now.
     pub(crate) lost: Vec<(RoomId, Number)>,
-    pub(crate) renumbered: Vec<Renumbered>,
-    pub(crate) arrived: Vec<Arrived>,
-    pub(crate) proofs: Vec<Proof>,
-    /// Eras this node claimed in ephemeral rooms.
-    pub(crate) ephemeral_claims: Vec<(RoomId, Era)>,
-    /// `HandedOver` entries that name this node's log: room, era, the log it came from.
-    pub(crate) handed_to_me: Vec<(RoomId, Era, LogId)>,
     /// Rooms in which something may have become possible or due.
     pub(crate) active: BTreeSet<RoomId>,
 }
 
 impl Context {
+    pub(super) fn new(config: &Config, me: NodeId, node: &NodeRecord, now: Now) -> Context {
+        let private_of = node.private_of.unwrap_or(me);
+        Context {
+            now,
+            me,
+            mesh: config.mesh,
+            private_directory: RoomId::private_directory(config.mesh, private_of),
+            boot: node.boot,
+            era_capacity: config.era_capacity,
+            retention_min_ms: in_ms(config.retention_min),
+            lanes: BTreeMap::new(),
+            my_lane: None,
+            up: BTreeSet::new(),
+            forked: BTreeSet::new(),
+            forked_for: BTreeMap::new(),
+            parted: Partings::default(),
+            out: false,
+            followers: Followers::new(config.mesh, me),
+            memory: Memory::default(),
+            faults: Faults::default(),
+            blamed: BTreeMap::new(),
+            noise: Noise::default(),
+            batch: Vec::new(),
+            effects: Vec::new(),
+            events: Events::default(),
+            lost: Vec::new(),
+            active: BTreeSet::new(),
+        }
+    }
+
+    /// Reports an event: the engine acts on it before the turn ends.
+    pub(crate) fn happens(&mut self, happened: Happened) {
+        self.events.push(happened);
+    }
+
+    pub(super) fn take_events(&mut self, step: Step) -> Vec<Happened> {
+        self.events.take(step)
+    }
+
     pub(crate) fn change(&mut self, change: Change) {
         self.batch.push(change);
     }
@@ -140,6 +138,10 @@ impl Context {
     pub(crate) fn broadcast(&mut self, room: Option<RoomId>, message: Message) {
         debug_assert!(message.may_be_gossiped(), "nobody would take it: {message:?}");
         self.effects.push(Effect::Broadcast { room, message });
+    }
+
+    pub(super) fn reply(&mut self, call: CallId, result: Result<Outcome, Refused>) {
+        self.effects.push(Effect::Reply { call, result });
     }
 
     pub(crate) fn notify(&mut self, room: RoomId, event: RoomEvent) {

@@ -16,7 +16,7 @@ use crate::{
         OFFERED_AGAIN_FOR,
     },
     name::{
-        id::{LogId, NodeId, RoomId},
+        id::{NodeId, RoomId},
         number::Era,
     },
     wire::{
@@ -236,12 +236,7 @@ impl Engine {
 
     /// Eras handed to this node in this turn, durable with it: their old sequencers may go.
     pub(super) fn confirm_handovers(&mut self) {
-        let mut taken: BTreeMap<NodeId, Vec<Post>> = BTreeMap::new();
-        for (room, era, from) in std::mem::take(&mut self.cx.handed_to_me) {
-            let log: LogId = from;
-            taken.entry(from.author).or_default().push(Post { room, era, log });
-        }
-        for (to, posts) in taken {
+        for (to, posts) in std::mem::take(&mut self.taken) {
             self.cx.send(to, Message::Taken(posts));
         }
     }

@@ -11,7 +11,7 @@ use crate::{
         Learned,
         partings::{Partings, named},
     },
-    engine::context::Fact,
+    engine::happened::Fact,
     limits::PARTED_LOGS_MAX,
     name::id::{LogId, NodeId, RoomId},
     wire::{

@@ -1,20 +1,13 @@
 //! Starting: from what the store has, or from nothing.
 
-use super::{
-    Config, Engine,
-    private::Reach,
-    retention::{Pruning, in_ms},
-};
+use super::{Engine, private::Reach, retention::Pruning};
 use crate::{
-    api::{
-        batch::{NodeRecord, RoomRecord, Summary},
-        status::Faults,
-    },
+    api::batch::{NodeRecord, RoomRecord, Summary},
     directory::Directory,
-    engine::context::{Context, Fact},
+    engine::{config::Config, context::Context, happened::Fact},
     limits::{BUCKETS, LANES_PER_NODE_MAX, PROOFS_MAX, TICK},
     name::{
-        id::{LogId, NodeId, RoomId},
+        id::{LogId, RoomId},
         identity::Identity,
         number::{LANES, Number},
         time::Now,
@@ -23,7 +16,7 @@ use crate::{
         liveness::{Liveness, incarnation},
         pulse::{Pulse, Spread},
     },
-    presence::{followers::Followers, rosters::Rosters},
+    presence::rosters::Rosters,
     room::Room,
     wire::{
         entry::{Body, NodeAdmitted},
@@ -45,7 +38,7 @@ impl Engine {
         let boot = node.boot;
         let mut engine = Engine {
             identity,
-            cx: context(&config, (me, node.private_of), boot, now),
+            cx: Context::new(&config, me, &node, now),
             live: Liveness::new(me, config.takeover_after, now.mono, !clean),
             rosters: Rosters::new(me, config.mesh, boot),
             directory: Directory::new(Some(config.founder)),
@@ -91,6 +84,7 @@ impl Engine {
             incarnations: 0,
             typing_nonce: 0,
             stopping: None,
+            taken: Default::default(),
             next_tick: now.mono + TICK,
             last_called: now.mono,
             config,
@@ -316,46 +310,5 @@ fn new_record(mesh: crate::name::id::MeshId, home: LogId) -> RoomRecord {
         local: false,
         seal: None,
         imported: false,
-    }
-}
-
-fn context(
-    config: &Config,
-    (me, private_of): (NodeId, Option<NodeId>),
-    boot: u64,
-    now: Now,
-) -> Context {
-    Context {
-        now,
-        me,
-        mesh: config.mesh,
-        private_directory: RoomId::private_directory(config.mesh, private_of.unwrap_or(me)),
-        boot,
-        era_capacity: config.era_capacity,
-        retention_min_ms: in_ms(config.retention_min),
-        lanes: Default::default(),
-        my_lane: None,
-        up: Default::default(),
-        forked: Default::default(),
-        forked_for: Default::default(),
-        parted: Default::default(),
-        out: false,
-        followers: Followers::new(config.mesh, me),
-        warm_bytes: 0,
-        pending_bytes: 0,
-        ephemeral_bytes: 0,
-        faults: Faults::default(),
-        blamed: Default::default(),
-        noise: Default::default(),
-        batch: Vec::new(),
-        effects: Vec::new(),
-        facts: Vec::new(),
-        lost: Vec::new(),
-        renumbered: Vec::new(),
-        arrived: Vec::new(),
-        proofs: Vec::new(),
-        ephemeral_claims: Vec::new(),
-        handed_to_me: Vec::new(),
-        active: Default::default(),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Engine, turn::bucket};
 use crate::{
     api::{boundary::Effect, event::RoomEvent},
-    engine::context::Proof,
+    engine::happened::Proof,
     limits::{BEACON_EVERY, DIGEST_ROOMS_MAX, GOSSIP_BYTES_MAX, NODES_MAX, OFFERED_AGAIN_FOR},
     name::id::{NodeId, RoomId},
     presence::rosters::Taken,
@@ -252,7 +252,7 @@ impl Engine {
             }
             engine.with_room(room, |it, cx| {
                 let full = it.record.ephemeral
-                    && cx.ephemeral_bytes + run.run().size() > crate::limits::EPHEMERAL_BYTES_MAX;
+                    && cx.memory.ephemeral + run.run().size() > crate::limits::EPHEMERAL_BYTES_MAX;
                 if full {
                     cx.faults.overflow += 1;
                 } else {

@@ -8,7 +8,7 @@ use crate::{
     limits::{CLOCK_JUMP_MAX, PRUNE_EVERY, PRUNE_FIRST_AFTER},
     name::{
         id::{KeyPrint, RoomId},
-        time::Now,
+        time::{Now, in_ms},
     },
     wire::acts::Tier,
 };
@@ -128,8 +128,4 @@ impl Engine {
             room.keep_ms = keep_ms;
         }
     }
-}
-
-pub(super) fn in_ms(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -13,9 +13,10 @@ use crate::{
         NUMBER_WITHIN, PLAIN_BODY_BYTES_MAX, ROOMS_MAX,
     },
     name::{
-        id::{KeyPrint, LocalRef, LogId, MeshId, RoomId, sha256},
+        id::{KeyPrint, LocalRef, RoomId},
         number::Number,
     },
+    presence::ephemeral::ephemeral_id,
     wire::{
         entry::{Body, Decision, DedupId, RoomCreated, Said},
         message::Message,
@@ -177,9 +178,9 @@ impl Engine {
         }
         self.ephemeral.remove(&id);
         room.pending.clear(&mut self.cx);
-        self.cx.ephemeral_bytes -= room.bytes;
+        self.cx.memory.ephemeral -= room.bytes;
         for entry in room.numbering.undelivered.values() {
-            self.cx.warm_bytes -= entry.body_bytes;
+            self.cx.memory.warm -= entry.body_bytes;
         }
         let waiting: Vec<(RoomId, LocalRef)> =
             self.waiters.range((id, LocalRef { log: 0, seq: 0 })..).map(|(key, _)| *key).collect();
@@ -264,7 +265,7 @@ impl Engine {
             return Err(Refused::TooLarge { len, max: PLAIN_BODY_BYTES_MAX });
         }
         let state = self.rooms.get_mut(&room).ok_or(Refused::NoRoom)?;
-        if state.record.ephemeral && self.cx.ephemeral_bytes + len > EPHEMERAL_BYTES_MAX {
+        if state.record.ephemeral && self.cx.memory.ephemeral + len > EPHEMERAL_BYTES_MAX {
             return Err(Refused::Full(NO_MEMORY.to_owned()));
         }
         if !state.is_writable(&self.cx) {
@@ -382,19 +383,6 @@ pub(super) const NOT_WRITABLE: &str = "the room takes nothing from this node: it
 /// Why an ephemeral room takes nothing.
 pub(super) const NO_MEMORY: &str =
     "this node's memory for ephemeral rooms is full: use a permanent room";
-
-/// The id of the ephemeral room whose home is this log. A sealed one has another than an open one would
-/// have: nobody can announce the one as the other, and be told what is meant for the one.
-pub(crate) fn ephemeral_id(mesh: MeshId, home: LogId, sealed: bool) -> RoomId {
-    let label: &[u8] =
-        if sealed { b"clawmesh sealed ephemeral room" } else { b"clawmesh ephemeral room" };
-    let hash = sha256(&[label, &mesh.0, &home.author.0, &home.incarnation.to_be_bytes()]);
-    let mut id = [0; 16];
-    id.copy_from_slice(&hash[..16]);
-    id[6] = id[6] & 0x0f | 0x80;
-    id[8] = id[8] & 0x3f | 0x80;
-    RoomId(id)
-}
 
 fn created(caller: &Caller, room: NewRoom, id: RoomId) -> RoomCreated {
     RoomCreated {

@@ -11,18 +11,18 @@ use crate::{
         event::{Delivered, RoomEvent, TurnReason},
     },
     directory::{Learned, Named, Source},
-    engine::context::{Arrived, Fact, Proof},
+    engine::happened::{Fact, Happened, Proof, Step},
     limits::{BUCKETS, CROWD_TOLD_EVERY, GOSSIP_BYTES_MAX, PROOFS_MAX, TURNS_TOLD_UP_TO},
     name::{
         id::{LocalRef, LogId, MessageId, RoomId, sha256},
-        number::Number,
+        number::{Era, Number},
     },
     order::pulse::Pulse,
     replica::log::first_8,
     room::Room,
     wire::{
         entry::{Body, CHAT},
-        message::{Message, Signed},
+        message::{Message, Post, Signed},
         roster::RosterNews,
         run::Run,
         seal::Seal,
@@ -40,12 +40,14 @@ impl Engine {
         // Each round can only deliver, number or learn what was not before, so it comes to rest.
         loop {
             self.fold_facts();
-            self.fold_renumbered();
-            self.settle_proofs();
-            self.settle_arrived();
+            for step in [Step::Numbered, Step::Forked, Step::Delivered] {
+                self.act_on_events(step);
+            }
             self.answer_unsettled();
             self.settle_rosters();
-            self.note_ephemeral_claims();
+            for step in [Step::ClaimedInMemory, Step::HandedToMe] {
+                self.act_on_events(step);
+            }
             self.confirm_handovers();
             self.go_on_presenting();
             let active = std::mem::take(&mut self.cx.active);
@@ -73,29 +75,48 @@ impl Engine {
     // Directory.
 
     pub(super) fn fold_facts(&mut self) {
-        while !self.cx.facts.is_empty() {
-            for fact in std::mem::take(&mut self.cx.facts) {
-                let numbers = self.rooms.get(&fact.room).and_then(|room| {
-                    room.numbering.undelivered.get(&fact.at).and_then(|it| it.numbers)
-                });
-                self.learn(
-                    fact,
-                    numbers.as_ref().map_or(&[], |it| std::slice::from_ref(&it.canonical)),
-                );
+        while self.act_on_events(Step::Listed) {}
+    }
+
+    /// Acts on the events of a step. Whether there were any.
+    fn act_on_events(&mut self, step: Step) -> bool {
+        let events = self.cx.take_events(step);
+        let some = !events.is_empty();
+        for happened in events {
+            self.on_happened(happened);
+        }
+        some
+    }
+
+    fn on_happened(&mut self, happened: Happened) {
+        match happened {
+            Happened::Listed(fact) => self.on_listed(fact),
+            Happened::Numbered { room, at, number } => {
+                let learned = self.directory.renumber((room, at), number);
+                self.act_on(learned);
+            }
+            Happened::Forked(proof) => self.on_fork(proof),
+            Happened::Delivered { room, entry, numbers } => self.on_delivered(room, entry, numbers),
+            Happened::PassedOver { room, number, at } => self.on_passed_over(room, number, at),
+            Happened::ClaimedInMemory { room, era } => self.note_ephemeral_claim(room, era),
+            Happened::HandedToMe { room, era, from } => {
+                let post = Post { room, era, log: from };
+                self.taken.entry(from.author).or_default().push(post);
             }
         }
+    }
+
+    fn on_listed(&mut self, fact: Fact) {
+        let numbers = self
+            .rooms
+            .get(&fact.room)
+            .and_then(|room| room.numbering.undelivered.get(&fact.at)?.numbers);
+        self.learn(fact, numbers.as_ref().map_or(&[], |it| std::slice::from_ref(&it.canonical)));
     }
 
     /// Numbers that do not count any more decide no names.
     pub(super) fn fold_lost(&mut self) {
         self.directory.lose(&std::mem::take(&mut self.cx.lost));
-    }
-
-    fn fold_renumbered(&mut self) {
-        for it in std::mem::take(&mut self.cx.renumbered) {
-            let learned = self.directory.renumber((it.room, it.at), it.number);
-            self.act_on(learned);
-        }
     }
 
     pub(super) fn learn(&mut self, fact: Fact, numbers: &[Number]) {
@@ -179,12 +200,6 @@ impl Engine {
 
     // Forks.
 
-    fn settle_proofs(&mut self) {
-        for proof in std::mem::take(&mut self.cx.proofs) {
-            self.on_fork(proof);
-        }
-    }
-
     pub(super) fn on_fork(&mut self, proof: Proof) {
         let Proof { certificate, run } = &proof;
         let (room, log, seq) = (certificate.room, certificate.log, certificate.seq);
@@ -262,15 +277,6 @@ impl Engine {
     }
 
     // Deliveries.
-
-    fn settle_arrived(&mut self) {
-        for arrived in std::mem::take(&mut self.cx.arrived) {
-            match arrived {
-                Arrived::Entry { room, it, numbers } => self.on_delivered(room, it, numbers),
-                Arrived::Again { room, number, at } => self.on_passed_over(room, number, at),
-            }
-        }
-    }
 
     fn on_passed_over(&mut self, room: RoomId, number: Number, at: LocalRef) {
         let Some(it) = self.rooms.get(&room).filter(|it| !it.is_directory) else { return };
@@ -360,7 +366,7 @@ impl Engine {
                 first.clear();
             }
         }
-        self.fold_renumbered();
+        self.act_on_events(Step::Numbered);
         for ((room, at), number) in unsettled {
             let waits = first.get(&room).is_some_and(|it| it.contains(&at));
             // Of two rooms of one name the second one is not the first of that era.
@@ -419,15 +425,13 @@ impl Engine {
         Some(MessageId::new(room, log, at.seq))
     }
 
-    fn note_ephemeral_claims(&mut self) {
-        for (room, era) in std::mem::take(&mut self.cx.ephemeral_claims) {
-            let claims = &mut self.change_node().ephemeral_claims;
-            claims.retain(|(known, _)| *known != room);
-            claims.push((room, era));
-            // Rooms that ended long ago are not claimed in again: the oldest may go.
-            if claims.len() > crate::limits::EPHEMERAL_ROOMS_MAX {
-                claims.remove(0);
-            }
+    fn note_ephemeral_claim(&mut self, room: RoomId, era: Era) {
+        let claims = &mut self.change_node().ephemeral_claims;
+        claims.retain(|(known, _)| *known != room);
+        claims.push((room, era));
+        // Rooms that ended long ago are not claimed in again: the oldest may go.
+        if claims.len() > crate::limits::EPHEMERAL_ROOMS_MAX {
+            claims.remove(0);
         }
     }
 

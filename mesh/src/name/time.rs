@@ -12,3 +12,7 @@ pub struct Now {
     /// The same in microseconds: for the order in which members joined at different nodes.
     pub wall_us: u64,
 }
+
+pub(crate) fn in_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     api::boundary::Alarm,
-    engine::context::Context,
+    engine::{context::Context, happened::Happened},
     limits::{
         ASK_ENTRIES_MAX, ASK_EVERY_MAX, CLAIM_EVERY, DEDUP_FOR, DEDUP_IDS_MAX, FORLORN_AFTER,
         HOLE_AFTER, HOLE_AFTER_SILENCE, NUMBER_WITHIN, ROAM_ERAS_AHEAD_MAX, VETO_WAIT,
@@ -290,7 +290,7 @@ impl Room {
         self.append(cx, &Body::EraClaimed(claim))?;
         self.sequencing.claimed_at = Some(cx.now.mono);
         if self.record.ephemeral {
-            cx.ephemeral_claims.push((self.id, era));
+            cx.happens(Happened::ClaimedInMemory { room: self.id, era });
         }
         (self.numbering.current() == era).then_some(era)
     }

@@ -15,7 +15,6 @@ use std::{
 
 use crate::{
     api::command::AgentView,
-    engine::ephemeral_id,
     limits::{
         AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
         EPHEMERAL_ROOMS_MAX, KEYS_FOLLOWED_MAX, NAME_BYTES_MAX, NODES_MAX, RECONNECT_WITHIN,
@@ -26,6 +25,7 @@ use crate::{
         id::{AgentId, KeyPrint, LogId, MeshId, NodeId, RoomId},
         time::Now,
     },
+    presence::ephemeral::ephemeral_id,
     wire::{
         entry::RoomCreated,
         roster::{AgentRecord, EphemeralRoom, RoomFacts, RosterChange, RosterNews, What},

@@ -211,7 +211,7 @@ impl Pending {
 
     pub(crate) fn take(&mut self, cx: &mut Context, key: Key) -> Option<Waiting> {
         let waiting = self.runs.remove(&key)?;
-        cx.pending_bytes -= waiting.bytes;
+        cx.memory.pending -= waiting.bytes;
         Some(waiting)
     }
 
@@ -219,7 +219,7 @@ impl Pending {
     /// again later: the oldest end of what waits is what can be accepted next.
     pub(crate) fn keep(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
         let full = self.runs.len() >= PENDING_RUNS_PER_ROOM_MAX
-            || cx.pending_bytes + run.run().size() > PENDING_BYTES_MAX;
+            || cx.memory.pending + run.run().size() > PENDING_BYTES_MAX;
         if full {
             cx.faults.overflow += 1;
         } else {
@@ -230,7 +230,7 @@ impl Pending {
     /// Keeps a run that is next in its log, whatever else has to go for it.
     pub(crate) fn keep_next(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
         while self.runs.len() >= PENDING_RUNS_PER_ROOM_MAX
-            || (cx.pending_bytes > PENDING_BYTES_MAX && !self.runs.is_empty())
+            || (cx.memory.pending > PENDING_BYTES_MAX && !self.runs.is_empty())
         {
             let Some((key, _)) = self.runs.iter().max_by_key(|((_, first), _)| *first) else {
                 break;
@@ -263,7 +263,7 @@ impl Pending {
                 waiting
             }
         };
-        cx.pending_bytes += waiting.bytes;
+        cx.memory.pending += waiting.bytes;
         self.runs.insert(key, waiting);
     }
 
@@ -293,10 +293,10 @@ impl Pending {
             self.take(cx, key);
             return;
         }
-        cx.pending_bytes -= waiting.bytes;
+        cx.memory.pending -= waiting.bytes;
         waiting.add_body(seq, body);
         waiting.answered(from, seq);
-        cx.pending_bytes += waiting.bytes;
+        cx.memory.pending += waiting.bytes;
     }
 
     /// Bodies to be asked for now, by whom to ask of `peers`, who are connected and have the room. Bodies

@@ -6,7 +6,7 @@ use crate::{
         batch::{Change, Fate},
         boundary::Alarm,
     },
-    engine::context::{Context, Renumbered},
+    engine::{context::Context, happened::Happened},
     limits::{CLAIM_SEEN_MAX, CUT_ERAS_MAX, ORDERED_ITEMS_MAX},
     name::{
         id::{EntryRef, LocalRef},
@@ -67,7 +67,7 @@ impl Room {
             cx.change(Change::NumberRange { room, at, numbers: Some(numbers) });
         }
         if self.is_directory {
-            cx.renumbered.push(Renumbered { room, at, number });
+            cx.happens(Happened::Numbered { room, at, number });
         }
     }
 
@@ -130,7 +130,7 @@ impl Room {
         }
         self.end_eras_if_over(cx, it.to);
         if it.to == self.mine {
-            cx.handed_to_me.push((self.id, it.era, author));
+            cx.happens(Happened::HandedToMe { room: self.id, era: it.era, from: author });
         }
     }
 }

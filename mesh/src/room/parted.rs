@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use super::{Room, is_open_directory};
 use crate::{
     directory::partings::Cut,
-    engine::context::{Context, Fact},
+    engine::{
+        context::Context,
+        happened::{Fact, Happened},
+    },
     name::id::{LocalRef, LogId, LogIx, NodeId},
     wire::entry::{Body, Facts, PARTED},
 };
@@ -80,7 +83,7 @@ impl Room {
     ) {
         if facts.kind == PARTED && is_open_directory(cx, self.id) {
             let (log, body) = (self.logs.id(at.log), Body::decode(facts.kind, bytes));
-            cx.facts.push(Fact { room: self.id, at, log, facts, body });
+            cx.happens(Happened::Listed(Fact { room: self.id, at, log, facts, body }));
         }
     }
 

@@ -57,14 +57,14 @@ fn acts_in_memory_are_bounded_with_it() {
     let room = room_for_now(&mut node, &caller);
     node.ask(Command::Join { caller: caller.clone(), room }).expect("public");
     let heads = node.engine.rooms[&room].logs.heads();
-    node.engine.cx.ephemeral_bytes = EPHEMERAL_BYTES_MAX - 5;
+    node.engine.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX - 5;
     let refused = node.ask(task(room, &caller));
     assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
     assert_eq!(node.engine.rooms[&room].logs.heads(), heads, "nothing was written");
-    node.engine.cx.ephemeral_bytes = EPHEMERAL_BYTES_MAX / 2;
+    node.engine.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX / 2;
     node.ask(task(room, &caller)).expect("there is room");
     let lobby = node.lobby();
-    node.engine.cx.ephemeral_bytes = EPHEMERAL_BYTES_MAX;
+    node.engine.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX;
     node.ask(task(lobby, &caller)).expect("this one is kept");
 }
 

@@ -6,6 +6,7 @@ use super::{
     *,
 };
 use crate::{
+    engine::happened::Happened,
     limits::{
         DESCRIPTION_BYTES_MAX, EPHEMERAL_ROOMS_MAX, HELD_MAX, LOGS_PER_ROOM_MAX, WANT_TIMEOUT,
     },
@@ -251,7 +252,7 @@ fn so_many_messages_wait_for_a_lobby_to_be_raised_and_others_do_not() {
 fn who_waits_in_a_room_that_ends_is_told_that_there_is_none() {
     let mut node = Node::new(1);
     let home = LogId { author: peer(), incarnation: 1 << 20 | 1 };
-    let room = crate::engine::ephemeral_id(node.secret.mesh_id(), home, false);
+    let room = crate::presence::ephemeral::ephemeral_id(node.secret.mesh_id(), home, false);
     let facts = RoomFacts::Open(public_room(room, "theirs"));
     let it = EphemeralRoom { facts, home, created_ms: node.now.wall_ms };
     node.heard_saying(PEER, vec![RosterChange::Room(room, it)]);
@@ -260,8 +261,8 @@ fn who_waits_in_a_room_that_ends_is_told_that_there_is_none() {
     let say = words(room, "hello".to_owned());
     let call = node.begin(Command::Say { caller: caller.clone(), say });
     assert!(node.reply(call).is_none(), "another node gives the numbers");
-    let warm = node.engine.cx.warm_bytes;
-    assert!(warm > 0 && node.engine.cx.ephemeral_bytes > 0);
+    let warm = node.engine.cx.memory.warm;
+    assert!(warm > 0 && node.engine.cx.memory.ephemeral > 0);
     node.ask(Command::Leave { caller, room }).expect("a member");
     assert!(node.engine.rooms.contains_key(&room), "another node lists it");
     // Claims of tasks that wait for their answer, there and elsewhere.
@@ -278,7 +279,7 @@ fn who_waits_in_a_room_that_ends_is_told_that_there_is_none() {
     assert_eq!(node.reply(there).and_then(|it| it.err()), Some(Refused::NoTask));
     assert!(node.reply(elsewhere).is_none());
     assert_eq!(node.engine.claiming.keys().map(|it| it.0).collect::<Vec<_>>(), [node.lobby()]);
-    assert_eq!((node.engine.cx.warm_bytes, node.engine.cx.ephemeral_bytes), (0, 0));
+    assert_eq!((node.engine.cx.memory.warm, node.engine.cx.memory.ephemeral), (0, 0));
 }
 
 #[test]
@@ -286,13 +287,15 @@ fn what_was_claimed_in_rooms_of_memory_is_kept_of_the_last_of_them() {
     let mut node = Node::new(1);
     let era = |c| Era::new(c, 7).expect("an era");
     for nth in 0..=EPHEMERAL_ROOMS_MAX {
-        node.engine.cx.ephemeral_claims.push((nth_room(nth), era(1)));
+        let (room, era) = (nth_room(nth), era(1));
+        node.engine.cx.happens(Happened::ClaimedInMemory { room, era });
     }
     node.turn();
     let claims = |node: &Node| node.engine.node.ephemeral_claims.clone();
     assert_eq!(claims(&node).len(), EPHEMERAL_ROOMS_MAX);
     assert_eq!(claims(&node)[0].0, nth_room(1), "the oldest went");
-    node.engine.cx.ephemeral_claims.push((nth_room(5), era(2)));
+    let claimed = Happened::ClaimedInMemory { room: nth_room(5), era: era(2) };
+    node.engine.cx.happens(claimed);
     node.turn();
     assert_eq!(claims(&node).len(), EPHEMERAL_ROOMS_MAX);
     let of = claims(&node).into_iter().filter(|it| it.0 == nth_room(5)).collect::<Vec<_>>();

@@ -474,7 +474,7 @@ fn what_waits_of_an_expelled_node_waits_on_within_the_cut_and_is_dropped_beyond_
             node.hear(run);
         }
         assert_eq!(node.engine.rooms[&lobby].pending.is_empty(), !waits);
-        assert_eq!(node.engine.cx.pending_bytes > 0, waits);
+        assert_eq!(node.engine.cx.memory.pending > 0, waits);
         node.hear(&two);
         let head = node.engine.rooms[&lobby].logs.head_of(one.log);
         assert_eq!(head, cut, "all of it that counts");
@@ -495,7 +495,7 @@ fn what_waits_of_a_log_of_which_nothing_is_here_is_dropped_with_its_author() {
         let parting = expels(&node, 6, 5, if waits { &named } else { &[] });
         node.hear(&parting);
         assert_eq!(node.engine.rooms[&lobby].pending.is_empty(), !waits);
-        assert_eq!(node.engine.cx.pending_bytes > 0, waits);
+        assert_eq!(node.engine.cx.memory.pending > 0, waits);
     }
 }
 

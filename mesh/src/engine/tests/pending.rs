@@ -55,24 +55,24 @@ fn what_waits_takes_up_what_it_weighs_and_gives_it_back() {
         for body in [&body, &body, &vec![8; 9_000]] {
             pending.add_body(cx, FROM, (log, 1), (body.clone(), ALL));
         }
-        assert_eq!(cx.pending_bytes, size + body.len());
+        assert_eq!(cx.memory.pending, size + body.len());
         pending
     };
     let mut pending = waiting(cx);
     assert_eq!(pending.take(cx, (log, 1)).map(|it| it.bodies.len()), Some(1));
-    assert_eq!(cx.pending_bytes, size - own);
+    assert_eq!(cx.memory.pending, size - own);
     pending.clear(cx);
-    assert_eq!((cx.pending_bytes, pending.is_empty()), (0, true));
+    assert_eq!((cx.memory.pending, pending.is_empty()), (0, true));
     let mut pending = waiting(cx);
     pending.forget_author(cx, log.author);
     assert_eq!(pending.keys(), [(other.run().log, 3)]);
-    assert_eq!(cx.pending_bytes, size - own);
+    assert_eq!(cx.memory.pending, size - own);
     cx.now.mono += PENDING_FOR - Duration::from_millis(1);
     pending.expire(cx);
     assert!(!pending.is_empty());
     cx.now.mono += Duration::from_millis(1);
     pending.expire(cx);
-    assert_eq!((cx.pending_bytes, pending.is_empty()), (0, true));
+    assert_eq!((cx.memory.pending, pending.is_empty()), (0, true));
 }
 
 /// Seed 1587: a run was heard, its body was not, and then its author dropped that: it said so each time it was asked, and
@@ -91,7 +91,7 @@ fn what_its_author_has_dropped_since_is_asked_for_as_it_is_now() {
     pending.add_body(cx, author, (log, 1), (Vec::new(), ALL));
     assert!(!pending.is_empty(), "nobody who is honest drops it so soon");
     pending.add_body(cx, author, (log, 1), (Vec::new(), old));
-    assert_eq!((cx.pending_bytes, pending.is_empty()), (0, true));
+    assert_eq!((cx.memory.pending, pending.is_empty()), (0, true));
     assert_eq!(pending.reaches(log, 0), 0, "so it is wanted again");
 }
 
@@ -108,18 +108,18 @@ fn so_much_waits_and_no_more_and_what_is_next_displaces_what_is_last() {
     assert_eq!(pending.keys().len(), PENDING_RUNS_PER_ROOM_MAX, "by number");
     pending.clear(cx);
     // Other rooms have almost all of the bytes.
-    cx.pending_bytes = PENDING_BYTES_MAX - size * 2 + 1;
+    cx.memory.pending = PENDING_BYTES_MAX - size * 2 + 1;
     let overflow = cx.faults.overflow;
     for it in &runs[..2] {
         pending.keep(cx, it.clone(), FROM);
     }
     assert_eq!((pending.keys().len(), cx.faults.overflow), (1, overflow + 1), "by bytes");
     pending.clear(cx);
-    cx.pending_bytes = PENDING_BYTES_MAX - size * 2;
+    cx.memory.pending = PENDING_BYTES_MAX - size * 2;
     for it in &runs[1..3] {
         pending.keep(cx, it.clone(), FROM);
     }
-    assert_eq!(cx.pending_bytes, PENDING_BYTES_MAX, "to the last one");
+    assert_eq!(cx.memory.pending, PENDING_BYTES_MAX, "to the last one");
     pending.keep_next(cx, runs[0].clone(), FROM);
     let firsts = |pending: &Pending| pending.keys().iter().map(|it| it.1).collect::<Vec<_>>();
     assert_eq!(firsts(&pending), [2, 3, 4], "that much is no more than may be");
@@ -144,7 +144,7 @@ fn of_two_runs_that_begin_alike_the_shorter_waits_with_the_bodies_of_both() {
         assert_eq!(waiting.run.run().last(), 1, "others may have made the longer one of two");
         assert_eq!(waiting.lacks(0, ALL).next(), None);
         pending.clear(cx);
-        assert_eq!(cx.pending_bytes, 0);
+        assert_eq!(cx.memory.pending, 0);
     }
 }
 
@@ -377,13 +377,13 @@ fn what_is_next_displaces_what_is_last_also_when_there_are_too_many() {
     let cx = &mut node.engine.cx;
     let mut pending = Pending::default();
     runs.iter().for_each(|it| pending.keep(cx, it.clone(), FROM));
-    let (overflow, bytes) = (cx.faults.overflow, cx.pending_bytes);
+    let (overflow, bytes) = (cx.faults.overflow, cx.memory.pending);
     pending.keep_next(cx, next.clone(), FROM);
     assert_eq!(pending.keys().len(), PENDING_RUNS_PER_ROOM_MAX);
     assert!(pending.get((next.run().log, 1)).is_some());
     let last = runs.last().expect("many").run();
     assert!(pending.get((last.log, last.first)).is_none(), "the last end of what waits");
-    assert_eq!((cx.faults.overflow, cx.pending_bytes), (overflow + 1, bytes));
+    assert_eq!((cx.faults.overflow, cx.memory.pending), (overflow + 1, bytes));
     pending.keep(cx, runs[0].clone(), FROM);
     assert_eq!(cx.faults.overflow, overflow + 2);
 }

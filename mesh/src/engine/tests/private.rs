@@ -3,9 +3,9 @@
 use super::{retention::bare, *};
 use crate::{
     api::agenda::NewKey,
-    engine::ephemeral_id,
     limits::{GONE_AFTER, HOLE_AFTER},
     name::id::{EntryRef, RoomKey},
+    presence::ephemeral::ephemeral_id,
     wire::{
         acts::Tier,
         entry::{Decision, RoomCreated},

@@ -7,12 +7,12 @@ use super::{
 };
 use crate::{
     api::boundary::Alarm,
-    engine::ephemeral_id,
     limits::{
         CLAIM_EVERY, CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, EPHEMERAL_ROOMS_MAX,
         EPHEMERAL_ROOMS_PER_NODE_MAX, HOLE_AFTER, MENTIONS_MAX, NAME_BYTES_MAX, NUMBER_WITHIN,
     },
     name::number::Era,
+    presence::ephemeral::ephemeral_id,
     wire::{
         message::Head,
         roster::{EphemeralRoom, RoomFacts},
@@ -87,7 +87,7 @@ fn the_agents_of_one_node_make_so_many_rooms_of_memory_and_no_more() {
 fn as_much_is_said_as_may_be_and_no_more() {
     let (mut node, caller, [lasting, fleeting]) = with_rooms();
     let mut say = |say: Say, memory: usize| {
-        node.engine.cx.ephemeral_bytes = memory;
+        node.engine.cx.memory.ephemeral = memory;
         node.ask(Command::Say { caller: caller.clone(), say })
     };
     let full = "x".repeat(CONTENT_BYTES_MAX);
@@ -113,25 +113,25 @@ fn what_peers_say_in_rooms_of_memory_is_bounded_with_it() {
     let (mut node, _, [_, fleeting]) = with_rooms();
     let run = said_in(&node, (fleeting, 7), (5, 1, "x")).run().clone();
     let head = |node: &Node| node.engine.rooms[&fleeting].logs.head_of(run.log);
-    node.engine.cx.ephemeral_bytes = EPHEMERAL_BYTES_MAX - run.size() + 1;
+    node.engine.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX - run.size() + 1;
     let overflow = node.engine.cx.faults.overflow;
     node.hear(&run);
     assert_eq!((head(&node), node.engine.cx.faults.overflow), (0, overflow + 1));
-    node.engine.cx.ephemeral_bytes = EPHEMERAL_BYTES_MAX - run.size();
-    let before = node.engine.cx.ephemeral_bytes;
+    node.engine.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX - run.size();
+    let before = node.engine.cx.memory.ephemeral;
     node.hear(&run);
     assert_eq!(head(&node), 1);
-    assert!(node.engine.cx.ephemeral_bytes > before, "it is counted");
+    assert!(node.engine.cx.memory.ephemeral > before, "it is counted");
 }
 
 #[test]
 fn a_room_of_memory_that_ends_gives_back_what_it_took() {
     let (mut node, caller, [_, room]) = with_rooms();
     node.say(&caller, room).expect("a member");
-    assert!(node.engine.cx.ephemeral_bytes > 0);
+    assert!(node.engine.cx.memory.ephemeral > 0);
     node.ask(Command::Leave { caller, room }).expect("a member");
     assert!(!node.engine.rooms.contains_key(&room), "the last one has left");
-    assert_eq!(node.engine.cx.ephemeral_bytes, 0);
+    assert_eq!(node.engine.cx.memory.ephemeral, 0);
     assert!(!node.engine.ephemeral.contains(&room));
 }
 

@@ -375,18 +375,18 @@ fn what_was_delivered_or_was_forked_takes_no_memory() {
     let mut node = Node::new(1);
     let caller = node.joins("me");
     node.say(&caller, node.lobby()).expect("a member");
-    assert_eq!(node.engine.cx.warm_bytes, 0);
+    assert_eq!(node.engine.cx.memory.warm, 0);
     let mut node = Node::new(2);
     let [one, forked] = [5, 6].map(|seed| said_at(&node, seed, 1).run().clone());
     node.hear(&one);
-    let before = node.engine.cx.warm_bytes;
+    let before = node.engine.cx.memory.warm;
     assert!(before > 0);
     node.hear(&forked);
-    assert!(node.engine.cx.warm_bytes > before);
+    assert!(node.engine.cx.memory.warm > before);
     let other = said_in(&node, (node.lobby(), 0), (6, 1, "another")).run().clone();
     node.hear(&other);
     assert!(node.engine.cx.forked.contains(&forked.log.author));
-    assert_eq!(node.engine.cx.warm_bytes, before);
+    assert_eq!(node.engine.cx.memory.warm, before);
 }
 
 #[test]

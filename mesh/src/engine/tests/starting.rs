@@ -123,7 +123,7 @@ fn a_room_of_memory_that_comes_back_has_a_log_of_this_node_that_it_never_had() {
     let mut node = Node::new(1);
     let mut mine = std::collections::BTreeSet::new();
     let home = LogId { author: log(8).author, incarnation: 1 << 20 | 1 };
-    let id = crate::engine::ephemeral_id(node.secret.mesh_id(), home, false);
+    let id = crate::presence::ephemeral::ephemeral_id(node.secret.mesh_id(), home, false);
     let facts = crate::wire::roster::RoomFacts::Open(public_room(id, "theirs"));
     let it = crate::wire::roster::EphemeralRoom { facts, home, created_ms: 1 };
     node.hears_beacon((8, 8), (1, 0, 0));

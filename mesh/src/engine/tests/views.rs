@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     api::command::RoomView,
-    engine::ephemeral_id,
+    presence::ephemeral::ephemeral_id,
     wire::roster::{EphemeralRoom, RoomFacts},
 };
 

@@ -1,0 +1,65 @@
+//! The settings of an engine.
+
+use std::time::Duration;
+
+use crate::{
+    api::{
+        agenda::{Retention, Tiers},
+        command::RoomView,
+    },
+    limits::{RETENTION_MIN, TAKEOVER_AFTER},
+    name::{
+        id::{MeshId, NodeId},
+        identity::LinkSecret,
+    },
+};
+
+/// The settings of an engine.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The mesh's name; it follows from its founder.
+    pub mesh: MeshId,
+    /// The home sequencer of lobby and directory.
+    pub founder: NodeId,
+    /// The secret of connections at the start.
+    pub secret: LinkSecret,
+    /// Of the program, for people: members tell it each other.
+    pub version: String,
+    /// The name the operator gave this node.
+    pub name: String,
+    /// A sequencer counts as gone when not heard for this long.
+    pub takeover_after: Duration,
+    /// For the one thing that is drawn: the node's lane.
+    pub seed: u64,
+    /// Numbers of an era that are used. `None`: all of them. Simulations use fewer.
+    pub era_capacity: Option<u64>,
+    /// Rooms of a mesh this node was in before: readable, closed. See [`crate::archive`].
+    pub archive: Vec<RoomView>,
+    /// The limits of keys here.
+    pub tiers: Tiers,
+    /// For how long bodies are kept here.
+    pub retention: Retention,
+    /// Younger bodies are never dropped. Simulations use less.
+    pub retention_min: Duration,
+}
+
+impl Config {
+    /// The defaults, in the mesh `mesh` founded by `founder`.
+    #[must_use]
+    pub fn new(mesh: MeshId, founder: NodeId) -> Config {
+        Config {
+            mesh,
+            founder,
+            secret: LinkSecret::new(0, [0; 32]),
+            version: String::new(),
+            name: String::new(),
+            takeover_after: TAKEOVER_AFTER,
+            seed: 0,
+            era_capacity: None,
+            archive: Vec::new(),
+            tiers: Tiers::default(),
+            retention: Retention::default(),
+            retention_min: RETENTION_MIN,
+        }
+    }
+}
