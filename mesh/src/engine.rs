@@ -4,7 +4,6 @@
 //! and returns what has to be stored and done. Many inputs may be handled before one turn is taken: the
 //! store's commit is the batching window.
 
-mod acts;
 mod agents;
 mod archived;
 mod asked;
@@ -16,6 +15,7 @@ mod handover;
 pub(crate) mod happened;
 mod import;
 mod keys;
+mod known;
 mod membership;
 pub(crate) mod noise;
 mod open;
@@ -41,25 +41,18 @@ use std::{
 
 use crate::{
     api::{
-        batch::{Change, NodeRecord},
+        batch::Change,
         boundary::{Input, Turn},
-        command::{Attach, CallId, Caller, Command, Outcome, Refused, Registration, RoomView, Say},
+        command::{Attach, CallId, Caller, Command, Outcome, Refused, Say},
     },
-    directory::Directory,
-    engine::{config::Config, context::Context},
+    engine::known::Known,
     limits::{BUCKETS, PAUSED_AFTER, TICK},
     name::{
-        id::{AgentId, EntryRef, KeyPrint, LocalRef, MessageId, NodeId, RoomId},
-        identity::Identity,
+        id::{AgentId, KeyPrint, LocalRef, NodeId, RoomId},
         number::Number,
         time::Now,
     },
-    order::{
-        liveness::Liveness,
-        pulse::{Pulse, Spread},
-    },
-    presence::rosters::Rosters,
-    room::Room,
+    order::pulse::{Pulse, Spread},
     wire::message::Post,
 };
 
@@ -77,22 +70,10 @@ enum Waiter {
 /// See the module.
 #[derive(Debug)]
 pub struct Engine {
-    identity: Identity,
-    config: Config,
-    cx: Context,
-    live: Liveness,
-    rosters: Rosters,
-    directory: Directory,
-    rooms: BTreeMap<RoomId, Room>,
-    /// Those of them that are ephemeral: few, so that nothing has to look for them among all.
-    ephemeral: BTreeSet<RoomId>,
-    /// Rooms in which something waits: looked at on every tick.
-    busy: BTreeSet<RoomId>,
+    known: Known,
     /// Rooms in which this node wrote what no other one is known to have: looked at when a peer turns out
     /// to have everything.
     unshared: BTreeSet<RoomId>,
-    node: NodeRecord,
-    node_dirty: bool,
     pulse: Pulse,
     /// How beacons go from now on.
     spread: Spread,
@@ -101,23 +82,14 @@ pub struct Engine {
     unsettled: BTreeMap<(RoomId, LocalRef), Number>,
     /// Rooms that have a leader.
     led: BTreeSet<RoomId>,
-    /// Where each task is.
-    tasks: BTreeMap<MessageId, (RoomId, EntryRef)>,
     /// Claims of tasks that wait for their answer.
     claiming: BTreeMap<(RoomId, LocalRef), CallId>,
     roams: roaming::Roams,
-    registrations: BTreeMap<AgentId, Registration>,
-    /// Keys that the driver said are the node's own: no limits, and no revocation, of minted ones.
-    own_keys: BTreeSet<KeyPrint>,
     next_registration: u64,
     /// Whose turn it is, as members were last told.
     turns: BTreeMap<RoomId, Option<AgentId>>,
     /// Rooms with so many members that they are not told of every turn.
     crowds: BTreeMap<RoomId, turn::Crowd>,
-    /// Rooms that clients were told of, as they were told.
-    told: BTreeMap<RoomId, RoomView>,
-    /// Where the votes of all rooms are.
-    votes: BTreeMap<MessageId, (RoomId, EntryRef)>,
     /// Rooms with votes in which something may become due.
     voting: BTreeSet<RoomId>,
     /// Digests of all shared rooms, folded by bucket; and what each room contributes.
@@ -144,11 +116,7 @@ pub struct Engine {
     roster_kept: agents::RosterKept,
     private: private::Private,
     barriers: barrier::Barriers,
-    /// Rooms that peers spoke of before they were known here.
-    unknown: BTreeMap<RoomId, NodeId>,
-    started: Duration,
     pruning: retention::Pruning,
-    incarnations: u64,
     typing_nonce: u64,
     stopping: Option<handover::Stopping>,
     /// Eras that were handed to this node, by the node that had them before.
@@ -183,14 +151,14 @@ impl Engine {
 
     fn note_time(&mut self, now: Now) {
         if now.mono > self.last_called + PAUSED_AFTER {
-            self.live.woke(now.mono, self.last_called);
+            self.known.live.woke(now.mono, self.last_called);
         }
         self.last_called = self.last_called.max(now.mono);
-        self.cx.now = now;
+        self.known.cx.now = now;
     }
 
     fn on_command(&mut self, call: CallId, command: Command) {
-        if self.stopping.is_some()
+        if self.known.stopping
             && !matches!(command, Command::Status | Command::Behind | Command::Stop)
         {
             return self.reply(call, Err(Refused::Stopping));
@@ -205,7 +173,7 @@ impl Engine {
 
     /// What a command wants is done, or refused, as things are known now.
     fn carry_out(&mut self, call: CallId, command: Command) {
-        if self.stopping.is_some()
+        if self.known.stopping
             && !matches!(command, Command::Status | Command::Behind | Command::Stop)
         {
             return self.reply(call, Err(Refused::Stopping));
@@ -237,7 +205,7 @@ impl Engine {
             Command::SignUp(key) => self.mint_key(key, crate::limits::KEYS_FOR_OPERATORS),
             Command::RevokeKey { key } => self.revoke_key(key),
             Command::ListKeys => Ok(self.list_keys()),
-            Command::CheckKey { key, own } => self.standing(key, own).map(Outcome::Key),
+            Command::CheckKey { key, own } => self.known.standing(key, own).map(Outcome::Key),
             Command::Keep { name, value } => Ok(self.keep(name, value)),
             Command::Roam { room, cursor, entries } => {
                 return self.roam(call, room, cursor, entries);
@@ -256,18 +224,18 @@ impl Engine {
     }
 
     fn reply(&mut self, call: CallId, result: Result<Outcome, Refused>) {
-        self.cx.reply(call, result);
+        self.known.cx.reply(call, result);
     }
 
     /// What has become due.
     fn tick(&mut self) {
-        let now = self.cx.now.mono;
-        if self.live.gave_up_hearing(now) {
+        let now = self.known.cx.now.mono;
+        if self.known.live.gave_up_hearing(now) {
             self.close_own_eras();
         }
         self.refresh_liveness();
         self.refresh_spread();
-        self.rosters.expire(now);
+        self.known.rosters.expire(now);
         self.forget_empty_ephemeral_rooms();
         self.go_on_roaming();
         self.raise_lobby();
@@ -285,22 +253,17 @@ impl Engine {
         self.measure_peers();
         self.repeat_about();
         self.give_to_those_left_out();
-        self.cx.active.extend(self.busy.iter().copied());
-    }
-
-    fn change_node(&mut self) -> &mut NodeRecord {
-        self.node_dirty = true;
-        &mut self.node
+        self.known.cx.active.extend(self.known.busy.iter().copied());
     }
 
     /// The rows and effects so far, as a turn.
     fn end_turn(&mut self) -> Turn {
-        if std::mem::take(&mut self.node_dirty) {
-            self.cx.batch.push(Change::Node(self.node.clone()));
+        if std::mem::take(&mut self.known.node_changed) {
+            self.known.cx.batch.push(Change::Node(self.known.node.clone()));
         }
         Turn {
-            batch: std::mem::take(&mut self.cx.batch),
-            effects: std::mem::take(&mut self.cx.effects),
+            batch: std::mem::take(&mut self.known.cx.batch),
+            effects: std::mem::take(&mut self.known.cx.effects),
         }
     }
 }

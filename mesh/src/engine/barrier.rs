@@ -174,7 +174,7 @@ impl Engine {
                 self.everybody(caller, *room).filter(|_| !running)
             }
             Command::Decline { caller, room } => {
-                let knows = self.is_electing(*room, |it| it.is_open(self.cx.now.mono));
+                let knows = self.is_electing(*room, |it| it.is_open(self.known.cx.now.mono));
                 self.what_is_in(caller.key, *room, knows)
             }
             Command::Say { caller, say } => {
@@ -182,14 +182,18 @@ impl Engine {
                     || self.led_by(say.room, &caller.agent).is_some();
                 self.what_is_in(caller.key, say.room, leads)
             }
-            Command::CastVote { caller, vote, .. } => {
-                self.entry(caller.key, &caller.agent, (*vote, self.votes.contains_key(vote)))
-            }
-            Command::GetVote { key, agent, vote } => {
-                self.entry(*key, agent.as_ref()?, (*vote, self.votes.contains_key(vote)))
-            }
+            Command::CastVote { caller, vote, .. } => self.entry(
+                caller.key,
+                &caller.agent,
+                (*vote, self.known.index.votes.contains_key(vote)),
+            ),
+            Command::GetVote { key, agent, vote } => self.entry(
+                *key,
+                agent.as_ref()?,
+                (*vote, self.known.index.votes.contains_key(vote)),
+            ),
             Command::UpdateTask { caller, update } => {
-                let known = self.tasks.contains_key(&update.task);
+                let known = self.known.index.tasks.contains_key(&update.task);
                 self.entry(caller.key, &caller.agent, (update.task, known))
             }
             Command::AssignTask { caller, task } => self.room_itself(caller.key, task.room),
@@ -227,8 +231,8 @@ impl Engine {
 
     /// What a client names of an agent's rooms is looked for in the directories.
     fn seeking(&self, key: KeyPrint, rooms: impl IntoIterator<Item = RoomId>) -> Need {
-        let sealed = self.cx.followers.directory(key);
-        let directories = [RoomId::directory(self.cx.mesh)].into_iter().chain(sealed);
+        let sealed = self.known.cx.followers.directory(key);
+        let directories = [RoomId::directory(self.known.cx.mesh)].into_iter().chain(sealed);
         let rooms = directories.chain(rooms).take(BARRIER_ROOMS_MAX).collect();
         Need { why: Why::Seeks, rooms, of: None, came: false, unknown: None }
     }
@@ -236,15 +240,15 @@ impl Engine {
     /// What came to a room has not been looked into before the end of this turn.
     fn came_just_now(&self, room: RoomId) -> Option<Need> {
         let (why, rooms, of, unknown) = (Why::Seeks, BTreeSet::new(), None, None);
-        let active = self.cx.active.contains(&room);
+        let active = self.known.cx.active.contains(&room);
         active.then_some(Need { why, rooms, of, came: true, unknown })
     }
 
     /// A room that is not known.
     fn room_itself(&self, key: KeyPrint, room: RoomId) -> Option<Need> {
-        let known = self.told.contains_key(&room);
+        let known = self.known.told.contains_key(&room);
         // One that is listed and not shown yet may be asked for: those who have it are known.
-        let unread = self.is_unread(room).then_some(room);
+        let unread = self.known.is_unread(room).then_some(room);
         (!known).then(|| Need { unknown: Some(room), ..self.seeking(key, unread) })
     }
 
@@ -259,13 +263,13 @@ impl Engine {
         if let Some(unknown) = self.room_itself(caller.key, room) {
             return Some(unknown);
         }
-        let begins = self.is_shared(room) && self.may_act(caller, room).is_ok();
+        let begins = self.is_shared(room) && self.known.may_act(caller, room).is_ok();
         begins.then(|| Need { why: Why::Begins, ..self.seeking(caller.key, [room]) })
     }
 
     /// Whether other nodes have it, too.
     fn is_shared(&self, room: RoomId) -> bool {
-        self.rooms.get(&room).is_some_and(|it| !it.record.local)
+        self.known.rooms.get(&room).is_some_and(|it| !it.record.local)
     }
 
     fn is_electing(
@@ -273,7 +277,8 @@ impl Engine {
         room: RoomId,
         which: impl Fn(&crate::fold::elections::Election) -> bool,
     ) -> bool {
-        let running = self.rooms.get(&room).and_then(|it| it.elections.running(self.cx.now.mono));
+        let running =
+            self.known.rooms.get(&room).and_then(|it| it.elections.running(self.known.cx.now.mono));
         running.is_some_and(which)
     }
 
@@ -287,7 +292,7 @@ impl Engine {
         if known {
             return None;
         }
-        let seats = &self.rosters.own(agent)?.rooms;
+        let seats = &self.known.rosters.own(agent)?.rooms;
         let mut rooms: Vec<(u64, RoomId)> =
             seats.iter().map(|(room, seat)| (seat.joined, *room)).collect();
         rooms.sort_unstable();
@@ -304,12 +309,12 @@ impl Engine {
 
     /// A message: here, and it has its number.
     fn message_in(&self, key: KeyPrint, room: RoomId, id: MessageId) -> Option<Need> {
-        if !self.is_shared(room) || self.may_read(key, room).is_err() {
+        if !self.is_shared(room) || self.known.may_read(key, room).is_err() {
             return None;
         }
         match self.whereabouts(id, &[room]) {
             Whereabouts::Here(room, at) => {
-                let known = self.rooms.get(&room)?;
+                let known = self.known.rooms.get(&room)?;
                 let waits = known.numbering.undelivered.contains_key(&at);
                 self.came_just_now(room).or_else(|| waits.then(|| self.seeking(key, [room])))
             }
@@ -330,10 +335,16 @@ impl Engine {
     }
 
     fn whereabouts(&self, id: MessageId, rooms: &[RoomId]) -> Whereabouts {
-        let logs = rooms.iter().filter_map(|id| self.rooms.get(id)).flat_map(|room| {
+        let logs = rooms.iter().filter_map(|id| self.known.rooms.get(id)).flat_map(|room| {
             let known = room.logs.iter().map(|(_, log)| log.id);
             // What a peer writes first in a room begins a log that is not known yet.
-            let nodes = self.cx.up.iter().chain([&self.cx.me]).filter(|_| !room.record.ephemeral);
+            let nodes = self
+                .known
+                .cx
+                .up
+                .iter()
+                .chain([&self.known.cx.me])
+                .filter(|_| !room.record.ephemeral);
             let first = nodes.map(|node| LogId { author: *node, incarnation: 0 });
             known
                 .chain(first.filter(|log| room.logs.ix(*log).is_none()))
@@ -343,7 +354,7 @@ impl Engine {
             let Some(seq) = id.seq_in(room.id, log) else { continue };
             return match room.logs.ix(log).filter(|_| seq <= room.logs.head_of(log)) {
                 Some(log) => Whereabouts::Here(room.id, LocalRef { log, seq }),
-                None if log.author == self.cx.me => Whereabouts::Nowhere,
+                None if log.author == self.known.cx.me => Whereabouts::Nowhere,
                 None => Whereabouts::Ahead(room.id, log.author),
             };
         }
@@ -352,8 +363,9 @@ impl Engine {
 
     /// A key that is not known, or an id that is taken as far as is known.
     fn who_may_come(&self, attach: &Attach) -> Option<Need> {
-        let unknown = self.standing(attach.key, attach.own) == Err(Refused::NoKey);
-        let elsewhere = self.rosters.record(&attach.agent).filter(|(at, _)| *at != self.cx.me);
+        let unknown = self.known.standing(attach.key, attach.own) == Err(Refused::NoKey);
+        let elsewhere =
+            self.known.rosters.record(&attach.agent).filter(|(at, _)| *at != self.known.cx.me);
         let taken = elsewhere.is_some_and(|(_, it)| !attach.reconnect || it.key != attach.key);
         let stranger = || Need { why: Why::Stranger, ..self.seeking(attach.key, []) };
         (unknown || taken).then(stranger)
@@ -364,12 +376,12 @@ impl Engine {
         if need.came {
             return BTreeSet::new();
         }
-        let now = self.cx.now.mono;
+        let now = self.known.cx.now.mono;
         let answers = |peer: &NodeId| self.barriers.peers.answers(now, *peer);
-        let alone = need.of.filter(|it| self.cx.up.contains(it) && answers(it));
+        let alone = need.of.filter(|it| self.known.cx.up.contains(it) && answers(it));
         match alone {
             Some(peer) => BTreeSet::from([peer]),
-            None => self.cx.up.iter().copied().filter(answers).collect(),
+            None => self.known.cx.up.iter().copied().filter(answers).collect(),
         }
     }
 
@@ -380,7 +392,10 @@ impl Engine {
 
     /// A room that a peer may be told of, and asked about.
     fn may_hear_of(&self, peer: NodeId, room: RoomId) -> Option<&Room> {
-        self.rooms.get(&room).filter(|it| !it.record.local && it.heirs(&self.cx).has(peer))
+        self.known
+            .rooms
+            .get(&room)
+            .filter(|it| !it.record.local && it.heirs(&self.known.cx).has(peer))
     }
 }
 
@@ -406,8 +421,8 @@ impl Engine {
     }
 
     fn begin_barrier(&mut self) -> bool {
-        let now = self.cx.now.mono;
-        if self.stopping.is_some() {
+        let now = self.known.cx.now.mono;
+        if self.known.stopping {
             return self.carry_out_all();
         }
         let soon = self.barriers.began.is_some_and(|at| now < at + BARRIER_EVERY);
@@ -454,10 +469,10 @@ impl Engine {
     pub(super) fn measure(&mut self, peer: NodeId) {
         self.barriers.nonce += 1;
         let nonce = self.barriers.nonce;
-        self.barriers.peers.ask(self.cx.now.mono, peer, nonce);
+        self.barriers.peers.ask(self.known.cx.now.mono, peer, nonce);
         // Nothing of its roster is newer than this.
         let (boot, version, rooms) = (u64::MAX, u64::MAX, Vec::new());
-        self.cx.send(peer, Message::AskFrontier { nonce, boot, version, rooms });
+        self.known.cx.send(peer, Message::AskFrontier { nonce, boot, version, rooms });
     }
 
     /// LocalRef every tick.
@@ -465,8 +480,8 @@ impl Engine {
         if self.barriers.running.is_some() {
             return;
         }
-        let now = self.cx.now.mono;
-        let peers = self.cx.up.iter().copied();
+        let now = self.known.cx.now.mono;
+        let peers = self.known.cx.up.iter().copied();
         let due: Vec<NodeId> =
             peers.filter(|it| self.barriers.peers.is_to_be_measured(now, *it)).collect();
         due.into_iter().for_each(|peer| self.measure(peer));
@@ -484,22 +499,23 @@ impl Engine {
 
     fn ask_frontier(&mut self, peer: NodeId, nonce: u64, named: &BTreeSet<RoomId>) {
         let digest = |room: &RoomId| {
-            let digest = self.rooms.get(room)?.logs.digest();
+            let digest = self.known.rooms.get(room)?.logs.digest();
             Some(RoomDigest { room: *room, digest })
         };
         let rooms = named.iter().filter_map(digest).collect();
-        let (boot, version) = self.rosters.version(peer);
-        self.barriers.peers.ask(self.cx.now.mono, peer, nonce);
-        self.cx.send(peer, Message::AskFrontier { nonce, boot, version, rooms });
+        let (boot, version) = self.known.rosters.version(peer);
+        self.barriers.peers.ask(self.known.cx.now.mono, peer, nonce);
+        self.known.cx.send(peer, Message::AskFrontier { nonce, boot, version, rooms });
     }
 
     fn end_barrier(&mut self) -> bool {
-        let now = self.cx.now.mono;
+        let now = self.known.cx.now.mono;
         let Some(mut running) = self.barriers.running.take() else { return false };
         for (peer, asked) in &mut running.asked {
             self.strike_out(*peer, asked);
         }
-        let open = |(peer, it): &(&NodeId, &Asked)| self.cx.up.contains(peer) && !it.is_over();
+        let open =
+            |(peer, it): &(&NodeId, &Asked)| self.known.cx.up.contains(peer) && !it.is_over();
         let open: BTreeSet<NodeId> =
             running.asked.iter().filter(open).map(|(peer, _)| *peer).collect();
         let over = |it: &Parked| {
@@ -510,7 +526,7 @@ impl Engine {
                     open.is_empty()
                 }
             });
-            done || self.stopping.is_some() || it.until.is_some_and(|until| now >= until)
+            done || self.known.stopping || it.until.is_some_and(|until| now >= until)
         };
         let (go_on, wait) = std::mem::take(&mut running.waiting).into_iter().partition(over);
         let go_on: Vec<Parked> = go_on;
@@ -535,14 +551,14 @@ impl Engine {
     /// What a peer has named and is here, or does not count, or was never to be had.
     fn strike_out(&self, peer: NodeId, asked: &mut Asked) {
         let Some((roster, rooms)) = &mut asked.said else { return };
-        if self.rosters.version(peer) >= *roster {
+        if self.known.rosters.version(peer) >= *roster {
             *roster = (0, 0);
         }
         rooms.retain_mut(|it| {
-            let Some(room) = self.rooms.get(&it.room) else { return false };
+            let Some(room) = self.known.rooms.get(&it.room) else { return false };
             it.heads.retain(|head| {
-                let worth = room.worth_having(&self.cx, head.log, head.seq);
-                room.takes_more(&self.cx, head.log) && room.logs.head_of(head.log) < worth
+                let worth = room.worth_having(&self.known.cx, head.log, head.seq);
+                room.takes_more(&self.known.cx, head.log) && room.logs.head_of(head.log) < worth
             });
             !it.heads.is_empty()
         });
@@ -551,9 +567,10 @@ impl Engine {
     /// A command has waited. It goes on, or waits for the next barrier, if that asks for something new.
     fn go_on_after(&mut self, it: Parked, asked: &BTreeMap<NodeId, Asked>) {
         let end = it.since.map(|since| since + BARRIER_WITHIN_MAX);
-        let in_time = end.is_none_or(|end| self.cx.now.mono < end);
+        let in_time = end.is_none_or(|end| self.known.cx.now.mono < end);
         let again = in_time && it.rounds < BARRIER_ROUNDS_MAX && self.stopping.is_none();
-        let known = it.unknown.filter(|room| self.told.contains_key(room) && self.is_shared(*room));
+        let known =
+            it.unknown.filter(|room| self.known.told.contains_key(room) && self.is_shared(*room));
         let contents = || known.map(|room| self.seeking(KeyPrint::OPEN, [room]));
         let need = self.need(&it.command).or_else(contents);
         match need.filter(|need| again && self.asks_more(need, asked)) {
@@ -586,8 +603,8 @@ impl Engine {
         (nonce, known): (u64, (u64, u64)),
         theirs: Vec<RoomDigest>,
     ) {
-        let now = self.cx.now.mono;
-        if !self.cx.up.contains(&from) || !self.barriers.peers.may_ask(now, from) {
+        let now = self.known.cx.now.mono;
+        if !self.known.cx.up.contains(&from) || !self.barriers.peers.may_ask(now, from) {
             return;
         }
         self.tell_what_lacks_of_roster(from, known);
@@ -607,25 +624,27 @@ impl Engine {
             }
             rooms.push(Heads { room: id, heads });
         }
-        let (boot, version) = self.rosters.version(self.cx.me);
-        self.cx.send(from, Message::Frontier { nonce, boot, version, rooms });
+        let (boot, version) = self.known.rosters.version(self.known.cx.me);
+        self.known.cx.send(from, Message::Frontier { nonce, boot, version, rooms });
     }
 
     /// Before the answer, and by the same way: who has that has these.
     fn tell_what_lacks_of_roster(&mut self, peer: NodeId, known: (u64, u64)) {
-        let (boot, version) = self.rosters.version(self.cx.me);
+        let (boot, version) = self.known.rosters.version(self.known.cx.me);
         if known >= (boot, version) {
             return;
         }
         let since = if known.0 == boot { known.1 } else { 0 };
         if let Some(news) = self.barriers.recent.between(since, version) {
             for it in news {
-                self.cx.send(peer, it);
+                self.known.cx.send(peer, it);
             }
-        } else if self.barriers.peers.may_have_whole(self.cx.now.mono, peer) {
-            let news = RosterNews { node: self.cx.me, boot, what: self.rosters.whole() };
-            let signed = crate::wire::message::Signed::new(self.cx.mesh, &self.identity, news);
-            self.cx.send(peer, Message::Roster(Box::new(signed)));
+        } else if self.barriers.peers.may_have_whole(self.known.cx.now.mono, peer) {
+            let news =
+                RosterNews { node: self.known.cx.me, boot, what: self.known.rosters.whole() };
+            let signed =
+                crate::wire::message::Signed::new(self.known.cx.mesh, &self.known.identity, news);
+            self.known.cx.send(peer, Message::Roster(Box::new(signed)));
         }
     }
 
@@ -635,9 +654,9 @@ impl Engine {
         (nonce, roster): (u64, (u64, u64)),
         mut rooms: Vec<Heads>,
     ) {
-        if !self.barriers.peers.answer(self.cx.now.mono, from, nonce) {
+        if !self.barriers.peers.answer(self.known.cx.now.mono, from, nonce) {
             // An earlier question may have been answered late.
-            self.cx.faults.stray += u64::from(nonce > self.barriers.nonce);
+            self.known.cx.faults.stray += u64::from(nonce > self.barriers.nonce);
             return;
         }
         // Too late: whoever waited has gone on.
@@ -646,15 +665,17 @@ impl Engine {
         rooms.retain(|it| asked.named.contains(&it.room));
         asked.said = Some((roster, rooms.clone()));
         for it in rooms {
-            self.cx.active.insert(it.room);
-            if let Some(room) = self.rooms.get_mut(&it.room) {
-                room.on_have(&mut self.cx, from, (&it.heads, false));
+            self.known.cx.active.insert(it.room);
+            if let Some(room) = self.known.rooms.get_mut(&it.room) {
+                room.on_have(&mut self.known.cx, from, (&it.heads, false));
             }
         }
-        let (boot, version) = self.rosters.version(from);
+        let (boot, version) = self.known.rosters.version(from);
         if (boot, version) < roster {
             // News that should have come before this were lost on the way.
-            self.cx.send(from, Message::WantRoster { node: from, boot, version, nonce: None });
+            self.known
+                .cx
+                .send(from, Message::WantRoster { node: from, boot, version, nonce: None });
         }
     }
 }

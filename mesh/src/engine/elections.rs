@@ -30,9 +30,9 @@ use crate::{
 /// What clients ask.
 impl Engine {
     pub(super) fn elect_leader(&mut self, caller: &Caller, id: RoomId) -> Result<Outcome, Refused> {
-        self.may_act(caller, id)?;
-        let room = self.rooms.get(&id).ok_or(Refused::NoRoom)?;
-        if room.elections.running(self.cx.now.mono).is_some() {
+        self.known.may_act(caller, id)?;
+        let room = self.known.rooms.get(&id).ok_or(Refused::NoRoom)?;
+        if room.elections.running(self.known.cx.now.mono).is_some() {
             return Err(Refused::ElectionRuns);
         }
         let candidates = self.candidates(id);
@@ -43,14 +43,14 @@ impl Engine {
         let agents = candidates.iter().map(|it| Arc::clone(&it.agent)).collect();
         let (term, started_by) = (room.elections.next_term(), caller.agent.clone());
         let started = ElectionStarted { term, candidates, started_by };
-        self.write_act(id, &Body::Election(ElectionAct::Started(started)))?;
+        self.known.write_act(id, &Body::Election(ElectionAct::Started(started)))?;
         Ok(Outcome::Candidates(agents))
     }
 
     fn candidates(&self, room: RoomId) -> Vec<Candidate> {
-        let members = self.rosters.members(room).iter();
+        let members = self.known.rosters.members(room).iter();
         let candidate = members.filter_map(|it| {
-            let (_, record) = self.rosters.record(&it.agent)?;
+            let (_, record) = self.known.rosters.record(&it.agent)?;
             let name = record.name.to_string();
             Some(Candidate { agent: it.agent.clone(), name, node: it.node })
         });
@@ -58,15 +58,15 @@ impl Engine {
     }
 
     pub(super) fn decline(&mut self, caller: &Caller, id: RoomId) -> Result<Outcome, Refused> {
-        self.may_act(caller, id)?;
-        let (now, me) = (self.cx.now.mono, self.cx.me);
-        let running = self.rooms.get(&id).and_then(|room| room.elections.running(now));
+        self.known.may_act(caller, id)?;
+        let (now, me) = (self.known.cx.now.mono, self.known.cx.me);
+        let running = self.known.rooms.get(&id).and_then(|room| room.elections.running(now));
         let running = running.filter(|it| it.is_open(now)).ok_or(Refused::NoElection)?;
         let election = running.place();
         // Whoever joined since does not stand; nor does who has declined.
         if running.standing_at(me).any(|it| it.agent == caller.agent) {
             let agent = caller.agent.clone();
-            self.write_act(id, &Body::Election(ElectionAct::Declined { election, agent }))?;
+            self.known.write_act(id, &Body::Election(ElectionAct::Declined { election, agent }))?;
         }
         Ok(Outcome::Done)
     }
@@ -75,15 +75,15 @@ impl Engine {
 /// Whose decisions count.
 impl Engine {
     pub(super) fn leader(&self, room: RoomId) -> Option<LeaderView> {
-        let leader = self.rooms.get(&room)?.elections.leader(self.cx.now.mono)?;
+        let leader = self.known.rooms.get(&room)?.elections.leader(self.known.cx.now.mono)?;
         let Candidate { agent, node, .. } = leader.candidate;
         Some(LeaderView { agent: agent.clone(), node: *node, term: leader.term })
     }
 
     /// The election by which this agent, attached here, leads the room.
     pub(super) fn led_by(&self, room: RoomId, agent: &str) -> Option<EntryRef> {
-        let leader = self.rooms.get(&room)?.elections.leader(self.cx.now.mono)?;
-        let leads = *leader.candidate.agent == *agent && leader.candidate.node == self.cx.me;
+        let leader = self.known.rooms.get(&room)?.elections.leader(self.known.cx.now.mono)?;
+        let leads = *leader.candidate.agent == *agent && leader.candidate.node == self.known.cx.me;
         leads.then_some(leader.election)
     }
 }
@@ -92,8 +92,8 @@ impl Engine {
 impl Engine {
     /// Goes on with the elections of a room as far as is possible now.
     pub(super) fn settle_elections(&mut self, id: RoomId) {
-        let now = self.cx.now.mono;
-        let Some(room) = self.rooms.get_mut(&id) else { return };
+        let now = self.known.cx.now.mono;
+        let Some(room) = self.known.rooms.get_mut(&id) else { return };
         let waiting = room.elections.is_waiting();
         if !room.elections.take_changed() && !waiting {
             return;
@@ -103,27 +103,27 @@ impl Engine {
         }
         self.announce_election(id);
         self.tell_leader(id);
-        if let Some(room) = self.rooms.get_mut(&id) {
+        if let Some(room) = self.known.rooms.get_mut(&id) {
             room.elections.rest(now);
         }
     }
 
     /// Writes what this node has to say in a running election.
     fn carry_on(&mut self, id: RoomId) {
-        let Some(room) = self.rooms.get(&id) else { return };
-        if !room.is_writable(&self.cx) {
+        let Some(room) = self.known.rooms.get(&id) else { return };
+        if !room.is_writable(&self.known.cx) {
             return;
         }
         let acts = self.steps(room);
-        if let Some(room) = self.rooms.get_mut(&id) {
+        if let Some(room) = self.known.rooms.get_mut(&id) {
             for act in acts {
-                room.append(&mut self.cx, &Body::Election(act));
+                room.append(&mut self.known.cx, &Body::Election(act));
             }
         }
     }
 
     fn steps(&self, room: &Room) -> Vec<ElectionAct> {
-        let now = self.cx.now.mono;
+        let now = self.known.cx.now.mono;
         let mut acts = Vec::new();
         if let Some(it) = room.elections.running(now) {
             if !it.is_closed() {
@@ -138,7 +138,7 @@ impl Engine {
 
     /// This node's candidates that are not there any more decline; for the others it commits.
     fn stand(&self, room: &Room, it: &Election, acts: &mut Vec<ElectionAct>) {
-        let (election, me) = (it.place(), self.cx.me);
+        let (election, me) = (it.place(), self.known.cx.me);
         for candidate in it.standing_at(me) {
             if !self.is_member_here(&candidate.agent, room.id) {
                 let agent = candidate.agent.clone();
@@ -146,23 +146,23 @@ impl Engine {
             }
         }
         if it.hosts(me) && !it.has_committed(me) {
-            let nonce = nonce(&self.identity, room.id, election);
+            let nonce = nonce(&self.known.identity, room.id, election);
             let commitment = commitment(room.id, election, (me, &nonce));
             acts.push(ElectionAct::Committed { election, commitment });
         }
     }
 
     fn is_member_here(&self, agent: &str, room: RoomId) -> bool {
-        self.rosters.own(agent).is_some_and(|it| it.rooms.contains_key(&room))
+        self.known.rosters.own(agent).is_some_and(|it| it.rooms.contains_key(&room))
     }
 
     fn close(&self, room: &Room, it: &Election) -> Option<ElectionAct> {
-        let now = self.cx.now.mono;
+        let now = self.known.cx.now.mono;
         let age = it.runs_for(now)?;
-        let due = if it.starter() == self.cx.me {
+        let due = if it.starter() == self.known.cx.me {
             // Too late if others have done it meanwhile: they have opened their nonces.
             let late = it.is_closed() && age >= ELECTION_WINDOW + ELECTION_GRACE;
-            !it.has_closed(self.cx.me) && !late && age >= ELECTION_WINDOW
+            !it.has_closed(self.known.cx.me) && !late && age >= ELECTION_WINDOW
         } else {
             let wait = ELECTION_WINDOW + ELECTION_GRACE + self.patience(room, it.starter());
             !it.is_closed() && age >= wait
@@ -175,8 +175,8 @@ impl Engine {
 
     /// Says who has not opened in time.
     fn drop_out(&self, room: &Room, it: &Election, closing: &Closing) -> Option<ElectionAct> {
-        let (by, age) = (closing.author(), self.cx.now.mono.saturating_sub(closing.seen));
-        let wait = if by == self.cx.me {
+        let (by, age) = (closing.author(), self.known.cx.now.mono.saturating_sub(closing.seen));
+        let wait = if by == self.known.cx.me {
             ELECTION_GRACE
         } else {
             ELECTION_GRACE * 2 + self.patience(room, by)
@@ -188,42 +188,42 @@ impl Engine {
 
     /// How long this node leaves to `node` what that should have done.
     fn patience(&self, room: &Room, node: NodeId) -> Duration {
-        let now = self.cx.now.mono;
-        let silent = self.live.silent_for(now, node) >= self.config.takeover_after;
-        let gone = silent || room.is_out(&self.cx, node);
-        let rank = self.live.rank(now, room.heirs(&self.cx), node);
+        let now = self.known.cx.now.mono;
+        let silent = self.known.live.silent_for(now, node) >= self.known.config.takeover_after;
+        let gone = silent || room.is_out(&self.known.cx, node);
+        let rank = self.known.live.rank(now, room.heirs(&self.known.cx), node);
         ELECTION_RANK_STEP * rank + if gone { Duration::ZERO } else { ELECTION_PATIENCE }
     }
 
     fn open_nonce(&self, room: &Room, it: &Election) -> Option<ElectionAct> {
-        let (election, me) = (it.place(), self.cx.me);
-        it.runs_for(self.cx.now.mono)?;
-        let closing = it.to_open(self.cx.now.mono)?;
+        let (election, me) = (it.place(), self.known.cx.me);
+        it.runs_for(self.known.cx.now.mono)?;
+        let closing = it.to_open(self.known.cx.now.mono)?;
         if it.has_opened(me) || !closing.waits_for(me) {
             return None;
         }
-        let nonce = nonce(&self.identity, room.id, election);
+        let nonce = nonce(&self.known.identity, room.id, election);
         Some(ElectionAct::Shown { closed: closing.place(), nonce })
     }
 
     // Telling members.
 
     fn announce_election(&mut self, id: RoomId) {
-        let now = self.cx.now.mono;
-        let Some(room) = self.rooms.get_mut(&id) else { return };
+        let now = self.known.cx.now.mono;
+        let Some(room) = self.known.rooms.get_mut(&id) else { return };
         let running = room.elections.running(now).filter(|it| it.is_to_be_announced());
         let Some(place) = running.map(Election::place) else { return };
         if let Some(it) = room.elections.edit(place) {
             it.announced = true;
             let candidates = it.candidates().iter().map(|it| it.agent.clone()).collect();
             let by = it.started_by().clone();
-            self.cx.notify(id, RoomEvent::ElectionStarted { candidates, by });
+            self.known.cx.notify(id, RoomEvent::ElectionStarted { candidates, by });
         }
     }
 
     fn tell_leader(&mut self, id: RoomId) {
-        let now = self.cx.now.mono;
-        let Some(room) = self.rooms.get_mut(&id) else { return };
+        let now = self.known.cx.now.mono;
+        let Some(room) = self.known.rooms.get_mut(&id) else { return };
         let to_tell = room.elections.to_tell(now);
         let before = std::mem::replace(&mut room.elections.told, to_tell.clone());
         if before == to_tell {
@@ -243,13 +243,13 @@ impl Engine {
             (None, _) => None,
         };
         if let Some(why) = gone {
-            self.cx.notify(id, RoomEvent::LeaderCleared { why });
+            self.known.cx.notify(id, RoomEvent::LeaderCleared { why });
         }
         match leader {
             Some(it) => {
                 self.led.insert(id);
                 let (agent, name) = (it.agent, it.name.into());
-                self.cx.notify(id, RoomEvent::LeaderElected { agent, name });
+                self.known.cx.notify(id, RoomEvent::LeaderElected { agent, name });
             }
             None => {
                 self.led.remove(&id);
@@ -259,8 +259,8 @@ impl Engine {
 
     /// After a start: who leads which room. Nobody is told.
     pub(super) fn note_leaders(&mut self) {
-        let now = self.cx.now.mono;
-        for room in self.rooms.values_mut() {
+        let now = self.known.cx.now.mono;
+        for room in self.known.rooms.values_mut() {
             room.elections.note_restored();
             room.elections.told = room.elections.to_tell(now);
             if room.elections.told.leader.is_some() {
@@ -281,16 +281,16 @@ impl Engine {
     /// A leader that left, or is attached nowhere any more, is one no longer. Its node says so; and if
     /// that is silent, another one does.
     pub(super) fn clear_leader_if_gone(&mut self, id: RoomId) {
-        let Some(room) = self.rooms.get(&id) else { return };
+        let Some(room) = self.known.rooms.get(&id) else { return };
         let Some(leader) = room.elections.told_leader() else { return };
         let (election, it) = (leader.election, leader.candidate);
-        let gone = if it.node == self.cx.me {
+        let gone = if it.node == self.known.cx.me {
             // It may have declined when that could no longer count.
             let declined = room.elections.get(election).is_some_and(|e| e.has_declined(&it.agent));
             declined || !self.is_member_here(&it.agent, id)
         } else {
             let (agent, node) = (it.agent.clone(), it.node);
-            let seated = self.rosters.record(&agent);
+            let seated = self.known.rosters.record(&agent);
             seated.is_none_or(|(at, record)| at != node || !record.rooms.contains_key(&id))
                 && self.is_gone_for_good(id, node)
         };
@@ -301,20 +301,20 @@ impl Engine {
 
     /// Whether a node is silent for so long that its agents are gone, and this node is the one to say so.
     fn is_gone_for_good(&mut self, id: RoomId, node: NodeId) -> bool {
-        let now = self.cx.now.mono;
-        let silent = self.live.silent_for(now, node);
+        let now = self.known.cx.now.mono;
+        let silent = self.known.live.silent_for(now, node);
         if silent < ROSTER_LEASE {
             return false;
         }
-        let Some(room) = self.rooms.get(&id) else { return false };
-        let heirs = room.heirs(&self.cx);
+        let Some(room) = self.known.rooms.get(&id) else { return false };
+        let heirs = room.heirs(&self.known.cx);
         let gone = Gone { node, since: now - (silent - ROSTER_LEASE), anew: false };
-        match self.live.verdict(now, heirs, gone) {
+        match self.known.live.verdict(now, heirs, gone) {
             Verdict::Gone => true,
             Verdict::Wait => false,
             Verdict::AskPeers => {
-                for peer in self.live.probe(now, node) {
-                    self.cx.send(peer, Message::Probe { node });
+                for peer in self.known.live.probe(now, node) {
+                    self.known.cx.send(peer, Message::Probe { node });
                 }
                 false
             }
@@ -322,11 +322,11 @@ impl Engine {
     }
 
     fn clear_leader(&mut self, id: RoomId, election: EntryRef) {
-        let now = self.cx.now.mono;
-        let Some(room) = self.rooms.get_mut(&id) else { return };
+        let now = self.known.cx.now.mono;
+        let Some(room) = self.known.rooms.get_mut(&id) else { return };
         let leads = room.elections.leader(now).is_some_and(|it| it.election == election);
-        if leads && room.is_writable(&self.cx) {
-            room.append(&mut self.cx, &Body::Election(ElectionAct::Cleared { election }));
+        if leads && room.is_writable(&self.known.cx) {
+            room.append(&mut self.known.cx, &Body::Election(ElectionAct::Cleared { election }));
         }
     }
 }

@@ -63,16 +63,19 @@ pub(super) struct Leaving {
 impl Engine {
     /// The operator wants the node to stop, or to leave.
     pub(super) fn begin_stopping(&mut self, leaving: Option<Leaving>) {
-        if self.stopping.is_some() {
+        if self.known.stopping {
             return;
         }
-        let now = self.cx.now.mono;
+        self.known.stopping = true;
+        let now = self.known.cx.now.mono;
         self.detach_all();
         self.refuse_parked();
         let mut rooms = BTreeMap::new();
-        for room in self.rooms.values() {
+        for room in self.known.rooms.values() {
             let mine = room.numbering.sequencer() == room.mine && !room.record.local;
-            let Some(to) = self.live.successor(now, room.heirs(&self.cx)).filter(|_| mine) else {
+            let Some(to) =
+                self.known.live.successor(now, room.heirs(&self.known.cx)).filter(|_| mine)
+            else {
                 continue;
             };
             let era = room.numbering.current();
@@ -91,38 +94,39 @@ impl Engine {
         let mut offers: BTreeMap<NodeId, Vec<Post>> = BTreeMap::new();
         for (room, (era, step)) in &mut stopping.rooms {
             let Step::Refused(to) = *step else { continue };
-            let Some(log) = self.rooms.get(room).map(|it| it.mine) else { continue };
+            let Some(log) = self.known.rooms.get(room).map(|it| it.mine) else { continue };
             *step = Step::Offered(to);
             offers.entry(to).or_default().push(Post { room: *room, era: *era, log });
         }
         for (to, posts) in offers {
             for part in posts.chunks(DIGEST_ROOMS_MAX) {
-                self.cx.send(to, Message::Offer(part.to_vec()));
+                self.known.cx.send(to, Message::Offer(part.to_vec()));
             }
         }
     }
 
     /// A peer stops and would have this node sequence its rooms.
     pub(super) fn on_offer(&mut self, from: NodeId, posts: &[Post]) {
-        if self.stopping.is_some() {
+        if self.known.stopping {
             return;
         }
         // A room that was made just now: there is no time to wait until it is heard of.
-        if posts.iter().any(|post| !self.rooms.contains_key(&post.room)) {
+        if posts.iter().any(|post| !self.known.rooms.contains_key(&post.room)) {
             self.catch_up_with(from);
         }
         let accept: Vec<Post> = posts
             .iter()
             .filter_map(|post| {
-                let room = self.rooms.get(&post.room)?;
+                let room = self.known.rooms.get(&post.room)?;
                 let theirs = room.numbering.sequencer() == post.log
                     && post.log.author == from
                     && room.numbering.current() == post.era
                     && !room.record.local;
-                (theirs && room.is_writable(&self.cx)).then_some(Post { log: room.mine, ..*post })
+                (theirs && room.is_writable(&self.known.cx))
+                    .then_some(Post { log: room.mine, ..*post })
             })
             .collect();
-        self.cx.send(from, Message::Accept(accept));
+        self.known.cx.send(from, Message::Accept(accept));
     }
 
     /// The successor accepts: from here on this node does not issue in that era any more.
@@ -136,9 +140,10 @@ impl Engine {
                 continue;
             }
             let handed = self
+                .known
                 .rooms
                 .get_mut(&post.room)
-                .and_then(|room| room.hand_over(&mut self.cx, post.era, post.log));
+                .and_then(|room| room.hand_over(&mut self.known.cx, post.era, post.log));
             if handed.is_some() {
                 *step = Step::Handed(from);
             } else {
@@ -147,13 +152,13 @@ impl Engine {
         }
         for (_, step) in stopping.rooms.values_mut() {
             if *step == Step::Offered(from) {
-                stopping.refused.get_or_insert(self.cx.now.mono);
+                stopping.refused.get_or_insert(self.known.cx.now.mono);
                 *step = Step::Refused(from);
             }
         }
         // Who was not asked, or answers again, gains no time.
         if asked {
-            stopping.since = self.cx.now.mono;
+            stopping.since = self.known.cx.now.mono;
         }
         self.stopping = Some(stopping);
         self.go_on_stopping();
@@ -174,7 +179,7 @@ impl Engine {
 
     /// Ends the stop when nothing is left to wait for.
     pub(super) fn go_on_stopping(&mut self) {
-        let now = self.cx.now.mono;
+        let now = self.known.cx.now.mono;
         let Some(stopping) = &mut self.stopping else { return };
         if now >= stopping.since + HANDOVER_STEP {
             stopping.rooms.clear();
@@ -184,14 +189,14 @@ impl Engine {
             stopping.rooms.retain(|_, (_, step)| !matches!(step, Step::Refused(_)));
         }
         if stopping.rooms.is_empty() && !stopping.told {
-            let awaits = now < stopping.answers_by && !self.cx.up.is_empty();
+            let awaits = now < stopping.answers_by && !self.known.cx.up.is_empty();
             if (awaits && self.owes_answers()) || !self.has_left() {
                 return;
             }
             let Some(stopping) = &mut self.stopping else { return };
             stopping.told = true;
-            self.change_node().clean = true;
-            self.cx.effects.push(Effect::Stopped);
+            self.known.change_node().clean = true;
+            self.known.cx.effects.push(Effect::Stopped);
         }
     }
 
@@ -208,15 +213,15 @@ impl Engine {
 
     /// If this node leaves: writes its last entry, and waits until another member has it, but not for ever.
     fn has_left(&mut self) -> bool {
-        let now = self.cx.now.mono;
+        let now = self.known.cx.now.mono;
         let Some(leaving) = self.leaving() else { return true };
         let Some(written) = leaving.written else {
             leaving.written = Some(now);
             self.write_own_parting();
-            return self.cx.up.is_empty() && self.has_left();
+            return self.known.cx.up.is_empty() && self.has_left();
         };
         let (call, heard) = (leaving.call, leaving.heard);
-        if !heard && !self.cx.up.is_empty() && now < written + LEAVE_HEARD_WITHIN {
+        if !heard && !self.known.cx.up.is_empty() && now < written + LEAVE_HEARD_WITHIN {
             return false;
         }
         self.reply(call, Ok(Outcome::LeftMesh { heard }));
@@ -229,7 +234,7 @@ impl Engine {
         for (room, run) in out {
             if let Some((_, Step::Handed(to))) = stopping.rooms.get(room) {
                 let to = *to;
-                self.cx.send(to, Message::Runs(vec![run.clone()]));
+                self.known.cx.send(to, Message::Runs(vec![run.clone()]));
             }
         }
     }
@@ -237,7 +242,7 @@ impl Engine {
     /// Eras handed to this node in this turn, durable with it: their old sequencers may go.
     pub(super) fn confirm_handovers(&mut self) {
         for (to, posts) in std::mem::take(&mut self.taken) {
-            self.cx.send(to, Message::Taken(posts));
+            self.known.cx.send(to, Message::Taken(posts));
         }
     }
 }

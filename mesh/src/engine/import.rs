@@ -29,7 +29,7 @@ impl Engine {
     /// the form that all nodes take. Nothing of it is written then, but for what of a list comes before.
     pub fn import(&mut self, now: Now, it: Import) -> Result<(), Refused> {
         self.note_time(now);
-        if self.config.founder != self.cx.me {
+        if self.known.config.founder != self.known.cx.me {
             return invalid("only the node that founded the mesh brings something into it");
         }
         match it {
@@ -53,11 +53,14 @@ impl Engine {
     /// In the ordinary form: as if an agent with that key had come with the id.
     fn import_agent(&mut self, it: AgentClaimed) -> Result<(), Refused> {
         let fits = (1..=AGENT_ID_BYTES_MAX).contains(&it.agent.len());
-        if !fits || !self.directory.has_room_for(&it) || self.directory.owner(&it.agent).is_some() {
+        if !fits
+            || !self.known.directory.has_room_for(&it)
+            || self.known.directory.owner(&it.agent).is_some()
+        {
             return invalid("it cannot be a stable agent id here, or is one already");
         }
-        let directory = RoomId::directory(self.cx.mesh);
-        let wall_ms = self.cx.now.wall_ms;
+        let directory = RoomId::directory(self.known.cx.mesh);
+        let wall_ms = self.known.cx.now.wall_ms;
         self.write_imported((directory, wall_ms), &Body::AgentClaimed(it))?;
         self.fold_facts();
         Ok(())
@@ -69,7 +72,7 @@ impl Engine {
         created_ms: u64,
     ) -> Result<(), Refused> {
         let lobby = RoomCreated {
-            room: RoomId::lobby(self.cx.mesh),
+            room: RoomId::lobby(self.known.cx.mesh),
             name: "lobby".to_owned(),
             description,
             parent: None,
@@ -79,18 +82,18 @@ impl Engine {
             created_by: "".into(),
             imported: Some(Imported { created_ms }),
         };
-        let directory = RoomId::directory(self.cx.mesh);
-        if self.directory.lobby().is_some() || !crate::directory::is_described(&lobby) {
+        let directory = RoomId::directory(self.known.cx.mesh);
+        if self.known.directory.lobby().is_some() || !crate::directory::is_described(&lobby) {
             return invalid("its description cannot be that of the lobby here, or it has one");
         }
-        let wall_ms = self.cx.now.wall_ms;
+        let wall_ms = self.known.cx.now.wall_ms;
         self.write_imported((directory, wall_ms), &Body::RoomCreated(lobby))?;
         self.fold_facts();
         Ok(())
     }
 
     fn import_room(&mut self, it: ImportedRoom) -> Result<(), Refused> {
-        let directory = self.directory_for(it.owner, it.public)?;
+        let directory = self.known.directory_for(it.owner, it.public)?;
         let created = RoomCreated {
             room: it.room,
             name: it.name,
@@ -102,18 +105,18 @@ impl Engine {
             created_by: it.created_by,
             imported: Some(Imported { created_ms: it.created_ms }),
         };
-        if !crate::directory::fits(&created) || self.rooms.contains_key(&it.room) {
+        if !crate::directory::fits(&created) || self.known.rooms.contains_key(&it.room) {
             return invalid("its id, name or description cannot be those of a room here");
         }
-        let wall_ms = self.cx.now.wall_ms;
+        let wall_ms = self.known.cx.now.wall_ms;
         self.write_imported((directory, wall_ms), &Body::RoomCreated(created))?;
         self.fold_facts();
-        if self.rooms.contains_key(&it.room) { Ok(()) } else { invalid("it is not taken") }
+        if self.known.rooms.contains_key(&it.room) { Ok(()) } else { invalid("it is not taken") }
     }
 
     fn import_messages(&mut self, it: ImportedMessages) -> Result<(), Refused> {
         let id = it.room;
-        let room = self.rooms.get(&id).ok_or(Refused::NoRoom)?;
+        let room = self.known.rooms.get(&id).ok_or(Refused::NoRoom)?;
         let first = room.next_home_number();
         let numbers = it.messages.iter().map(|it| it.number);
         let rises = numbers.clone().zip(numbers.skip(1)).all(|(one, next)| one < next);
@@ -158,7 +161,7 @@ impl Engine {
             Speech::Chat => Body::Chat(said),
             Speech::Thinking => Body::Thinking(said),
             Speech::Decision => {
-                let log = self.rooms.get(&room).map(|it| it.mine);
+                let log = self.known.rooms.get(&room).map(|it| it.mine);
                 let log = log.expect("looked up before it is written in");
                 Body::Decision(Decision { said, election: EntryRef { log, seq: 0 } })
             }
@@ -167,7 +170,7 @@ impl Engine {
 
     fn import_vote(&mut self, id: RoomId, wall_ms: u64, it: VoteImported) -> Result<(), Refused> {
         crate::fold::votes::check_imported(&it).map_err(Refused::Invalid)?;
-        if !self.rooms.get(&id).ok_or(Refused::NoRoom)?.can_import() {
+        if !self.known.rooms.get(&id).ok_or(Refused::NoRoom)?.can_import() {
             return invalid("the room is not of those that votes can be brought to");
         }
         self.write_imported((id, wall_ms), &Body::Vote(VoteAct::Imported(it)))?;
@@ -183,7 +186,7 @@ impl Engine {
         if pending && it.note.is_none() && it.updated_ms.is_none() {
             return Ok(());
         }
-        let log = self.rooms.get(&it.room).ok_or(Refused::NoRoom)?.mine;
+        let log = self.known.rooms.get(&it.room).ok_or(Refused::NoRoom)?.mine;
         let task = EntryRef { log, seq: at.seq };
         let over = vec![task];
         let (status, note) = (Some(it.status), it.note);
@@ -208,7 +211,7 @@ impl Engine {
     }
 
     fn room_and_context(&mut self, id: RoomId) -> Result<(&mut Room, &mut Context), Refused> {
-        Ok((self.rooms.get_mut(&id).ok_or(Refused::NoRoom)?, &mut self.cx))
+        Ok((self.known.rooms.get_mut(&id).ok_or(Refused::NoRoom)?, &mut self.known.cx))
     }
 }
 

@@ -7,7 +7,7 @@
 use super::Engine;
 use crate::{
     api::{
-        agenda::{KeyLimits, NewKey, Standing},
+        agenda::{KeyLimits, NewKey},
         batch::Change,
         boundary::Effect,
         command::{Attach, Opaque, Outcome, Refused},
@@ -32,11 +32,11 @@ impl Engine {
             let text = format!("label may have {KEY_LABEL_BYTES_MAX} bytes");
             return Err(Refused::Invalid(text));
         }
-        if it.key == KeyPrint::OPEN || self.directory.keys.knows(it.key) {
+        if it.key == KeyPrint::OPEN || self.known.directory.keys.knows(it.key) {
             let text = "a key with this fingerprint was minted before: make up another one";
             return Err(Refused::Invalid(text.to_owned()));
         }
-        if self.directory.keys.places() <= kept {
+        if self.known.directory.keys.places() <= kept {
             let max = KEYS_MAX - kept;
             return Err(Refused::Full(format!("the mesh has {max} keys, which is the most")));
         }
@@ -46,7 +46,7 @@ impl Engine {
     }
 
     pub(super) fn revoke_key(&mut self, key: KeyPrint) -> Result<Outcome, Refused> {
-        let known = &self.directory.keys;
+        let known = &self.known.directory.keys;
         let minted = [false, true].map(|local| known.is_minted(key, local));
         if minted == [false, false] {
             return Err(Refused::NoKey);
@@ -64,13 +64,14 @@ impl Engine {
 
     /// Known at once: nothing that is decided in this turn goes by the old state.
     fn write_key(&mut self, local: bool, act: KeyAct) -> Result<(), Refused> {
-        let mesh = self.cx.mesh;
-        let directory = if local { self.cx.private_directory } else { RoomId::directory(mesh) };
-        let room = self.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
-        if !room.is_writable(&self.cx) {
-            return Err(Refused::Full(super::rooms::NOT_WRITABLE.to_owned()));
+        let mesh = self.known.cx.mesh;
+        let directory =
+            if local { self.known.cx.private_directory } else { RoomId::directory(mesh) };
+        let room = self.known.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
+        if !room.is_writable(&self.known.cx) {
+            return Err(Refused::Full(super::known::NOT_WRITABLE.to_owned()));
         }
-        room.append(&mut self.cx, &Body::Key(act)).ok_or(Refused::Closed)?;
+        room.append(&mut self.known.cx, &Body::Key(act)).ok_or(Refused::Closed)?;
         self.fold_facts();
         Ok(())
     }
@@ -78,10 +79,10 @@ impl Engine {
     /// A key is no longer valid. LocalRef a start this is said of every such key: whoever was to be told
     /// may not have been when the node went down.
     pub(super) fn on_revoked(&mut self, key: KeyPrint) {
-        if self.own_keys.contains(&key) {
+        if self.known.own_keys.contains(&key) {
             return;
         }
-        self.cx.effects.push(Effect::Tell(AgentEvent::KeyRevoked { key }));
+        self.known.cx.effects.push(Effect::Tell(AgentEvent::KeyRevoked { key }));
         let agents: Vec<(AgentId, AgentRecord)> =
             self.agents_of(key).map(|(agent, record)| (agent.clone(), record.clone())).collect();
         for (agent, record) in agents {
@@ -91,15 +92,7 @@ impl Engine {
     }
 
     pub(super) fn list_keys(&self) -> Outcome {
-        Outcome::Keys(self.directory.keys.views())
-    }
-
-    /// What a key is here: the node's own (`own`), or a minted one.
-    pub(super) fn standing(&self, key: KeyPrint, own: bool) -> Result<Standing, Refused> {
-        if own {
-            return Ok(Standing::Own);
-        }
-        self.directory.keys.tier(key).map(Standing::Minted).ok_or(Refused::NoKey)
+        Outcome::Keys(self.known.directory.keys.views())
     }
 
     // What each may do here.
@@ -108,8 +101,8 @@ impl Engine {
         if key == KeyPrint::OPEN {
             return KeyLimits::default();
         }
-        let tiers = &self.config.tiers;
-        match self.directory.keys.tier(key).filter(|_| !self.own_keys.contains(&key)) {
+        let tiers = &self.known.config.tiers;
+        match self.known.directory.keys.tier(key).filter(|_| !self.known.own_keys.contains(&key)) {
             None => tiers.own,
             Some(Tier::Free) => tiers.free,
             Some(Tier::Pro) => tiers.pro,
@@ -118,7 +111,7 @@ impl Engine {
 
     /// Connected here.
     fn agents_of(&self, key: KeyPrint) -> impl Iterator<Item = (&AgentId, &AgentRecord)> {
-        self.rosters.own_agents().filter(move |(_, it)| it.key == key)
+        self.known.rosters.own_agents().filter(move |(_, it)| it.key == key)
     }
 
     /// Whether one more agent of the key may be connected here. Whoever takes over a connection of
@@ -135,7 +128,7 @@ impl Engine {
     pub(super) fn may_claim(&self, key: KeyPrint) -> Result<(), Refused> {
         let Some(agents) = self.limits_of(key).agents else { return Ok(()) };
         let max = agents.saturating_mul(AGENT_IDS_PER_AGENT);
-        if self.directory.claimed_by(self.cx.me, key) < max {
+        if self.known.directory.claimed_by(self.known.cx.me, key) < max {
             return Ok(());
         }
         Err(Refused::Invalid(format!(
@@ -148,10 +141,12 @@ impl Engine {
     /// count, those that turned out to be none do not.
     pub(super) fn may_have_room(&self, key: KeyPrint) -> Result<(), Refused> {
         let Some(max) = self.limits_of(key).rooms else { return Ok(()) };
-        let me = self.cx.me;
-        let permanent = self.directory.made_by(me, key);
-        let permanent = permanent.filter(|id| self.directory.name(*id) != Named::Void).count();
+        let me = self.known.cx.me;
+        let permanent = self.known.directory.made_by(me, key);
+        let permanent =
+            permanent.filter(|id| self.known.directory.name(*id) != Named::Void).count();
         let ephemeral = self
+            .known
             .rosters
             .ephemeral_rooms()
             .filter(|it| it.home.author == me && it.facts.owner == key)
@@ -162,7 +157,7 @@ impl Engine {
     // What the daemon keeps.
 
     pub(super) fn keep(&mut self, name: Vec<u8>, value: Option<Opaque>) -> Outcome {
-        self.cx.change(Change::Keep { name, value });
+        self.known.cx.change(Change::Keep { name, value });
         Outcome::Done
     }
 }

@@ -1,10 +1,13 @@
 //! Starting: from what the store has, or from nothing.
 
-use super::{Engine, private::Reach, retention::Pruning};
+use super::{
+    Engine,
+    known::{Known, reach::Reach},
+    retention::Pruning,
+};
 use crate::{
-    api::batch::{NodeRecord, RoomRecord, Summary},
-    directory::Directory,
-    engine::{config::Config, context::Context, happened::Fact},
+    api::batch::{NodeRecord, Summary},
+    engine::{config::Config, happened::Fact},
     limits::{BUCKETS, LANES_PER_NODE_MAX, PROOFS_MAX, TICK},
     name::{
         id::{LogId, RoomId},
@@ -12,11 +15,7 @@ use crate::{
         number::{LANES, Number},
         time::Now,
     },
-    order::{
-        liveness::{Liveness, incarnation},
-        pulse::{Pulse, Spread},
-    },
-    presence::rosters::Rosters,
+    order::pulse::{Pulse, Spread},
     room::Room,
     wire::{
         entry::{Body, NodeAdmitted},
@@ -29,40 +28,24 @@ impl Engine {
     /// rooms and marks the node as running.
     #[must_use]
     pub fn open(identity: Identity, config: Config, stored: Summary, now: Now) -> Engine {
-        let me = identity.node_id();
         let mut node = stored.node.clone().unwrap_or_else(|| new_node(&config));
-        let clean = node.clean;
         // Counts upwards whatever the wall clock does, and is above that of a lost past if it can.
         node.boot = (node.boot + 1).max(now.wall_ms / 1_000);
-        node.clean = false;
         let boot = node.boot;
         let mut engine = Engine {
-            identity,
-            cx: Context::new(&config, me, &node, now),
-            live: Liveness::new(me, config.takeover_after, now.mono, !clean),
-            rosters: Rosters::new(me, config.mesh, boot),
-            directory: Directory::new(Some(config.founder)),
-            rooms: Default::default(),
-            ephemeral: Default::default(),
-            busy: Default::default(),
+            pruning: Pruning::new(now, config.retention_min),
+            known: Known::new(identity, config, node, now),
             unshared: Default::default(),
-            node,
-            node_dirty: true,
             pulse: Pulse { boot, ..Pulse::default() },
             spread: Spread::default(),
             waiters: Default::default(),
             unsettled: Default::default(),
             led: Default::default(),
-            tasks: Default::default(),
             claiming: Default::default(),
             roams: Default::default(),
-            registrations: Default::default(),
-            own_keys: Default::default(),
             next_registration: 0,
             turns: Default::default(),
             crowds: Default::default(),
-            told: Default::default(),
-            votes: Default::default(),
             voting: Default::default(),
             buckets: [0; BUCKETS],
             digests: Default::default(),
@@ -75,19 +58,14 @@ impl Engine {
             in_step: 0,
             proofs: Vec::new(),
             held: Vec::new(),
-            started: now.mono,
-            pruning: Pruning::new(now, config.retention_min),
             roster_kept: super::agents::RosterKept::none(now.mono),
-            unknown: Default::default(),
             private: Default::default(),
             barriers: Default::default(),
-            incarnations: 0,
             typing_nonce: 0,
             stopping: None,
             taken: Default::default(),
             next_tick: now.mono + TICK,
             last_called: now.mono,
-            config,
         };
         engine.restore(stored);
         engine.redraw_lane();
@@ -98,7 +76,7 @@ impl Engine {
 
     /// Who is shut out, and what shows others why.
     fn restore_forks(&mut self, stored: &Summary) {
-        self.cx.forked = stored.forked.iter().copied().collect();
+        self.known.cx.forked = stored.forked.iter().copied().collect();
         let proofs = stored.proofs.iter().take(PROOFS_MAX);
         self.proofs.extend(proofs.map(|(it, run)| Message::Fork(*it, Box::new(run.clone()))));
     }
@@ -116,19 +94,19 @@ impl Engine {
         self.restore_directory(stored.directory);
         self.ensure_permanent_rooms();
         self.restore_agents();
-        self.tell_of_all_rooms();
+        self.known.tell_of_all_rooms();
     }
 
     fn restore_rooms(&mut self, rooms: Vec<crate::api::batch::StoredRoom>) {
         for mut stored in rooms {
             let (id, dedups) = (stored.room, std::mem::take(&mut stored.dedups));
-            let mine = LogId { author: self.cx.me, incarnation: 0 };
-            let mut room = Room::restore(&mut self.cx, stored, mine);
-            for author in self.cx.forked.clone() {
-                room.shut_out(&mut self.cx, author);
+            let mine = LogId { author: self.known.cx.me, incarnation: 0 };
+            let mut room = Room::restore(&mut self.known.cx, stored, mine);
+            for author in self.known.cx.forked.clone() {
+                room.shut_out(&mut self.known.cx, author);
             }
-            for node in self.cx.parted.nodes().collect::<Vec<_>>() {
-                room.part_with(&mut self.cx, node);
+            for node in self.known.cx.parted.nodes().collect::<Vec<_>>() {
+                room.part_with(&mut self.known.cx, node);
             }
             for (dedup, at, wall_ms, number) in dedups {
                 room.sequencing.sent.insert(dedup, at, wall_ms);
@@ -137,12 +115,12 @@ impl Engine {
                 }
             }
             if room.record.local {
-                self.rosters.local_rooms.insert(id);
+                self.known.rosters.local_rooms.insert(id);
             }
             if room.record.ephemeral {
-                self.ephemeral.insert(id);
+                self.known.ephemeral.insert(id);
             }
-            self.rooms.insert(id, room);
+            self.known.rooms.insert(id, room);
         }
     }
 
@@ -151,7 +129,7 @@ impl Engine {
         entries: Vec<(RoomId, crate::name::id::LocalRef, crate::wire::entry::Stored, Vec<Number>)>,
     ) {
         for (room, at, entry, numbers) in entries {
-            let Some(known) = self.rooms.get(&room) else { continue };
+            let Some(known) = self.known.rooms.get(&room) else { continue };
             let log = known.logs.get(at.log);
             if log.fork.is_some_and(|fork| at.seq >= fork) {
                 continue;
@@ -164,88 +142,32 @@ impl Engine {
 
     /// Lobby and directory are there from the first start on, and so is the private directory.
     fn ensure_permanent_rooms(&mut self) {
-        let (mesh, founder) = (self.cx.mesh, self.config.founder);
-        let private_of = self.node.private_of.unwrap_or(self.cx.me);
+        let (mesh, founder) = (self.known.cx.mesh, self.known.config.founder);
+        let private_of = self.known.node.private_of.unwrap_or(self.known.cx.me);
         let rooms = [
             (RoomId::directory(mesh), founder, Reach::Mesh),
             (RoomId::lobby(mesh), founder, Reach::Mesh),
-            (self.cx.private_directory, private_of, Reach::Node),
+            (self.known.cx.private_directory, private_of, Reach::Node),
         ];
         for (id, home, reach) in rooms {
             let home = LogId { author: home, incarnation: 0 };
-            self.ensure_room(id, home, reach);
+            self.known.ensure_room(id, home, reach);
         }
-    }
-
-    /// A permanent room's state, made if it is not there.
-    pub(super) fn ensure_room(&mut self, id: RoomId, home: LogId, reach: Reach) {
-        if self.rooms.contains_key(&id) {
-            return;
-        }
-        let local = reach == Reach::Node;
-        let seal = self.seal_for(id, reach);
-        let imported = self.directory.room(id).is_some_and(|it| it.created.imported.is_some());
-        let record = RoomRecord { local, seal, imported, ..new_record(self.cx.mesh, home) };
-        let mine = LogId { author: self.cx.me, incarnation: 0 };
-        let room = Room::new(&mut self.cx, id, record, mine);
-        self.rooms.insert(id, room);
-        if let Reach::Followers(owner) = reach {
-            self.rosters.set_sealed(id, owner);
-        }
-        if local {
-            self.rosters.local_rooms.insert(id);
-            self.unknown.remove(&id);
-        } else {
-            self.ask_who_spoke_of(id);
-        }
-    }
-
-    /// An ephemeral room's state, made if it is not there. `home` is this node's to write only in
-    /// the moment in which it creates the room: one that was forgotten and comes back gets a new log.
-    pub(super) fn ensure_ephemeral_room(
-        &mut self,
-        id: RoomId,
-        (home, reach): (LogId, Reach),
-        created_now: bool,
-    ) {
-        if self.rooms.contains_key(&id) {
-            return;
-        }
-        let claims = self.node.ephemeral_claims.iter();
-        let floor = claims.filter(|(room, _)| *room == id).map(|(_, era)| *era).max();
-        let (local, seal) = (reach == Reach::Node, self.seal_for(id, reach));
-        let new = new_record(self.cx.mesh, home);
-        let record = RoomRecord { ephemeral: true, floor, local, seal, ..new };
-        let mine = if created_now { home } else { self.next_ephemeral_log() };
-        let room = Room::new(&mut self.cx, id, record, mine);
-        self.rooms.insert(id, room);
-        self.ephemeral.insert(id);
-        match reach {
-            Reach::Mesh => {}
-            Reach::Node => drop(self.rosters.local_rooms.insert(id)),
-            Reach::Followers(owner) => self.rosters.set_sealed(id, owner),
-        }
-        self.ask_who_spoke_of(id);
-    }
-
-    /// A log of this node's own that nobody has ever seen anything of.
-    pub(super) fn next_ephemeral_log(&mut self) -> LogId {
-        self.incarnations += 1;
-        let incarnation = incarnation(self.cx.boot, self.incarnations);
-        LogId { author: self.cx.me, incarnation }
     }
 
     /// Draws this node's lane: at admission, and again if an earlier entry has the same.
     pub(super) fn redraw_lane(&mut self) {
-        let drawn = self.directory.lanes.get(&self.cx.me).map_or(0, Vec::len);
-        let clashes = self.directory.lane_clashes(self.cx.me);
+        let drawn = self.known.directory.lanes.get(&self.known.cx.me).map_or(0, Vec::len);
+        let clashes = self.known.directory.lane_clashes(self.known.cx.me);
         // Who has no part claims no eras.
-        if self.cx.out || self.cx.my_lane.is_some() && (!clashes || drawn >= LANES_PER_NODE_MAX) {
+        if self.known.cx.out
+            || self.known.cx.my_lane.is_some() && (!clashes || drawn >= LANES_PER_NODE_MAX)
+        {
             return;
         }
         let taken: std::collections::BTreeSet<u32> =
-            self.directory.lanes.values().flatten().map(|(_, lane)| *lane).collect();
-        let mut draw = self.config.seed;
+            self.known.directory.lanes.values().flatten().map(|(_, lane)| *lane).collect();
+        let mut draw = self.known.config.seed;
         let mut lane = 0;
         // One of many lanes is free at the first draw; whoever entered them all cannot keep others
         // drawing for ever.
@@ -256,11 +178,11 @@ impl Engine {
                 break;
             }
         }
-        self.config.seed = draw;
-        let body = Body::NodeAdmitted(NodeAdmitted { lane, name: self.config.name.clone() });
-        let directory = RoomId::directory(self.cx.mesh);
-        if let Some(room) = self.rooms.get_mut(&directory)
-            && room.append(&mut self.cx, &body).is_some()
+        self.known.config.seed = draw;
+        let body = Body::NodeAdmitted(NodeAdmitted { lane, name: self.known.config.name.clone() });
+        let directory = RoomId::directory(self.known.cx.mesh);
+        if let Some(room) = self.known.rooms.get_mut(&directory)
+            && room.append(&mut self.known.cx, &body).is_some()
         {
             // Known at once: the clash test must not see the old one again before the turn ends.
             self.fold_facts();
@@ -270,11 +192,11 @@ impl Engine {
     /// This node was not stopped cleanly and hears nobody: what it sequenced, somebody else may
     /// sequence by now. It opens eras of its own where numbers are needed (rule 5).
     pub(super) fn close_own_eras(&mut self) {
-        for room in self.rooms.values_mut() {
+        for room in self.known.rooms.values_mut() {
             if !room.record.local && room.numbering.sequencer() == room.mine {
                 let current = room.numbering.current();
                 room.edit_record().floor = Some(current);
-                self.cx.active.insert(room.id);
+                self.known.cx.active.insert(room.id);
             }
         }
     }
@@ -294,21 +216,5 @@ fn new_node(config: &Config) -> NodeRecord {
         roster: None,
         private_of: None,
         parted: None,
-    }
-}
-
-fn new_record(mesh: crate::name::id::MeshId, home: LogId) -> RoomRecord {
-    RoomRecord {
-        mesh,
-        home,
-        tip: Number::ZERO,
-        delivered: 0,
-        last_activity_ms: None,
-        spoke: None,
-        floor: None,
-        ephemeral: false,
-        local: false,
-        seal: None,
-        imported: false,
     }
 }

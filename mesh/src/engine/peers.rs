@@ -26,46 +26,51 @@ const HAVES_AT_ONCE_MAX: usize = 1_024;
 
 impl Engine {
     pub(super) fn on_peer_up(&mut self, peer: NodeId) {
-        if self.cx.parted.has(peer) {
+        if self.known.cx.parted.has(peer) {
             return self.give_notice(peer);
         }
-        self.live.peer_up(self.cx.now.mono, peer);
-        self.cx.up.insert(peer);
-        self.cx.followers.peer_up(peer);
-        if !self.node.had_peer {
-            self.change_node().had_peer = true;
+        self.known.live.peer_up(self.known.cx.now.mono, peer);
+        self.known.cx.up.insert(peer);
+        self.known.cx.followers.peer_up(peer);
+        if !self.known.node.had_peer {
+            self.known.change_node().had_peer = true;
         }
         self.compare_with(peer);
-        let news = RosterNews { node: self.cx.me, boot: self.cx.boot, what: self.rosters.whole() };
-        let signed = crate::wire::message::Signed::new(self.cx.mesh, &self.identity, news);
-        self.cx.send(peer, Message::Roster(Box::new(signed)));
-        let (boot, version) = self.rosters.version(peer);
-        self.cx.send(peer, Message::WantRoster { node: peer, boot, version, nonce: None });
+        let news = RosterNews {
+            node: self.known.cx.me,
+            boot: self.known.cx.boot,
+            what: self.known.rosters.whole(),
+        };
+        let signed =
+            crate::wire::message::Signed::new(self.known.cx.mesh, &self.known.identity, news);
+        self.known.cx.send(peer, Message::Roster(Box::new(signed)));
+        let (boot, version) = self.known.rosters.version(peer);
+        self.known.cx.send(peer, Message::WantRoster { node: peer, boot, version, nonce: None });
         for proof in self.proofs_of(None) {
-            self.cx.send(peer, proof);
+            self.known.cx.send(peer, proof);
         }
         self.tell_about(peer);
         self.measure(peer);
         // After the roster, which shows that this node follows them.
-        let shared = self.cx.followers.shared_with(peer);
+        let shared = self.known.cx.followers.shared_with(peer);
         self.greet(peer, &shared);
     }
 
     pub(super) fn on_peer_down(&mut self, peer: NodeId) {
-        self.live.peer_down(peer);
+        self.known.live.peer_down(peer);
         self.refresh_spread();
-        self.cx.up.remove(&peer);
-        self.cx.followers.peer_down(peer);
+        self.known.cx.up.remove(&peer);
+        self.known.cx.followers.peer_down(peer);
         self.barriers.peers.forget(peer);
         self.compared.remove(&peer);
-        for room in self.rooms.values_mut() {
+        for room in self.known.rooms.values_mut() {
             room.sync.peer_down(peer);
         }
-        self.cx.active.extend(self.busy.iter().copied());
+        self.known.cx.active.extend(self.known.busy.iter().copied());
     }
 
     pub(super) fn on_message(&mut self, from: NodeId, message: Message<Verified>) {
-        if self.cx.parted.has(from) {
+        if self.known.cx.parted.has(from) {
             return;
         }
         match message {
@@ -82,16 +87,16 @@ impl Engine {
                 });
             }
             Message::WantBodies { room, at } => self.in_shared(from, room, |engine, room| {
-                engine.cx.effects.push(Effect::SendBodies { to: from, room, at });
+                engine.known.cx.effects.push(Effect::SendBodies { to: from, room, at });
             }),
             Message::Want { room, spans } => self.in_shared(from, room, |engine, room| {
                 engine.with_room(room, |it, cx| it.on_want(cx, from, spans));
             }),
             Message::Have { room, heads, answer } => {
-                if answer && !self.rooms.contains_key(&room) {
+                if answer && !self.known.rooms.contains_key(&room) {
                     // Whoever asks is not to wait for what is not here.
                     let heads = Vec::new();
-                    self.cx.send(from, Message::Have { room, heads, answer: false });
+                    self.known.cx.send(from, Message::Have { room, heads, answer: false });
                 }
                 self.note_answer(from, room);
                 self.in_shared(from, room, |engine, room| {
@@ -108,15 +113,15 @@ impl Engine {
                 self.on_want_roster(from, node, (boot, version));
             }
             Message::Ask { room, era, tip, spans } => self.in_room(from, room, |engine, room| {
-                if let Some(it) = engine.rooms.get_mut(&room) {
-                    it.on_ask(&mut engine.cx, &engine.live, (era, tip, &spans));
+                if let Some(it) = engine.known.rooms.get_mut(&room) {
+                    it.on_ask(&mut engine.known.cx, &engine.known.live, (era, tip, &spans));
                 }
             }),
             Message::Probe { node } => self.on_probe(from, node),
             Message::Sighting { node, age_ms } => {
                 let age = age_ms.map(std::time::Duration::from_millis);
-                self.live.sighted(self.cx.now.mono, from, (node, age));
-                self.cx.active.extend(self.busy.iter().copied());
+                self.known.live.sighted(self.known.cx.now.mono, from, (node, age));
+                self.known.cx.active.extend(self.known.busy.iter().copied());
             }
             Message::Offer(posts) => self.on_offer(from, &posts),
             Message::Accept(posts) => self.on_accept(from, &posts),
@@ -137,19 +142,20 @@ impl Engine {
     }
 
     fn on_probe(&mut self, from: NodeId, node: NodeId) {
-        let heard = self.live.last(node).map(|it| self.cx.now.mono.saturating_sub(it.at));
+        let heard =
+            self.known.live.last(node).map(|it| self.known.cx.now.mono.saturating_sub(it.at));
         let age_ms = heard.and_then(|age| u64::try_from(age.as_millis()).ok());
-        self.cx.send(from, Message::Sighting { node, age_ms });
+        self.known.cx.send(from, Message::Sighting { node, age_ms });
     }
 
     /// What a peer passes on. Nothing here is believed of that peer, and nothing is answered to it alone:
     /// whoever asked is another one.
     pub(super) fn on_gossip(&mut self, from: NodeId, message: Message<Verified>) {
-        if self.cx.parted.has(from) {
+        if self.known.cx.parted.has(from) {
             return;
         }
         if !message.may_be_gossiped() {
-            self.cx.faults.stray += 1;
+            self.known.cx.faults.stray += 1;
         } else if let Message::WantRoster { node, boot, version, nonce: _ } = message {
             self.on_roster_asked_for(node, (boot, version));
         } else {
@@ -159,29 +165,31 @@ impl Engine {
 
     /// Somebody who is not connected wants a roster: by gossip, and one answer is for all who ask.
     fn on_roster_asked_for(&mut self, node: NodeId, known: (u64, u64)) {
-        let now = self.cx.now.mono;
+        let now = self.known.cx.now.mono;
         let answered = self.roster_asked.is_some_and(|at| now < at + BEACON_EVERY);
-        if node != self.cx.me || known >= self.rosters.version(node) || answered {
+        if node != self.known.cx.me || known >= self.known.rosters.version(node) || answered {
             return;
         }
         self.roster_asked = Some(now);
-        let news = RosterNews { node, boot: self.cx.boot, what: self.rosters.whole_anew() };
-        let signed = crate::wire::message::Signed::new(self.cx.mesh, &self.identity, news);
+        let news =
+            RosterNews { node, boot: self.known.cx.boot, what: self.known.rosters.whole_anew() };
+        let signed =
+            crate::wire::message::Signed::new(self.known.cx.mesh, &self.known.identity, news);
         let message = Message::Roster(Box::new(signed));
         // A larger one comes with a connection.
         if message.encode().len() <= GOSSIP_BYTES_MAX {
-            self.cx.broadcast(None, message);
+            self.known.cx.broadcast(None, message);
         }
     }
 
     /// For messages about a room that this node shares with others. One that is not known yet is
     /// remembered, one that is nobody else's business is not touched.
     fn in_room(&mut self, from: NodeId, room: RoomId, then: impl FnOnce(&mut Engine, RoomId)) {
-        match self.rooms.get(&room) {
-            None => self.note_unknown(room, from),
-            Some(it) if it.record.local => self.cx.faults.stray += 1,
+        match self.known.rooms.get(&room) {
+            None => self.known.note_unknown(room, from),
+            Some(it) if it.record.local => self.known.cx.faults.stray += 1,
             Some(_) => {
-                self.cx.active.insert(room);
+                self.known.cx.active.insert(room);
                 then(self, room);
             }
         }
@@ -190,33 +198,34 @@ impl Engine {
     /// For messages that ask for what is in a room, or are to be believed what they say of it: of a
     /// private room only from peers that have shown that they follow it.
     fn in_shared(&mut self, from: NodeId, room: RoomId, then: impl FnOnce(&mut Engine, RoomId)) {
-        let shared = self.rooms.get(&room).is_none_or(|it| it.heirs(&self.cx).has(from));
+        let shared =
+            self.known.rooms.get(&room).is_none_or(|it| it.heirs(&self.known.cx).has(from));
         if shared {
             return self.in_room(from, room, then);
         }
         // What shows it may have been lost: it is asked for, and the peer asks again.
-        let (boot, version) = self.rosters.version(from);
-        self.cx.send(from, Message::WantRoster { node: from, boot, version, nonce: None });
+        let (boot, version) = self.known.rosters.version(from);
+        self.known.cx.send(from, Message::WantRoster { node: from, boot, version, nonce: None });
     }
 
     /// A peer still follows authors whose logs forked: it has not seen why not to. Or it lacks something: that may wait for
     /// what others' entries name there, which nobody gives any more. The proofs may have been lost, and those of a room
     /// that is memory only went with the memory of whoever restarted.
     fn prove_forks(&mut self, peer: NodeId, room: RoomId, heads: &[Head]) {
-        let Some(it) = self.rooms.get(&room) else { return };
-        let forked = |node: NodeId| it.is_forked(&self.cx, node);
+        let Some(it) = self.known.rooms.get(&room) else { return };
+        let forked = |node: NodeId| it.is_forked(&self.known.cx, node);
         let theirs: BTreeSet<NodeId> =
             heads.iter().map(|head| head.log.author).filter(|node| forked(*node)).collect();
-        let any =
-            self.is_memory(room) || self.cx.forked_in(it.record.seal.as_ref()).next().is_some();
+        let any = self.known.is_memory(room)
+            || self.known.cx.forked_in(it.record.seal.as_ref()).next().is_some();
         let waits = any && it.logs.are_ahead_of(heads);
         if theirs.is_empty() && !waits {
             return;
         }
-        let sealed = self.sealed_for(room);
+        let sealed = self.known.sealed_for(room);
         let counts_here = |other: RoomId| {
-            let key = self.sealed_for(other);
-            other == room || !self.is_memory(other) && (key.is_none() || key == sealed)
+            let key = self.known.sealed_for(other);
+            other == room || !self.known.is_memory(other) && (key.is_none() || key == sealed)
         };
         let mut needed = self.proofs_in(counts_here);
         needed.retain(|proof| {
@@ -227,10 +236,10 @@ impl Engine {
             return;
         }
         // Which of them are news to the peer is not known: others the next time.
-        let from = usize::try_from(self.cx.now.mono.as_secs()).unwrap_or(0) % needed.len();
+        let from = usize::try_from(self.known.cx.now.mono.as_secs()).unwrap_or(0) % needed.len();
         needed.rotate_left(from);
         for proof in needed.into_iter().take(PROOFS_AT_ONCE_MAX) {
-            self.cx.send(peer, proof);
+            self.known.cx.send(peer, proof);
         }
     }
 
@@ -239,8 +248,8 @@ impl Engine {
         room: RoomId,
         then: impl FnOnce(&mut crate::room::Room, &mut crate::engine::context::Context),
     ) {
-        if let Some(it) = self.rooms.get_mut(&room) {
-            then(it, &mut self.cx);
+        if let Some(it) = self.known.rooms.get_mut(&room) {
+            then(it, &mut self.known.cx);
         }
     }
 
@@ -273,7 +282,7 @@ impl Engine {
             if run.run().room == room {
                 self.on_run(from, run);
             } else {
-                self.cx.faults.stray += 1;
+                self.known.cx.faults.stray += 1;
             }
         }
         self.in_room(from, room, |engine, room| {
@@ -289,18 +298,18 @@ impl Engine {
 
     /// Tells a peer the folded digests of all rooms; it answers where they differ.
     fn compare_with(&mut self, peer: NodeId) {
-        self.compared.insert(peer, self.cx.now.mono);
-        self.cx.send(peer, Message::Buckets(self.buckets.to_vec()));
+        self.compared.insert(peer, self.known.cx.now.mono);
+        self.known.cx.send(peer, Message::Buckets(self.buckets.to_vec()));
     }
 
     /// A peer has what this node has not heard of, and will not be there for long.
     pub(super) fn catch_up_with(&mut self, peer: NodeId) {
-        let now = self.cx.now.mono;
+        let now = self.known.cx.now.mono;
         if self.compared.get(&peer).is_some_and(|at| now < *at + OFFERED_AGAIN_FOR / 2) {
             return;
         }
         self.compare_with(peer);
-        let shared = self.cx.followers.shared_with(peer);
+        let shared = self.known.cx.followers.shared_with(peer);
         self.greet(peer, &shared);
     }
 
@@ -313,7 +322,7 @@ impl Engine {
             .map(|(room, digest)| RoomDigest { room: *room, digest: *digest })
             .collect();
         for part in rooms.chunks(DIGEST_ROOMS_MAX) {
-            self.cx.send(from, Message::Digests(part.to_vec()));
+            self.known.cx.send(from, Message::Digests(part.to_vec()));
         }
     }
 
@@ -323,35 +332,35 @@ impl Engine {
             theirs.into_iter().map(|it| (it.room, it.digest)).collect();
         let mut asked = 0;
         for (id, digest) in theirs {
-            let Some(room) = self.rooms.get(&id) else {
-                self.note_unknown(id, from);
+            let Some(room) = self.known.rooms.get(&id) else {
+                self.known.note_unknown(id, from);
                 continue;
             };
-            let other = room.record.local || !room.heirs(&self.cx).has(from);
+            let other = room.record.local || !room.heirs(&self.known.cx).has(from);
             if other || room.logs.digest() == digest || asked >= HAVES_AT_ONCE_MAX {
                 continue;
             }
             asked += 1;
             let heads = room.logs.heads();
-            self.cx.send(from, Message::Have { room: id, heads, answer: true });
+            self.known.cx.send(from, Message::Have { room: id, heads, answer: true });
         }
     }
 
     // Beacons and rosters.
 
     fn on_beacon(&mut self, from: NodeId, beacon: Beacon) {
-        let now = self.cx.now.mono;
-        if beacon.node == self.cx.me || self.cx.parted.has(beacon.node) {
+        let now = self.known.cx.now.mono;
+        if beacon.node == self.known.cx.me || self.known.cx.parted.has(beacon.node) {
             return;
         }
         if beacon.node == from {
-            self.live.hear_directly(now, from, beacon.tick);
+            self.known.live.hear_directly(now, from, beacon.tick);
         }
-        if !self.live.hear(now, beacon) {
+        if !self.known.live.hear(now, beacon) {
             return;
         }
-        self.rosters.set_alive(now, beacon.node, true);
-        if (beacon.boot, beacon.roster) > self.rosters.version(beacon.node) {
+        self.known.rosters.set_alive(now, beacon.node, true);
+        if (beacon.boot, beacon.roster) > self.known.rosters.version(beacon.node) {
             self.rosters_behind.entry(beacon.node).or_insert(now);
         }
         // Only a peer that is connected can be compared with; of others the digest is hearsay.
@@ -365,49 +374,51 @@ impl Engine {
             self.note_in_step_with(None);
         }
         // What waited for its sequencer to be heard, or for anybody, may go on.
-        self.cx.active.extend(self.busy.iter().copied());
+        self.known.cx.active.extend(self.known.busy.iter().copied());
     }
 
     fn on_roster(&mut self, news: RosterNews) {
-        let now = self.cx.now;
+        let now = self.known.cx.now;
         let node = news.node;
-        if node == self.cx.me || self.cx.parted.has(node) {
+        if node == self.known.cx.me || self.known.cx.parted.has(node) {
             return;
         }
         if let What::Typing { agent, room, typing, .. } = news.what {
             let known = self
+                .known
                 .rosters
                 .record(&agent)
                 .filter(|(at, it)| *at == node && it.rooms.contains_key(&room))
-                .filter(|(at, it)| self.rosters.may_sit(room, (*at, it.key)));
+                .filter(|(at, it)| self.known.rosters.may_sit(room, (*at, it.key)));
             if let Some((_, record)) = known {
                 let name = record.name.clone();
-                self.cx.notify(room, RoomEvent::Typing { agent, name, typing });
+                self.known.cx.notify(room, RoomEvent::Typing { agent, name, typing });
             }
             return;
         }
-        match self.rosters.apply(now, news) {
+        match self.known.rosters.apply(now, news) {
             Taken::Now => {
                 self.rosters_behind.remove(&node);
-                let alive = self.live.is_alive(now.mono, node);
-                self.rosters.set_alive(now.mono, node, alive);
+                let alive = self.known.live.is_alive(now.mono, node);
+                self.known.rosters.set_alive(now.mono, node, alive);
             }
             Taken::Missing => {
                 self.rosters_behind.entry(node).or_insert(now.mono);
             }
             Taken::Old => {}
-            Taken::Refused => self.cx.faults.stray += 1,
+            Taken::Refused => self.known.cx.faults.stray += 1,
         }
     }
 
     fn on_want_roster(&mut self, from: NodeId, node: NodeId, known: (u64, u64)) {
-        if node != self.cx.me || known >= self.rosters.version(node) {
+        if node != self.known.cx.me || known >= self.known.rosters.version(node) {
             return;
         }
-        let news = RosterNews { node, boot: self.cx.boot, what: self.rosters.whole() };
-        if self.live.up.contains(&from) {
-            let signed = crate::wire::message::Signed::new(self.cx.mesh, &self.identity, news);
-            self.cx.send(from, Message::Roster(Box::new(signed)));
+        let news = RosterNews { node, boot: self.known.cx.boot, what: self.known.rosters.whole() };
+        if self.known.live.up.contains(&from) {
+            let signed =
+                crate::wire::message::Signed::new(self.known.cx.mesh, &self.known.identity, news);
+            self.known.cx.send(from, Message::Roster(Box::new(signed)));
         } else {
             self.tell_roster(news);
         }
@@ -415,7 +426,7 @@ impl Engine {
 
     /// Whole rosters are asked for when news did not bring what a beacon promised.
     pub(super) fn ask_for_rosters(&mut self) {
-        let now = self.cx.now.mono;
+        let now = self.known.cx.now.mono;
         let due: Vec<NodeId> = self
             .rosters_behind
             .iter()
@@ -424,39 +435,40 @@ impl Engine {
             .collect();
         for node in due {
             self.rosters_behind.remove(&node);
-            let (boot, version) = self.rosters.version(node);
-            let promised = self.live.last(node).map(|it| (it.beacon.boot, it.beacon.roster));
+            let (boot, version) = self.known.rosters.version(node);
+            let promised = self.known.live.last(node).map(|it| (it.beacon.boot, it.beacon.roster));
             if promised.is_none_or(|it| it <= (boot, version)) {
                 continue;
             }
-            let direct = self.live.up.contains(&node);
-            let me = first_8(self.cx.me.0);
-            let nonce = (!direct).then_some(me ^ self.cx.now.wall_us);
+            let direct = self.known.live.up.contains(&node);
+            let me = first_8(self.known.cx.me.0);
+            let nonce = (!direct).then_some(me ^ self.known.cx.now.wall_us);
             let want = Message::WantRoster { node, boot, version, nonce };
             if direct {
-                self.cx.send(node, want);
+                self.known.cx.send(node, want);
             } else {
-                self.cx.broadcast(None, want);
+                self.known.cx.broadcast(None, want);
             }
         }
     }
 
     /// Beacons are gossiped while that tells anybody anything.
     pub(super) fn refresh_spread(&mut self) {
-        self.spread = self.live.spread(self.cx.now.mono);
+        self.spread = self.known.live.spread(self.known.cx.now.mono);
     }
 
     /// Nodes that are not heard any more take their agents with them.
     pub(super) fn refresh_liveness(&mut self) {
-        let now = self.cx.now.mono;
+        let now = self.known.cx.now.mono;
         let heard: BTreeMap<NodeId, bool> = self
+            .known
             .live
             .heard()
             .take(NODES_MAX)
-            .map(|(node, _)| (node, self.live.is_alive(now, node)))
+            .map(|(node, _)| (node, self.known.live.is_alive(now, node)))
             .collect();
         for (node, alive) in heard {
-            self.rosters.set_alive(now, node, alive);
+            self.known.rosters.set_alive(now, node, alive);
         }
     }
 }

@@ -27,21 +27,21 @@ impl Engine {
     pub(super) fn refold_acts(&mut self, acts: Vec<(RoomId, LocalRef, Stored)>) {
         let mut by_room: BTreeMap<RoomId, BTreeMap<LogId, Rest>> = BTreeMap::new();
         for (id, at, entry) in acts {
-            if let Some(room) = self.rooms.get(&id) {
+            if let Some(room) = self.known.rooms.get(&id) {
                 let log = room.logs.id(at.log);
                 let act = Act { at, facts: entry.facts, body: room.body_of(at, &entry) };
                 by_room.entry(id).or_default().entry(log).or_default().push_back(act);
             }
         }
         for (id, logs) in by_room {
-            let Some(room) = self.rooms.get_mut(&id) else { continue };
+            let Some(room) = self.known.rooms.get_mut(&id) else { continue };
             let mut left = Left::new(logs);
             while let Some(it) = left.take_next() {
-                room.refold(&self.cx, it.at, it.facts, it.body);
+                room.refold(&self.known.cx, it.at, it.facts, it.body);
             }
         }
-        for room in self.rooms.values_mut() {
-            room.hold_decisions(&mut self.cx);
+        for room in self.known.rooms.values_mut() {
+            room.hold_decisions(&mut self.known.cx);
         }
     }
 }

@@ -48,7 +48,7 @@ impl Pruning {
 impl Engine {
     /// The oldest bodies of one room, if it is time.
     pub(super) fn go_on_pruning(&mut self) {
-        let now = self.cx.now;
+        let now = self.known.cx.now;
         if now.mono < self.pruning.next {
             return;
         }
@@ -56,25 +56,25 @@ impl Engine {
         let (ahead, by) = self.pruning.jumped(now);
         if by > CLOCK_JUMP_MAX {
             if !std::mem::replace(&mut self.pruning.warned, true) {
-                self.cx.alarm(Alarm::ClockJumped { ahead, by });
+                self.known.cx.alarm(Alarm::ClockJumped { ahead, by });
             }
             return;
         }
         if let Some((room, keep)) = self.next_to_prune() {
             let before_ms = now.wall_ms.saturating_sub(in_ms(keep));
-            self.cx.change(Change::Prune { room, before_ms });
+            self.known.cx.change(Change::Prune { room, before_ms });
         }
     }
 
     /// The next room in the order of ids: one in which something was delivered, and in which bodies are
     /// not kept for ever. After the last of them the next that is left of an earlier mesh.
     fn next_to_prune(&mut self) -> Option<(RoomId, Duration)> {
-        let Retention { own, free, pro } = self.config.retention;
+        let Retention { own, free, pro } = self.known.config.retention;
         if [own, free, pro] == [None; 3] {
             return None;
         }
         let from = self.pruning.last.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut next = self.rooms.range((from, Bound::Unbounded));
+        let mut next = self.known.rooms.range((from, Bound::Unbounded));
         for _ in 0..PRUNE_ROOMS_LOOKED_AT {
             let Some((id, room)) = next.next() else {
                 self.pruning.last = None;
@@ -91,7 +91,7 @@ impl Engine {
     }
 
     fn next_archived(&mut self) -> Option<(RoomId, Duration)> {
-        let rooms = &self.config.archive;
+        let rooms = &self.known.config.archive;
         let room = rooms.get(self.pruning.archived % rooms.len().max(1))?.room;
         self.pruning.archived += 1;
         Some((room, self.retention_of(room)?))
@@ -99,32 +99,32 @@ impl Engine {
 
     /// For how long bodies of a room are kept; `None`: for ever.
     fn retention_of(&self, id: RoomId) -> Option<Duration> {
-        let room = self.rooms.get(&id);
+        let room = self.known.rooms.get(&id);
         if room.is_some_and(|it| !it.may_lose_bodies()) {
             return None;
         }
         let owner = match room {
-            Some(_) => self.directory.room(id).map(|it| it.created.owner),
-            None => self.config.archive.iter().find(|it| it.room == id)?.owner,
+            Some(_) => self.known.directory.room(id).map(|it| it.created.owner),
+            None => self.known.config.archive.iter().find(|it| it.room == id)?.owner,
         };
-        let retention = &self.config.retention;
+        let retention = &self.known.config.retention;
         let keep = match owner.and_then(|key| self.tier_of(key)) {
             None => retention.own,
             Some(Tier::Free) => retention.free,
             Some(Tier::Pro) => retention.pro,
         };
-        keep.map(|it| it.max(self.config.retention_min))
+        keep.map(|it| it.max(self.known.config.retention_min))
     }
 
     /// Of a minted key, though it may have been revoked; not of the node's own.
     fn tier_of(&self, key: KeyPrint) -> Option<Tier> {
-        self.directory.keys.tier_once(key).filter(|_| !self.own_keys.contains(&key))
+        self.known.directory.keys.tier_once(key).filter(|_| !self.known.own_keys.contains(&key))
     }
 
     /// A peer has dropped bodies that are to be accepted here: which of them would this node drop, too?
     pub(super) fn note_retention(&mut self, id: RoomId) {
         let keep_ms = self.retention_of(id).map(in_ms);
-        if let Some(room) = self.rooms.get_mut(&id) {
+        if let Some(room) = self.known.rooms.get_mut(&id) {
             room.keep_ms = keep_ms;
         }
     }

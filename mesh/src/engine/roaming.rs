@@ -44,7 +44,7 @@ impl Engine {
         entries: Vec<(LocalRef, Option<Number>)>,
     ) {
         let era = cursor.era();
-        let Some(it) = self.rooms.get(&room) else {
+        let Some(it) = self.known.rooms.get(&room) else {
             return self.reply(call, Err(Refused::NoRoom));
         };
         let far = era.c() > it.numbering.current().c() + ROAM_ERAS_AHEAD_MAX;
@@ -54,7 +54,7 @@ impl Engine {
         if self.roams.waiting.len() >= ROAMING_MAX {
             return self.reply(call, Ok(Outcome::Roamed(Roamed::Behind)));
         }
-        let since = self.cx.now.mono;
+        let since = self.known.cx.now.mono;
         let it = Roaming { call, room, cursor, entries, since, asked: false };
         self.roams.waiting.push(it);
         self.go_on_roaming();
@@ -62,14 +62,16 @@ impl Engine {
 
     /// Whether the era is in some member's lane.
     fn has_member_for(&self, era: Era) -> bool {
-        era.lane().is_some_and(|lane| self.cx.lanes.values().any(|lanes| lanes.contains(&lane)))
+        era.lane()
+            .is_some_and(|lane| self.known.cx.lanes.values().any(|lanes| lanes.contains(&lane)))
     }
 
     /// This node has started a moment ago, and has not met all members again.
     fn is_meeting_others(&self) -> bool {
-        let others = self.cx.lanes.keys().filter(|it| **it != self.cx.me);
-        let mut apart = others.filter(|it| !self.cx.parted.has(**it) && !self.cx.up.contains(*it));
-        self.cx.now.mono < self.started + ROAM_START_FOR && apart.next().is_some()
+        let others = self.known.cx.lanes.keys().filter(|it| **it != self.known.cx.me);
+        let mut apart =
+            others.filter(|it| !self.known.cx.parted.has(**it) && !self.known.cx.up.contains(*it));
+        self.known.cx.now.mono < self.known.started + ROAM_START_FOR && apart.next().is_some()
     }
 
     /// Clients that came with a cursor from elsewhere are answered as soon as they can be.
@@ -90,23 +92,23 @@ impl Engine {
 
     /// What is to be done for a client. `None`: it waits.
     fn roamed(&mut self, it: &mut Roaming) -> Result<Option<Roamed>, Refused> {
-        let (now, era) = (self.cx.now.mono, it.cursor.era());
+        let (now, era) = (self.known.cx.now.mono, it.cursor.era());
         let meeting = self.is_meeting_others();
         // The lane of a node that has just been admitted may not be known yet.
         let member = era == Era::HOME || self.has_member_for(era);
         let waited = now >= it.since + ROAM_ASK_FOR;
-        let room = self.rooms.get_mut(&it.room).ok_or(Refused::NoRoom)?;
-        if !room.is_writable(&self.cx) {
+        let room = self.known.rooms.get_mut(&it.room).ok_or(Refused::NoRoom)?;
+        if !room.is_writable(&self.known.cx) {
             return Ok(Some(Roamed::Never));
         }
         if room.numbering.eras.contains_key(&era) {
             if it.asked {
                 return Ok(Some(Roamed::Heard));
             }
-        } else if !waited && (meeting || !self.cx.up.is_empty()) {
+        } else if !waited && (meeting || !self.known.cx.up.is_empty()) {
             // A peer that has heard of the claim of that era gives it.
             it.asked = true;
-            room.ask_all_every(&mut self.cx, ROAM_ASK_EVERY);
+            room.ask_all_every(&mut self.known.cx, ROAM_ASK_EVERY);
             return Ok(None);
         } else if meeting {
             return Ok(Some(Roamed::Behind));
@@ -122,7 +124,7 @@ impl Engine {
             }
             return Ok(Some(Roamed::Ready));
         }
-        if raise(room, &mut self.cx, it.cursor, entries) {
+        if raise(room, &mut self.known.cx, it.cursor, entries) {
             return Ok(Some(Roamed::Ready));
         }
         Ok(waited.then_some(Roamed::Behind))
@@ -131,13 +133,13 @@ impl Engine {
     /// What was said below the cursor of a client from an era that is not known here gets a number above it. `false`:
     /// nobody waits for that any more.
     fn raise_what_is_below(&mut self, id: RoomId) -> bool {
-        let Some(room) = self.rooms.get_mut(&id) else { return false };
+        let Some(room) = self.known.rooms.get_mut(&id) else { return false };
         let current = room.numbering.current();
-        let floor = room.roamers.floor(current).filter(|_| room.is_writable(&self.cx));
+        let floor = room.roamers.floor(current).filter(|_| room.is_writable(&self.known.cx));
         let below = room.roamers.below().to_vec();
         match floor {
             Some(floor) if !below.is_empty() => {
-                if raise(room, &mut self.cx, floor, below) {
+                if raise(room, &mut self.known.cx, floor, below) {
                     room.roamers.settle();
                 }
             }

@@ -1,7 +1,10 @@
 //! Rooms: creating them, writing in them, and the two that need special care: ephemeral ones, which
 //! live as long as somebody lists them, and the lobby of a node that joined another mesh.
 
-use super::{Engine, Waiter, private::Reach};
+use super::{
+    Engine, Waiter,
+    known::{NO_MEMORY, NOT_WRITABLE, reach::Reach},
+};
 use crate::{
     api::{
         command::{CallId, Caller, NewRoom, Outcome, Refused, SaidOk, Say, Speech},
@@ -13,7 +16,7 @@ use crate::{
         NUMBER_WITHIN, PLAIN_BODY_BYTES_MAX, ROOMS_MAX,
     },
     name::{
-        id::{KeyPrint, LocalRef, RoomId},
+        id::{LocalRef, RoomId},
         number::Number,
     },
     presence::ephemeral::ephemeral_id,
@@ -35,20 +38,20 @@ impl Engine {
             let result = self.create_ephemeral(caller, room);
             return self.reply(call, result);
         }
-        let directory = match self.directory_for(caller.key, room.public) {
+        let directory = match self.known.directory_for(caller.key, room.public) {
             Ok(directory) => directory,
             Err(refused) => return self.reply(call, Err(refused)),
         };
-        let Some(known) = self.rooms.get_mut(&directory) else {
+        let Some(known) = self.known.rooms.get_mut(&directory) else {
             return self.reply(call, Err(Refused::NoRoom));
         };
-        if !known.is_writable(&self.cx) {
+        if !known.is_writable(&self.known.cx) {
             return self.reply(call, Err(Refused::Full(NOT_WRITABLE.to_owned())));
         }
         let seq = known.logs.head_of(known.mine) + 1;
-        let id = crate::directory::room_id(self.cx.mesh, directory, known.mine, seq);
+        let id = crate::directory::room_id(self.known.cx.mesh, directory, known.mine, seq);
         let body = Body::RoomCreated(created(caller, room, id));
-        let Some(at) = known.append(&mut self.cx, &body) else {
+        let Some(at) = known.append(&mut self.known.cx, &body) else {
             return self.reply(call, Err(Refused::Closed));
         };
         let waiter = Waiter::Created { call, key: caller.key };
@@ -58,7 +61,7 @@ impl Engine {
     }
 
     fn may_create(&self, caller: &Caller, room: &NewRoom) -> Result<(), Refused> {
-        self.caller(caller)?;
+        self.known.caller(caller)?;
         if room.name.trim().is_empty() || room.name.len() > NAME_BYTES_MAX {
             return Err(Refused::Invalid(
                 "name must have 1 to 256 bytes and not be blank".to_owned(),
@@ -68,12 +71,12 @@ impl Engine {
             return Err(Refused::Invalid("description may have 4096 bytes".to_owned()));
         }
         if let Some(parent) = room.parent {
-            self.may_read(caller.key, parent)?;
-            self.may_write(parent)?;
+            self.known.may_read(caller.key, parent)?;
+            self.known.may_write(parent)?;
         }
-        let ephemeral = self.ephemeral.iter().filter_map(|id| self.told.get(id));
+        let ephemeral = self.known.ephemeral.iter().filter_map(|id| self.known.told.get(id));
         let taken = room.name == "lobby"
-            || self.directory.is_taken(&room.name, caller.key)
+            || self.known.directory.is_taken(&room.name, caller.key)
             || ephemeral
                 .clone()
                 .any(|it| *it.name == *room.name && (it.public || it.owner == Some(caller.key)));
@@ -81,11 +84,16 @@ impl Engine {
             return Err(Refused::NameTaken(room.name.clone()));
         }
         self.may_have_room(caller.key)?;
-        if self.directory.room_count() >= ROOMS_MAX {
+        if self.known.directory.room_count() >= ROOMS_MAX {
             return Err(Refused::Full(format!("the mesh has {ROOMS_MAX} rooms")));
         }
         let all = ephemeral.count();
-        let own = self.rosters.ephemeral_rooms().filter(|it| it.home.author == self.cx.me).count();
+        let own = self
+            .known
+            .rosters
+            .ephemeral_rooms()
+            .filter(|it| it.home.author == self.known.cx.me)
+            .count();
         if room.ephemeral && (all >= EPHEMERAL_ROOMS_MAX || own >= EPHEMERAL_ROOMS_PER_NODE_MAX) {
             return Err(Refused::Full("too many ephemeral rooms are alive".to_owned()));
         }
@@ -93,36 +101,27 @@ impl Engine {
     }
 
     fn create_ephemeral(&mut self, caller: &Caller, room: NewRoom) -> Result<Outcome, Refused> {
-        let home = self.next_ephemeral_log();
-        let reach = self.reach_of(self.directory_for(caller.key, room.public)?);
-        let id = ephemeral_id(self.cx.mesh, home, matches!(reach, Reach::Followers(_)));
-        self.ensure_ephemeral_room(id, (home, reach), true);
+        let home = self.known.next_ephemeral_log();
+        let reach = self.known.reach_of(self.known.directory_for(caller.key, room.public)?);
+        let id = ephemeral_id(self.known.cx.mesh, home, matches!(reach, Reach::Followers(_)));
+        self.known.ensure_ephemeral_room(id, (home, reach), true);
         let facts = self.announce_facts(home, created(caller, room, id), reach);
-        let it = EphemeralRoom { facts, home, created_ms: self.cx.now.wall_ms };
-        self.rosters.list(id, Some(it));
+        let it = EphemeralRoom { facts, home, created_ms: self.known.cx.now.wall_ms };
+        self.known.rosters.list(id, Some(it));
         self.settle_rosters();
-        let view = self.view(id).ok_or(Refused::NoRoom)?;
-        Ok(Outcome::Room(self.for_key(view, caller.key)))
+        let view = self.known.view(id).ok_or(Refused::NoRoom)?;
+        Ok(Outcome::Room(self.known.for_key(view, caller.key)))
     }
 
     // Ephemeral rooms.
 
-    /// A member of this node keeps the room alive, whoever else leaves it.
-    pub(super) fn list_if_ephemeral(&mut self, room: RoomId) {
-        if !self.rosters.lists_itself(room)
-            && let Some(it) = self.rosters.announced(room).cloned()
-        {
-            self.rosters.list(room, Some(it));
-        }
-    }
-
     /// The last member here has left: for this node the room need not live on.
     pub(super) fn unlist_if_empty(&mut self, room: RoomId) {
-        let me = self.cx.me;
-        if self.rosters.lists_itself(room)
-            && self.rosters.members(room).iter().all(|it| it.node != me)
+        let me = self.known.cx.me;
+        if self.known.rosters.lists_itself(room)
+            && self.known.rosters.members(room).iter().all(|it| it.node != me)
         {
-            self.rosters.list(room, None);
+            self.known.rosters.list(room, None);
             self.settle_rosters();
         }
     }
@@ -130,12 +129,13 @@ impl Engine {
     /// Rooms that this agent made and nobody has joined end with it.
     pub(super) fn unlist_rooms_made_by(&mut self, agent: &str) {
         let made = self
+            .known
             .rosters
             .ephemeral_rooms()
-            .filter(|it| it.home.author == self.cx.me && *it.facts.created_by == *agent);
+            .filter(|it| it.home.author == self.known.cx.me && *it.facts.created_by == *agent);
         let made: Vec<RoomId> = made.map(|it| it.facts.room).collect();
         for room in made {
-            if self.rosters.members(room).is_empty() {
+            if self.known.rosters.members(room).is_empty() {
                 self.unlist_if_empty(room);
             }
         }
@@ -143,13 +143,13 @@ impl Engine {
 
     /// Rooms that were made here and that nobody has joined for long.
     pub(super) fn forget_empty_ephemeral_rooms(&mut self) {
-        let now = self.cx.now.wall_ms;
+        let now = self.known.cx.now.wall_ms;
         let empty_for = u64::try_from(EPHEMERAL_EMPTY_FOR.as_millis()).unwrap_or(u64::MAX);
         let is_old = |room: &RoomId| {
-            let made = self.rosters.ephemeral(*room).map_or(now, |it| it.created_ms);
-            now > made.saturating_add(empty_for) && self.rosters.members(*room).is_empty()
+            let made = self.known.rosters.ephemeral(*room).map_or(now, |it| it.created_ms);
+            now > made.saturating_add(empty_for) && self.known.rosters.members(*room).is_empty()
         };
-        let old: Vec<RoomId> = self.ephemeral.iter().copied().filter(is_old).collect();
+        let old: Vec<RoomId> = self.known.ephemeral.iter().copied().filter(is_old).collect();
         for room in old {
             self.unlist_if_empty(room);
         }
@@ -157,30 +157,30 @@ impl Engine {
 
     pub(super) fn ephemeral_room_lives(&mut self, id: RoomId) {
         self.open_announcement(id);
-        let Some(it) = self.rosters.ephemeral(id) else { return };
-        let sealed = matches!(self.rosters.announced(id), Some(it) if it.facts.is_sealed());
+        let Some(it) = self.known.rosters.ephemeral(id) else { return };
+        let sealed = matches!(self.known.rosters.announced(id), Some(it) if it.facts.is_sealed());
         let reach = if sealed { Reach::Followers(it.facts.owner) } else { Reach::Mesh };
         let home = it.home;
-        let others = self.ephemeral.iter().filter(|other| **other != id);
+        let others = self.known.ephemeral.iter().filter(|other| **other != id);
         if others.count() >= EPHEMERAL_ROOMS_MAX {
-            self.cx.faults.overflow += 1;
+            self.known.cx.faults.overflow += 1;
             return;
         }
-        self.ensure_ephemeral_room(id, (home, reach), false);
-        self.tell_of_room(id, true);
+        self.known.ensure_ephemeral_room(id, (home, reach), false);
+        self.known.tell_of_room(id, true);
     }
 
     pub(super) fn ephemeral_room_died(&mut self, id: RoomId) {
-        let Some(mut room) = self.rooms.remove(&id) else { return };
+        let Some(mut room) = self.known.rooms.remove(&id) else { return };
         if !room.record.ephemeral {
-            self.rooms.insert(id, room);
+            self.known.rooms.insert(id, room);
             return;
         }
-        self.ephemeral.remove(&id);
-        room.pending.clear(&mut self.cx);
-        self.cx.memory.ephemeral -= room.bytes;
+        self.known.ephemeral.remove(&id);
+        room.pending.clear(&mut self.known.cx);
+        self.known.cx.memory.ephemeral -= room.bytes;
         for entry in room.numbering.undelivered.values() {
-            self.cx.memory.warm -= entry.body_bytes;
+            self.known.cx.memory.warm -= entry.body_bytes;
         }
         let waiting: Vec<(RoomId, LocalRef)> =
             self.waiters.range((id, LocalRef { log: 0, seq: 0 })..).map(|(key, _)| *key).collect();
@@ -195,23 +195,26 @@ impl Engine {
         self.forget_tasks(&room);
         self.led.remove(&id);
         self.forget_digest(id, room.record.seal.as_ref());
-        self.busy.remove(&id);
+        self.known.busy.remove(&id);
         self.unshared.remove(&id);
         self.turns.remove(&id);
         self.crowds.remove(&id);
         self.proofs.retain(|it| !matches!(it, Message::Fork(it, _) if it.room == id));
-        self.cx.change(crate::api::batch::Change::Drop { room: id });
-        if let Some(view) = self.told.remove(&id) {
+        self.known.cx.change(crate::api::batch::Change::Drop { room: id });
+        if let Some(view) = self.known.told.remove(&id) {
             let access = view.access();
-            self.cx.notify(id, RoomEvent::Destroyed { access });
+            self.known.cx.notify(id, RoomEvent::Destroyed { access });
         }
     }
 
     // Writing.
 
     pub(super) fn say(&mut self, call: CallId, caller: &Caller, say: Say) {
-        let lobby = RoomId::lobby(self.cx.mesh);
-        if say.room == lobby && self.node.lobby_floor > Number::ZERO && self.held.len() < HELD_MAX {
+        let lobby = RoomId::lobby(self.known.cx.mesh);
+        if say.room == lobby
+            && self.known.node.lobby_floor > Number::ZERO
+            && self.held.len() < HELD_MAX
+        {
             // Numbered now, it would be behind the cursors that this node's clients hold.
             self.held.push((call, caller.clone(), say));
             return;
@@ -222,9 +225,9 @@ impl Engine {
     }
 
     fn try_say(&mut self, call: CallId, caller: &Caller, say: Say) -> Result<(), Refused> {
-        let record = self.caller(caller)?;
-        self.may_read(caller.key, say.room)?;
-        self.may_write(say.room)?;
+        let record = self.known.caller(caller)?;
+        self.known.may_read(caller.key, say.room)?;
+        self.known.may_write(say.room)?;
         if !record.rooms.contains_key(&say.room) {
             return Err(Refused::NotMember);
         }
@@ -264,15 +267,15 @@ impl Engine {
         if len > PLAIN_BODY_BYTES_MAX {
             return Err(Refused::TooLarge { len, max: PLAIN_BODY_BYTES_MAX });
         }
-        let state = self.rooms.get_mut(&room).ok_or(Refused::NoRoom)?;
-        if state.record.ephemeral && self.cx.memory.ephemeral + len > EPHEMERAL_BYTES_MAX {
+        let state = self.known.rooms.get_mut(&room).ok_or(Refused::NoRoom)?;
+        if state.record.ephemeral && self.known.cx.memory.ephemeral + len > EPHEMERAL_BYTES_MAX {
             return Err(Refused::Full(NO_MEMORY.to_owned()));
         }
-        if !state.is_writable(&self.cx) {
+        if !state.is_writable(&self.known.cx) {
             return Err(Refused::Full(NOT_WRITABLE.to_owned()));
         }
-        let at = state.append(&mut self.cx, &body).ok_or(Refused::Closed)?;
-        let wall_ms = self.cx.now.wall_ms;
+        let at = state.append(&mut self.known.cx, &body).ok_or(Refused::Closed)?;
+        let wall_ms = self.known.cx.now.wall_ms;
         let waiter = Waiter::Said { call, name, wall_ms, repeated: false };
         self.waiters.entry((room, at)).or_default().push(waiter);
         Ok(())
@@ -285,7 +288,7 @@ impl Engine {
         if say.mentions.len() > MENTIONS_MAX {
             return Err(Refused::Invalid(format!("mentions: at most {MENTIONS_MAX}")));
         }
-        let encrypted = self.told.get(&say.room).is_some_and(|it| it.encrypted);
+        let encrypted = self.known.told.get(&say.room).is_some_and(|it| it.encrypted);
         if encrypted && !say.content.starts_with("clw1:") {
             return Err(Refused::Plaintext);
         }
@@ -294,18 +297,18 @@ impl Engine {
 
     /// A repeated send is answered with the first one's message. `false`: it is the first.
     fn repeats(&mut self, call: CallId, say: &Say, id: DedupId) -> bool {
-        let wall_ms = self.cx.now.wall_ms;
-        let Some(room) = self.rooms.get_mut(&say.room) else { return false };
+        let wall_ms = self.known.cx.now.wall_ms;
+        let Some(room) = self.known.rooms.get_mut(&say.room) else { return false };
         let Some((at, number)) = room.sequencing.sent.find(wall_ms, id) else { return false };
         let name = String::new();
         match number {
             Some(number) => {
-                let Some(message) = self.message_id(say.room, at) else { return false };
+                let Some(message) = self.known.message_id(say.room, at) else { return false };
                 let said = SaidOk { message, number, wall_ms, name, repeated: true };
                 self.reply(call, Ok(Outcome::Said(said)));
             }
             // Nobody takes what was written here, so nobody is to wait for it.
-            None if !room.is_writable(&self.cx) => return false,
+            None if !room.is_writable(&self.known.cx) => return false,
             None => {
                 let waiter = Waiter::Said { call, name, wall_ms, repeated: true };
                 self.waiters.entry((say.room, at)).or_default().push(waiter);
@@ -314,75 +317,35 @@ impl Engine {
         true
     }
 
-    // Access.
-
-    /// Whether agents of this key may know of the room and read it.
-    pub(super) fn may_read(&self, key: KeyPrint, room: RoomId) -> Result<(), Refused> {
-        let view = self.told.get(&room).ok_or(Refused::NoRoom)?;
-        if view.access().includes(key) { Ok(()) } else { Err(Refused::NotYours) }
-    }
-
-    /// Whether anybody may write in the room.
-    pub(super) fn may_write(&self, room: RoomId) -> Result<(), Refused> {
-        if self.rooms.contains_key(&room) { Ok(()) } else { Err(Refused::Closed) }
-    }
-
     // A lobby that was longer.
 
     /// This node's lobby was longer than the mesh's it joined: the lobby gets one new era, above the
     /// cursors that this node's clients hold.
     pub(super) fn raise_lobby(&mut self) {
-        let floor = self.node.lobby_floor;
+        let floor = self.known.node.lobby_floor;
         if floor == Number::ZERO {
             return;
         }
-        let lobby = RoomId::lobby(self.cx.mesh);
-        let Some(room) = self.rooms.get_mut(&lobby) else { return };
+        let lobby = RoomId::lobby(self.known.cx.mesh);
+        let Some(room) = self.known.rooms.get_mut(&lobby) else { return };
         // First hear how long it is: only a node that is up to date with some peer can tell. Whoever
         // hears nobody goes on without: nobody is kept waiting for longer than for a number.
-        let patient = self.cx.now.mono < self.started + NUMBER_WITHIN;
+        let patient = self.known.cx.now.mono < self.known.started + NUMBER_WITHIN;
         if patient && (!room.sync.has_heard() || room.sync.is_behind()) {
-            return room.ask_all(&mut self.cx);
+            return room.ask_all(&mut self.known.cx);
         }
         let era = room.numbering.current();
         let highest = era.number(room.numbering.known(era));
         // Who may not write here raises nothing: those who wait are told so.
-        let closed = !room.is_writable(&self.cx);
-        if closed || highest >= floor || room.number_above(&mut self.cx, floor, Vec::new()) {
-            self.change_node().lobby_floor = Number::ZERO;
+        let closed = !room.is_writable(&self.known.cx);
+        if closed || highest >= floor || room.number_above(&mut self.known.cx, floor, Vec::new()) {
+            self.known.change_node().lobby_floor = Number::ZERO;
             for (call, caller, say) in std::mem::take(&mut self.held) {
                 self.say(call, &caller, say);
             }
         }
     }
-
-    // Rooms that peers spoke of too early.
-
-    /// A peer speaks of a room that is not known here: as soon as it is, that peer is asked.
-    pub(super) fn note_unknown(&mut self, room: RoomId, from: crate::name::id::NodeId) {
-        const UNKNOWN_ROOMS_MAX: usize = 1_024;
-        if self.unknown.len() >= UNKNOWN_ROOMS_MAX && !self.unknown.contains_key(&room) {
-            // Rooms that will never be known here must not stay in the way of those that will.
-            self.unknown.pop_first();
-        }
-        self.unknown.insert(room, from);
-    }
-
-    pub(super) fn ask_who_spoke_of(&mut self, room: RoomId) {
-        if let Some(peer) = self.unknown.remove(&room) {
-            let heads = self.rooms.get(&room).map(|it| it.logs.heads()).unwrap_or_default();
-            self.cx.send(peer, Message::Have { room, heads, answer: true });
-        }
-    }
 }
-
-/// Why a room takes nothing from this node.
-pub(super) const NOT_WRITABLE: &str = "the room takes nothing from this node: its numbers are used up, the node's log was forked, or the node has \
-     no part in the mesh any more; use another room or node";
-
-/// Why an ephemeral room takes nothing.
-pub(super) const NO_MEMORY: &str =
-    "this node's memory for ephemeral rooms is full: use a permanent room";
 
 fn created(caller: &Caller, room: NewRoom, id: RoomId) -> RoomCreated {
     RoomCreated {

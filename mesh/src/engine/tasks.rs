@@ -22,7 +22,7 @@ impl Engine {
         caller: &Caller,
         new: NewTask,
     ) -> Result<Outcome, Refused> {
-        self.may_act(caller, new.room)?;
+        self.known.may_act(caller, new.room)?;
         check_new(&new.title, new.description.as_deref(), new.assignee.as_deref())
             .map_err(|wrong| Refused::Invalid(wrong.to_owned()))?;
         let act = TaskAct::Assigned(TaskAssigned {
@@ -32,8 +32,8 @@ impl Engine {
             created_by: caller.agent.clone(),
             id: None,
         });
-        let at = self.write_act(new.room, &Body::Task(act))?;
-        let room = self.rooms.get(&new.room).ok_or(Refused::NoRoom)?;
+        let at = self.known.write_act(new.room, &Body::Task(act))?;
+        let room = self.known.rooms.get(&new.room).ok_or(Refused::NoRoom)?;
         let task = EntryRef { log: room.mine, seq: at.seq };
         self.task(new.room, task)
     }
@@ -49,9 +49,9 @@ impl Engine {
     }
 
     fn try_update(&mut self, caller: &Caller, it: TaskUpdate) -> Result<Started, Refused> {
-        self.caller(caller)?;
-        let (room, task) = self.tasks.get(&it.task).copied().ok_or(Refused::NoTask)?;
-        self.may_act(caller, room).map_err(no_task_without_room)?;
+        self.known.caller(caller)?;
+        let (room, task) = self.known.index.tasks.get(&it.task).copied().ok_or(Refused::NoTask)?;
+        self.known.may_act(caller, room).map_err(no_task_without_room)?;
         check_update(it.assignee.as_deref(), it.note.as_deref())
             .map_err(|wrong| Refused::Invalid(wrong.to_owned()))?;
         if !is_agent_id(it.if_assignee.as_ref().and_then(|it| it.as_deref())) {
@@ -66,22 +66,22 @@ impl Engine {
             note: it.note,
             by: caller.agent.clone(),
         };
-        let state = self.rooms.get(&room).ok_or(Refused::NoTask)?;
+        let state = self.known.rooms.get(&room).ok_or(Refused::NoTask)?;
         if let Some(if_assignee) = it.if_assignee {
             let era = state.numbering.current();
             let claim = TaskAct::Claimed { update, if_assignee, era };
-            let at = self.write_act(room, &Body::Task(claim))?;
+            let at = self.known.write_act(room, &Body::Task(claim))?;
             return Ok(Started::Claimed(room, at));
         }
         if sets {
             let update = state.tasks.over_what_is_known(update);
-            self.write_act(room, &Body::Task(TaskAct::Updated(update)))?;
+            self.known.write_act(room, &Body::Task(TaskAct::Updated(update)))?;
         }
         self.task(room, task).map(|it| Started::Done(Box::new(it)))
     }
 
     fn task(&self, room: RoomId, task: EntryRef) -> Result<Outcome, Refused> {
-        let view = self.rooms.get(&room).and_then(|it| it.tasks.view(task));
+        let view = self.known.rooms.get(&room).and_then(|it| it.tasks.view(task));
         view.map(|it| Outcome::Task(Box::new(it))).ok_or(Refused::NoTask)
     }
 
@@ -91,8 +91,9 @@ impl Engine {
         room: RoomId,
         status: Option<TaskStatus>,
     ) -> Result<Outcome, Refused> {
-        self.may_read(key, room)?;
-        let tasks = self.rooms.get(&room).map(|it| it.tasks.newest(status)).unwrap_or_default();
+        self.known.may_read(key, room)?;
+        let tasks =
+            self.known.rooms.get(&room).map(|it| it.tasks.newest(status)).unwrap_or_default();
         Ok(Outcome::Tasks(tasks))
     }
 
@@ -100,25 +101,27 @@ impl Engine {
 
     /// After a start: where the tasks are that were there before. Nobody is told of them.
     pub(super) fn note_tasks(&mut self) {
-        for room in self.rooms.values_mut() {
+        for room in self.known.rooms.values_mut() {
             drop(room.tasks.take_news());
             let id = room.id;
             for (task, place) in room.tasks.ids() {
-                self.tasks.entry(task).or_insert((id, place));
+                self.known.index.tasks.entry(task).or_insert((id, place));
             }
         }
     }
 
     pub(super) fn settle_tasks(&mut self, id: RoomId) {
-        let Some(room) = self.rooms.get_mut(&id) else { return };
+        let Some(room) = self.known.rooms.get_mut(&id) else { return };
         for news in room.tasks.take_news() {
             match news {
                 News::Assigned { place, view } => {
-                    self.tasks.entry(view.task).or_insert((id, place));
-                    self.cx.notify(id, RoomEvent::TaskAssigned(view));
+                    self.known.index.tasks.entry(view.task).or_insert((id, place));
+                    self.known.cx.notify(id, RoomEvent::TaskAssigned(view));
                 }
-                News::Updated(view) => self.cx.notify(id, RoomEvent::TaskUpdated(view)),
-                News::Forgotten(task, place) => forget(&mut self.tasks, task, (id, place)),
+                News::Updated(view) => self.known.cx.notify(id, RoomEvent::TaskUpdated(view)),
+                News::Forgotten(task, place) => {
+                    forget(&mut self.known.index.tasks, task, (id, place))
+                }
                 News::Answered { claim, answer } => {
                     if let Some(call) = self.claiming.remove(&(id, claim)) {
                         self.reply(call, told(answer));
@@ -131,7 +134,7 @@ impl Engine {
     /// The room has ended.
     pub(super) fn forget_tasks(&mut self, room: &Room) {
         for (task, place) in room.tasks.ids() {
-            forget(&mut self.tasks, task, (room.id, place));
+            forget(&mut self.known.index.tasks, task, (room.id, place));
         }
         let all = (room.id, LocalRef { log: 0, seq: 0 })..;
         let waiting = self.claiming.range(all).take_while(|((it, _), _)| *it == room.id);

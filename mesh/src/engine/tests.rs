@@ -42,7 +42,7 @@ mod world;
 
 use std::time::Duration;
 
-use super::{Config, Engine};
+use super::{Engine, config::Config};
 use crate::{
     api::{
         batch::{Change, Summary},
@@ -307,7 +307,7 @@ fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
     let heads = |node: &Node, room| {
         [0, 7].map(|incarnation| {
             let log = LogId { author, incarnation };
-            node.engine.rooms[&room].logs.head_of(log)
+            node.engine.known.rooms[&room].logs.head_of(log)
         })
     };
     for (room, heads_after) in [(node.lobby(), [1, 0]), (ephemeral, [1, 1])] {
@@ -321,11 +321,11 @@ fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
     let place = (node.lobby(), 7);
     let proof = said_in(&node, place, (5, 1, "y")).certificate();
     let run = Box::new(said_in(&node, place, (5, 1, "x")));
-    let stray = node.engine.cx.faults.stray;
+    let stray = node.engine.known.cx.faults.stray;
     node.give(Input::Message { from: author, message: Message::Fork(proof, run) });
-    assert!(node.engine.cx.forked.is_empty());
-    assert_eq!(node.engine.cx.faults.stray, stray + 1);
-    let mut logs = node.engine.rooms[&node.lobby()].logs.iter();
+    assert!(node.engine.known.cx.forked.is_empty());
+    assert_eq!(node.engine.known.cx.faults.stray, stray + 1);
+    let mut logs = node.engine.known.rooms[&node.lobby()].logs.iter();
     assert!(logs.all(|(_, log)| log.id.incarnation == 0), "none was made for it");
 }
 
@@ -368,14 +368,14 @@ fn a_fork_in_memory_counts_in_that_room_alone_and_is_forgotten_with_it() {
     let more = said_in(&node, (room, 8), (5, 5, "more")).run().clone();
     node.hear(&more);
     let log = LogId { author, incarnation: 8 };
-    assert_eq!(node.engine.rooms[&room].logs.head_of(log), 0);
+    assert_eq!(node.engine.known.rooms[&room].logs.head_of(log), 0);
     let elsewhere = said_in(&node, (lobby, 0), (5, 1, "hello")).run().clone();
     node.hear(&elsewhere);
     let log = LogId { author, incarnation: 0 };
-    assert_eq!(node.engine.rooms[&lobby].logs.head_of(log), 1);
+    assert_eq!(node.engine.known.rooms[&lobby].logs.head_of(log), 1);
     // The room ends.
     node.ask(Command::Leave { caller, room }).expect("a member");
-    assert!(!node.engine.rooms.contains_key(&room));
+    assert!(!node.engine.known.rooms.contains_key(&room));
     assert!(node.engine.proofs.is_empty());
     assert!(forked(&mut node).is_empty());
 }
@@ -628,7 +628,7 @@ fn a_registration_of_another_key_does_not_take_a_stable_id_away() {
     let listed = node.ask(Command::ListAgents { key: KEY, room: Some(lobby) });
     let Ok(Outcome::Agents(agents)) = listed else { panic!("anybody may") };
     let nodes: Vec<NodeId> = agents.iter().map(|it| it.node).collect();
-    assert_eq!(nodes, [node.engine.cx.me]);
+    assert_eq!(nodes, [node.engine.known.cx.me]);
     assert_eq!(
         node.attach("bob", true, KeyPrint([2; 16])).expect_err("another key"),
         Refused::AgentTaken("bob".into())

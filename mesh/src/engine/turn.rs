@@ -14,7 +14,7 @@ use crate::{
     engine::happened::{Fact, Happened, Proof, Step},
     limits::{BUCKETS, CROWD_TOLD_EVERY, GOSSIP_BYTES_MAX, PROOFS_MAX, TURNS_TOLD_UP_TO},
     name::{
-        id::{LocalRef, LogId, MessageId, RoomId, sha256},
+        id::{LocalRef, LogId, RoomId, sha256},
         number::{Era, Number},
     },
     order::pulse::Pulse,
@@ -50,16 +50,16 @@ impl Engine {
             }
             self.confirm_handovers();
             self.go_on_presenting();
-            let active = std::mem::take(&mut self.cx.active);
+            let active = std::mem::take(&mut self.known.cx.active);
             // What waits for a barrier goes on when all that came with it has come to rest.
             if active.is_empty() && !self.go_on_with_barrier() {
                 break;
             }
             for id in active {
                 touched.insert(id);
-                if let Some(room) = self.rooms.get_mut(&id) {
-                    room.advance(&mut self.cx, &mut self.live);
-                    room.pump(&mut self.cx);
+                if let Some(room) = self.known.rooms.get_mut(&id) {
+                    room.advance(&mut self.known.cx, &mut self.known.live);
+                    room.pump(&mut self.known.cx);
                 }
                 self.go_on_voting(id);
                 self.settle_tasks(id);
@@ -80,7 +80,7 @@ impl Engine {
 
     /// Acts on the events of a step. Whether there were any.
     fn act_on_events(&mut self, step: Step) -> bool {
-        let events = self.cx.take_events(step);
+        let events = self.known.cx.take_events(step);
         let some = !events.is_empty();
         for happened in events {
             self.on_happened(happened);
@@ -92,7 +92,7 @@ impl Engine {
         match happened {
             Happened::Listed(fact) => self.on_listed(fact),
             Happened::Numbered { room, at, number } => {
-                let learned = self.directory.renumber((room, at), number);
+                let learned = self.known.directory.renumber((room, at), number);
                 self.act_on(learned);
             }
             Happened::Forked(proof) => self.on_fork(proof),
@@ -108,6 +108,7 @@ impl Engine {
 
     fn on_listed(&mut self, fact: Fact) {
         let numbers = self
+            .known
             .rooms
             .get(&fact.room)
             .and_then(|room| room.numbering.undelivered.get(&fact.at)?.numbers);
@@ -116,50 +117,50 @@ impl Engine {
 
     /// Numbers that do not count any more decide no names.
     pub(super) fn fold_lost(&mut self) {
-        self.directory.lose(&std::mem::take(&mut self.cx.lost));
+        self.known.directory.lose(&std::mem::take(&mut self.known.cx.lost));
     }
 
     pub(super) fn learn(&mut self, fact: Fact, numbers: &[Number]) {
         let (directory, author) = (fact.room, fact.log.author);
-        let reach = self.reach_of(directory);
+        let reach = self.known.reach_of(directory);
         if !reach.may_list(&fact.body) {
-            self.cx.blame(author, |it| &mut it.void);
+            self.known.cx.blame(author, |it| &mut it.void);
             return;
         }
         if let Body::Parted(it) = &fact.body {
             return self.learn_parted(&fact, it);
         }
         // It came in the turn in which its log was cut before it.
-        let log = self.rooms.get(&directory).map(|room| room.logs.get(fact.at.log));
+        let log = self.known.rooms.get(&directory).map(|room| room.logs.get(fact.at.log));
         if log.is_some_and(|log| log.fork.is_some_and(|cut| fact.at.seq >= cut)) {
             return;
         }
         let too_many_rooms = matches!(fact.body, Body::RoomCreated(_))
-            && self.directory.room_count() >= crate::limits::ROOMS_MAX;
-        let keys = &self.directory.keys;
+            && self.known.directory.room_count() >= crate::limits::ROOMS_MAX;
+        let keys = &self.known.directory.keys;
         let too_many_keys = matches!(&fact.body, Body::Key(act) if !keys.has_room_for(act));
         let too_many_ids =
-            matches!(&fact.body, Body::AgentClaimed(it) if !self.directory.has_room_for(it));
+            matches!(&fact.body, Body::AgentClaimed(it) if !self.known.directory.has_room_for(it));
         if too_many_rooms || too_many_keys || too_many_ids {
-            self.cx.faults.overflow += 1;
+            self.known.cx.faults.overflow += 1;
             return;
         }
         // A lie of the founder, which would be known to this node alone.
-        let taken = |id: &RoomId| self.rooms.get(id).is_some_and(|room| room.is_directory);
+        let taken = |id: &RoomId| self.known.rooms.get(id).is_some_and(|room| room.is_directory);
         if matches!(&fact.body, Body::RoomCreated(it) if taken(&it.room)) {
-            self.cx.blame(author, |it| &mut it.void);
+            self.known.cx.blame(author, |it| &mut it.void);
             return;
         }
-        let learned = self.directory.learn(self.cx.mesh, fact, numbers);
+        let learned = self.known.directory.learn(self.known.cx.mesh, fact, numbers);
         if let Learned::Rooms(rooms) = &learned {
             let home = LogId { author, incarnation: 0 };
             for id in rooms.clone() {
-                let room = self.directory.room(id);
+                let room = self.known.directory.room(id);
                 if room.is_some_and(|it| (it.source.0, it.author) == (directory, author)) {
-                    let known = self.rooms.contains_key(&id);
-                    self.ensure_room(id, home, reach);
-                    if !known && author != self.cx.me {
-                        self.note_unread(id);
+                    let known = self.known.rooms.contains_key(&id);
+                    self.known.ensure_room(id, home, reach);
+                    if !known && author != self.known.cx.me {
+                        self.known.note_unread(id);
                     }
                 }
             }
@@ -172,28 +173,28 @@ impl Engine {
             Learned::Nothing => {}
             Learned::Revoked(key) => self.on_revoked(key),
             Learned::Agent(agent) => {
-                let owner = self.directory.owner(&agent).filter(|(_, settled)| *settled);
-                self.rosters.set_owner(&agent, owner.map(|(key, _)| key));
+                let owner = self.known.directory.owner(&agent).filter(|(_, settled)| *settled);
+                self.known.rosters.set_owner(&agent, owner.map(|(key, _)| key));
             }
             Learned::Rooms(rooms) => {
                 for room in rooms {
                     self.note_if_without_lead(room);
-                    self.tell_of_room(room, true);
+                    self.known.tell_of_room(room, true);
                 }
             }
             Learned::Lane(node) => {
-                let lanes = self.directory.lanes.get(&node).into_iter().flatten();
-                let known = self.cx.lanes.entry(node).or_default();
+                let lanes = self.known.directory.lanes.get(&node).into_iter().flatten();
+                let known = self.known.cx.lanes.entry(node).or_default();
                 known.extend(lanes.map(|(_, lane)| *lane));
-                if node == self.cx.me {
-                    let mine = self.directory.lanes.get(&node).and_then(|it| it.last());
-                    self.cx.my_lane = mine.map(|(_, lane)| *lane);
+                if node == self.known.cx.me {
+                    let mine = self.known.directory.lanes.get(&node).and_then(|it| it.last());
+                    self.known.cx.my_lane = mine.map(|(_, lane)| *lane);
                 } else {
                     self.on_known(node);
                 }
                 // Claims that waited for this lane can be accepted now.
-                let waiting = self.rooms.values().filter(|room| !room.pending.is_empty());
-                self.cx.active.extend(waiting.map(|room| room.id));
+                let waiting = self.known.rooms.values().filter(|room| !room.pending.is_empty());
+                self.known.cx.active.extend(waiting.map(|room| room.id));
             }
         }
     }
@@ -203,56 +204,53 @@ impl Engine {
     pub(super) fn on_fork(&mut self, proof: Proof) {
         let Proof { certificate, run } = &proof;
         let (room, log, seq) = (certificate.room, certificate.log, certificate.seq);
-        let known = self.rooms.get(&room).and_then(|it| {
+        let known = self.known.rooms.get(&room).and_then(|it| {
             let ix = it.logs.ix(log)?;
             it.logs.get(ix).fork
         });
         if known.is_some_and(|known| known <= seq) {
             return;
         }
-        if !proof.holds() || !self.rooms.get(&room).is_some_and(|it| it.logs.can_have(log)) {
-            self.cx.faults.stray += 1;
+        if !proof.holds() || !self.known.rooms.get(&room).is_some_and(|it| it.logs.can_have(log)) {
+            self.known.cx.faults.stray += 1;
             return;
         }
-        self.cx.faults.forks += 1;
-        self.cx.alarm(Alarm::Forked { author: log.author, room, seq });
+        self.known.cx.faults.forks += 1;
+        self.known.cx.alarm(Alarm::Forked { author: log.author, room, seq });
         let run = Box::new(run.run().clone());
         let evidence = Change::Evidence { certificate: *certificate, run: run.clone() };
-        self.cx.change(evidence);
+        self.known.cx.change(evidence);
         let told = Message::Fork(*certificate, run);
-        let key = self.sealed_for(room);
+        let key = self.known.sealed_for(room);
         if self.proofs.len() < PROOFS_MAX {
             self.proofs.push(told.clone());
         }
         // By gossip, to every peer, and later to each that comes up: it must not depend on one of them.
-        let peers = self.rooms.get(&room).map(|it| it.peers(&self.cx)).unwrap_or_default();
+        let peers =
+            self.known.rooms.get(&room).map(|it| it.peers(&self.known.cx)).unwrap_or_default();
         for peer in peers {
-            self.cx.send(peer, told.clone());
+            self.known.cx.send(peer, told.clone());
         }
-        self.cx.broadcast(Some(room), told);
-        let memory = self.is_memory(room);
+        self.known.cx.broadcast(Some(room), told);
+        let memory = self.known.is_memory(room);
         if !memory {
             self.distrust(key, log.author);
         }
-        if let Some(it) = self.rooms.get_mut(&room) {
+        if let Some(it) = self.known.rooms.get_mut(&room) {
             if memory {
-                it.shut_out(&mut self.cx, log.author);
+                it.shut_out(&mut self.known.cx, log.author);
             }
-            it.quarantine(&mut self.cx, log, seq);
+            it.quarantine(&mut self.known.cx, log, seq);
             if it.is_directory {
                 self.forget_claims(room, (log, seq));
             }
         }
-        if log.author == self.cx.me {
+        if log.author == self.known.cx.me {
             self.refuse_waiters(|engine, other| {
-                let same_key = key.is_none() || key == engine.sealed_for(other);
+                let same_key = key.is_none() || key == engine.known.sealed_for(other);
                 if memory { other == room } else { same_key }
             });
         }
-    }
-
-    pub(super) fn is_memory(&self, room: RoomId) -> bool {
-        self.rooms.get(&room).is_some_and(|it| it.record.ephemeral)
     }
 
     /// Nobody takes what this node wrote in these rooms, so nobody is to wait for it.
@@ -272,29 +270,29 @@ impl Engine {
             call
         });
         for call in waited.chain(held.into_values()) {
-            self.reply(call, Err(Refused::Full(super::rooms::NOT_WRITABLE.to_owned())));
+            self.reply(call, Err(Refused::Full(super::known::NOT_WRITABLE.to_owned())));
         }
     }
 
     // Deliveries.
 
     fn on_passed_over(&mut self, room: RoomId, number: Number, at: LocalRef) {
-        let Some(it) = self.rooms.get(&room).filter(|it| !it.is_directory) else { return };
+        let Some(it) = self.known.rooms.get(&room).filter(|it| !it.is_directory) else { return };
         let log = it.logs.id(at.log);
-        self.cx.notify(room, RoomEvent::PassedOver { number, log, at });
+        self.known.cx.notify(room, RoomEvent::PassedOver { number, log, at });
     }
 
     fn on_delivered(&mut self, room: RoomId, it: Delivered, numbers: NumberRange) {
         let (at, number, facts) = (it.at, it.number, it.facts);
-        let is_directory = self.rooms.get(&room).is_some_and(|it| it.is_directory);
+        let is_directory = self.known.rooms.get(&room).is_some_and(|it| it.is_directory);
         if is_directory {
-            let learned = self.directory.renumber((room, at), numbers.canonical);
+            let learned = self.known.directory.renumber((room, at), numbers.canonical);
             self.act_on(learned);
         } else {
             if let Some(said) = &it.said {
-                self.rosters.touch(&said.agent, facts.wall_ms);
+                self.known.rosters.touch(&said.agent, facts.wall_ms);
             }
-            self.cx.notify(room, RoomEvent::Message(it));
+            self.known.cx.notify(room, RoomEvent::Message(it));
             if facts.kind == CHAT {
                 self.tell_turn(room, TurnReason::MessageSent, true);
             }
@@ -319,30 +317,32 @@ impl Engine {
     /// out to be may be a room of this name, and was numbered first. Nor is it where a node that is out gave the number,
     /// and others know nothing of that.
     fn is_settled(&self, directory: RoomId, (at, number): (LocalRef, Number)) -> bool {
-        let id = self.directory.created_at((directory, at));
-        let named = id.is_some_and(|id| matches!(self.directory.name(id), Named::Name(_)));
-        let room = self.rooms.get(&directory).filter(|it| it.is_writable(&self.cx));
-        let in_doubt = |room: &Room| named && room.is_behind_holes(&self.cx, number);
+        let id = self.known.directory.created_at((directory, at));
+        let named = id.is_some_and(|id| matches!(self.known.directory.name(id), Named::Name(_)));
+        let room = self.known.rooms.get(&directory).filter(|it| it.is_writable(&self.known.cx));
+        let in_doubt = |room: &Room| named && room.is_behind_holes(&self.known.cx, number);
         room.is_none_or(|it| !in_doubt(it) && !self.is_without_lead((directory, at)))
     }
 
     fn is_without_lead(&self, source: Source) -> bool {
-        let room = self.directory.created_at(source).and_then(|id| self.directory.room(id));
-        room.is_some_and(|it| self.directory.has_lost_its_lead(it))
+        let room =
+            self.known.directory.created_at(source).and_then(|id| self.known.directory.room(id));
+        room.is_some_and(|it| self.known.directory.has_lost_its_lead(it))
     }
 
     /// Rooms of this node that a number made which does not count any more get another one.
     pub(super) fn note_rooms_without_lead(&mut self) {
-        for room in self.directory.lost_a_number(self.cx.me) {
+        for room in self.known.directory.lost_a_number(self.known.cx.me) {
             self.note_if_without_lead(room);
         }
     }
 
     fn note_if_without_lead(&mut self, room: RoomId) {
-        let Some(it) = self.directory.room(room).filter(|it| it.author == self.cx.me) else {
+        let Some(it) = self.known.directory.room(room).filter(|it| it.author == self.known.cx.me)
+        else {
             return;
         };
-        if self.directory.has_lost_its_lead(it) {
+        if self.known.directory.has_lost_its_lead(it) {
             self.unsettled.entry(it.source).or_insert(Number::ZERO);
         }
     }
@@ -350,7 +350,7 @@ impl Engine {
     /// Numbers rooms of which that is not sure once more, in a new era in which they are the first of their names: so
     /// they count as made on one side of a split. Then it answers.
     pub(super) fn answer_unsettled(&mut self) {
-        if self.unsettled.is_empty() || self.stopping.is_some() {
+        if self.unsettled.is_empty() || self.known.stopping {
             return;
         }
         let unsettled = std::mem::take(&mut self.unsettled);
@@ -361,8 +361,8 @@ impl Engine {
             }
         }
         for (room, first) in &mut first {
-            let Some(room) = self.rooms.get_mut(room) else { continue };
-            if room.claim_for(&mut self.cx, first.clone()) {
+            let Some(room) = self.known.rooms.get_mut(room) else { continue };
+            if room.claim_for(&mut self.known.cx, first.clone()) {
                 first.clear();
             }
         }
@@ -388,20 +388,20 @@ impl Engine {
     ) {
         match waiter {
             Waiter::Said { call, name, wall_ms, repeated } => {
-                let Some(message) = self.message_id(room, at) else { return };
+                let Some(message) = self.known.message_id(room, at) else { return };
                 let said = SaidOk { message, number, wall_ms, name, repeated };
                 self.reply(call, Ok(Outcome::Said(said)));
             }
             Waiter::Created { call, key } => {
-                let id = self.directory.created_at((room, at));
-                let result = id.map(|id| (id, self.directory.name(id)));
+                let id = self.known.directory.created_at((room, at));
+                let result = id.map(|id| (id, self.known.directory.name(id)));
                 let reply = match result {
-                    Some((id, Named::Name(_))) => match self.view(id) {
-                        Some(view) => Ok(Outcome::Room(self.for_key(view, key))),
+                    Some((id, Named::Name(_))) => match self.known.view(id) {
+                        Some(view) => Ok(Outcome::Room(self.known.for_key(view, key))),
                         None => Err(Refused::NoRoom),
                     },
                     Some((id, Named::Void)) => {
-                        let room = self.directory.room(id);
+                        let room = self.known.directory.room(id);
                         let name = room.map(|it| it.created.name.clone()).unwrap_or_default();
                         Err(Refused::NameTaken(name))
                     }
@@ -409,24 +409,15 @@ impl Engine {
                 };
                 self.reply(call, reply);
             }
-            Waiter::Claimed { call, .. } if self.stopping.is_some() => {
+            Waiter::Claimed { call, .. } if self.known.stopping => {
                 self.reply(call, Err(Refused::Stopping));
             }
             Waiter::Claimed { call, attach } => self.attach(call, *attach),
         }
     }
 
-    pub(super) fn message_id(
-        &self,
-        room: RoomId,
-        at: crate::name::id::LocalRef,
-    ) -> Option<MessageId> {
-        let log = self.rooms.get(&room)?.logs.id(at.log);
-        Some(MessageId::new(room, log, at.seq))
-    }
-
     fn note_ephemeral_claim(&mut self, room: RoomId, era: Era) {
-        let claims = &mut self.change_node().ephemeral_claims;
+        let claims = &mut self.known.change_node().ephemeral_claims;
         claims.retain(|(known, _)| *known != room);
         claims.push((room, era));
         // Rooms that ended long ago are not claimed in again: the oldest may go.
@@ -441,16 +432,16 @@ impl Engine {
     fn seal_and_flush(&mut self, touched: &std::collections::BTreeSet<RoomId>) {
         let mut out: Vec<(RoomId, Run)> = Vec::new();
         for id in touched {
-            let Some(room) = self.rooms.get_mut(id) else { continue };
-            let sealed = room.seal(&mut self.cx, &self.identity);
-            room.flush(&mut self.cx);
+            let Some(room) = self.known.rooms.get_mut(id) else { continue };
+            let sealed = room.seal(&mut self.known.cx, &self.known.identity);
+            room.flush(&mut self.known.cx);
             if !room.record.local {
                 out.extend(sealed.into_iter().map(|run| (*id, run)));
             }
             if room.is_busy() {
-                self.busy.insert(*id);
+                self.known.busy.insert(*id);
             } else {
-                self.busy.remove(id);
+                self.known.busy.remove(id);
             }
             if room.is_shared() {
                 self.unshared.remove(id);
@@ -467,12 +458,12 @@ impl Engine {
             first.push(Effect::Broadcast { room, message: Message::Runs(runs) });
         }
         // Others hear of it before local clients do: a round trip is the longer way.
-        first.append(&mut self.cx.effects);
-        self.cx.effects = first;
+        first.append(&mut self.known.cx.effects);
+        self.known.cx.effects = first;
     }
 
     fn mix_digest(&mut self, id: RoomId) {
-        let Some(room) = self.rooms.get(&id) else { return };
+        let Some(room) = self.known.rooms.get(&id) else { return };
         if room.record.local {
             return;
         }
@@ -495,8 +486,8 @@ impl Engine {
     fn is_listed(&self, room: &Room) -> bool {
         room.record.ephemeral
             || room.is_directory
-            || room.id == RoomId::lobby(self.cx.mesh)
-            || self.directory.room(room.id).is_some()
+            || room.id == RoomId::lobby(self.known.cx.mesh)
+            || self.known.directory.room(room.id).is_some()
     }
 
     fn change_bucket(&mut self, id: RoomId, by: u64) {
@@ -516,8 +507,8 @@ impl Engine {
     }
 
     fn announce_roster(&mut self) {
-        if let Some(what) = self.rosters.take_news() {
-            let news = RosterNews { node: self.cx.me, boot: self.cx.boot, what };
+        if let Some(what) = self.known.rosters.take_news() {
+            let news = RosterNews { node: self.known.cx.me, boot: self.known.cx.boot, what };
             self.tell_roster(news);
         }
         // What was announced just now is another version.
@@ -526,17 +517,17 @@ impl Engine {
 
     /// Signs and sends; what is too large for gossip goes to each peer directly.
     pub(super) fn tell_roster(&mut self, news: RosterNews) {
-        let signed = Signed::new(self.cx.mesh, &self.identity, news);
+        let signed = Signed::new(self.known.cx.mesh, &self.known.identity, news);
         let message = Message::Roster(Box::new(signed));
         let bytes = message.encode().len();
         if let Message::Roster(it) = &message {
             self.barriers.keep_news(&it.it.what, bytes, &message);
         }
         if bytes <= GOSSIP_BYTES_MAX {
-            self.cx.broadcast(None, message);
+            self.known.cx.broadcast(None, message);
         } else {
-            for peer in self.live.up.clone() {
-                self.cx.send(peer, message.clone());
+            for peer in self.known.live.up.clone() {
+                self.known.cx.send(peer, message.clone());
             }
         }
     }
@@ -544,11 +535,11 @@ impl Engine {
     /// Tells the beacon task if there is something new to say.
     fn beat(&mut self) {
         let digest = self.digest();
-        let (boot, roster) = self.rosters.version(self.cx.me);
+        let (boot, roster) = self.known.rosters.version(self.known.cx.me);
         let pulse = Pulse { boot, roster, digest, spread: self.spread };
         if pulse != self.pulse {
             self.pulse = pulse;
-            self.cx.effects.push(Effect::Pulse(pulse));
+            self.known.cx.effects.push(Effect::Pulse(pulse));
         }
     }
 
@@ -568,18 +559,18 @@ impl Engine {
             return;
         }
         if always || before.flatten() != holder {
-            let members = self.rosters.members(room).iter();
+            let members = self.known.rosters.members(room).iter();
             let order: Arc<[_]> = members.map(|it| it.agent.clone()).collect();
-            self.cx.notify(room, RoomEvent::Turn { holder, order, reason });
+            self.known.cx.notify(room, RoomEvent::Turn { holder, order, reason });
         }
     }
 
     /// Whether all of a room's members are to be told now; else they will be, before long.
     fn may_tell_turn_of_crowd(&mut self, room: RoomId) -> bool {
-        if self.rosters.members(room).len() <= TURNS_TOLD_UP_TO {
+        if self.known.rosters.members(room).len() <= TURNS_TOLD_UP_TO {
             return true;
         }
-        let now = self.cx.now.mono;
+        let now = self.known.cx.now.mono;
         match self.crowds.get_mut(&room) {
             Some(crowd) if now < crowd.told + CROWD_TOLD_EVERY => {
                 crowd.owed = true;
@@ -594,7 +585,7 @@ impl Engine {
 
     /// Tells crowds what they were not told at once.
     pub(super) fn tell_crowds(&mut self) {
-        let now = self.cx.now.mono;
+        let now = self.known.cx.now.mono;
         let due = self.crowds.extract_if(.., |_, it| now >= it.told + CROWD_TOLD_EVERY);
         for (room, crowd) in due.collect::<Vec<_>>() {
             if crowd.owed {

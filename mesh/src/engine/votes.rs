@@ -34,20 +34,20 @@ impl Engine {
         vote: NewVote,
     ) -> Result<Outcome, Refused> {
         let id = vote.room;
-        self.may_act(caller, id)?;
+        self.known.may_act(caller, id)?;
         let it = self.to_open(caller, vote);
-        check(&it, self.cx.now.wall_ms).map_err(Refused::Invalid)?;
-        let at = self.write_act(id, &Body::Vote(VoteAct::Opened(it)))?;
+        check(&it, self.known.cx.now.wall_ms).map_err(Refused::Invalid)?;
+        let at = self.known.write_act(id, &Body::Vote(VoteAct::Opened(it)))?;
         self.vote_at(id, at).map(Outcome::Vote).ok_or(Refused::NoVote)
     }
 
     fn to_open(&self, caller: &Caller, vote: NewVote) -> VoteOpened {
-        let members = self.rosters.members(vote.room).iter();
+        let members = self.known.rosters.members(vote.room).iter();
         let eligible = members.filter_map(|it| {
-            let (_, record) = self.rosters.record(&it.agent)?;
+            let (_, record) = self.known.rosters.record(&it.agent)?;
             Some(Named { agent: it.agent.clone(), name: record.name.to_string() })
         });
-        let now = self.cx.now.wall_ms;
+        let now = self.known.cx.now.wall_ms;
         let ms = |secs: u64| secs.saturating_mul(1_000);
         VoteOpened {
             title: vote.title,
@@ -64,11 +64,11 @@ impl Engine {
         caller: &Caller,
         (vote, option): (MessageId, u64),
     ) -> Result<Outcome, Refused> {
-        let record = self.caller(caller)?;
+        let record = self.known.caller(caller)?;
         let (id, place) = self.readable_vote(caller.key, vote)?;
-        let known = self.rooms.get(&id).and_then(|room| room.votes.get(place));
+        let known = self.known.rooms.get(&id).and_then(|room| room.votes.get(place));
         let vote = known.ok_or(Refused::NoVote)?;
-        if vote.is_closed() || vote.is_overdue(self.cx.now.wall_ms) {
+        if vote.is_closed() || vote.is_overdue(self.known.cx.now.wall_ms) {
             return Err(Refused::VoteClosed);
         }
         if !record.rooms.contains_key(&id) {
@@ -84,11 +84,11 @@ impl Engine {
             return Err(Refused::AlreadyVoted);
         }
         let agent = caller.agent.clone();
-        let nonce = nonce(&self.identity, (id, place), &agent);
+        let nonce = nonce(&self.known.identity, (id, place), &agent);
         let commitment = commitment((id, place), &agent, (choice, &nonce));
         let ballot = BallotCast { vote: place, agent, commitment };
-        let at = self.write_act(id, &Body::Vote(VoteAct::Cast(ballot)))?;
-        let room = self.rooms.get_mut(&id).ok_or(Refused::NoVote)?;
+        let at = self.known.write_act(id, &Body::Vote(VoteAct::Cast(ballot)))?;
+        let room = self.known.rooms.get_mut(&id).ok_or(Refused::NoVote)?;
         let vote = room.votes.edit(place).ok_or(Refused::NoVote)?;
         vote.choose(at.seq, choice);
         let (cast, eligible) = vote.turnout();
@@ -97,8 +97,8 @@ impl Engine {
 
     pub(super) fn get_vote(&self, key: KeyPrint, vote: MessageId) -> Result<Outcome, Refused> {
         let (id, place) = self.readable_vote(key, vote)?;
-        let vote = self.rooms.get(&id).and_then(|room| room.votes.get(place));
-        let view = vote.ok_or(Refused::NoVote)?.view(id, self.cx.now);
+        let vote = self.known.rooms.get(&id).and_then(|room| room.votes.get(place));
+        let view = vote.ok_or(Refused::NoVote)?.view(id, self.known.cx.now);
         Ok(Outcome::Vote(Box::new(view)))
     }
 
@@ -108,25 +108,25 @@ impl Engine {
         id: RoomId,
         limit: usize,
     ) -> Result<Outcome, Refused> {
-        self.may_read(key, id)?;
-        let all = self.rooms.get(&id).into_iter().flat_map(|room| room.votes.all());
+        self.known.may_read(key, id)?;
+        let all = self.known.rooms.get(&id).into_iter().flat_map(|room| room.votes.all());
         let mut all: Vec<&Vote> = all.collect();
         all.sort_by_cached_key(|vote| std::cmp::Reverse((vote.created_ms(), vote.id(id))));
-        let views = all.into_iter().take(limit).map(|vote| vote.view(id, self.cx.now));
+        let views = all.into_iter().take(limit).map(|vote| vote.view(id, self.known.cx.now));
         Ok(Outcome::Votes(views.collect()))
     }
 
     /// Where a vote is, if agents of this key may know of it.
     fn readable_vote(&self, key: KeyPrint, vote: MessageId) -> Result<(RoomId, EntryRef), Refused> {
-        let (id, place) = *self.votes.get(&vote).ok_or(Refused::NoVote)?;
+        let (id, place) = *self.known.index.votes.get(&vote).ok_or(Refused::NoVote)?;
         let unknown = |it| if it == Refused::NoRoom { Refused::NoVote } else { it };
-        self.may_read(key, id).map(|()| (id, place)).map_err(unknown)
+        self.known.may_read(key, id).map(|()| (id, place)).map_err(unknown)
     }
 
     fn vote_at(&self, id: RoomId, at: LocalRef) -> Option<Box<VoteView>> {
-        let room = self.rooms.get(&id)?;
+        let room = self.known.rooms.get(&id)?;
         let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
-        Some(Box::new(room.votes.get(place)?.view(id, self.cx.now)))
+        Some(Box::new(room.votes.get(place)?.view(id, self.known.cx.now)))
     }
 }
 
@@ -135,14 +135,14 @@ impl Engine {
     /// LocalRef every tick: what becomes due with time, and with who is there.
     pub(super) fn go_on_with_all_votes(&mut self) {
         for id in self.voting.clone() {
-            let waiting = self.rooms.get(&id).map(|room| room.votes.waiting());
+            let waiting = self.known.rooms.get(&id).map(|room| room.votes.waiting());
             self.go_on_with(id, waiting.unwrap_or_default());
         }
     }
 
     /// Goes on with the votes of a room that acts have come to, as far as is possible now.
     pub(super) fn go_on_voting(&mut self, id: RoomId) {
-        let stirred = self.rooms.get_mut(&id).map(|room| room.votes.take_stirred());
+        let stirred = self.known.rooms.get_mut(&id).map(|room| room.votes.take_stirred());
         self.go_on_with(id, stirred.unwrap_or_default());
     }
 
@@ -155,7 +155,7 @@ impl Engine {
             self.tell_result(id, place);
             self.keep_vote(id, place);
         }
-        if self.rooms.get(&id).is_some_and(|room| room.votes.is_waiting()) {
+        if self.known.rooms.get(&id).is_some_and(|room| room.votes.is_waiting()) {
             self.voting.insert(id);
         } else {
             self.voting.remove(&id);
@@ -164,29 +164,29 @@ impl Engine {
 
     /// Votes of a room that are new, or not known any more.
     fn note_votes(&mut self, id: RoomId, tell: bool) {
-        let Some(room) = self.rooms.get_mut(&id) else { return };
+        let Some(room) = self.known.rooms.get_mut(&id) else { return };
         let opened = std::mem::take(&mut room.votes.opened);
         let forgotten = std::mem::take(&mut room.votes.forgotten);
         for vote in opened.into_iter().filter_map(|place| room.votes.get(place)) {
-            self.votes.entry(vote.id(id)).or_insert((id, vote.place()));
-            let over = vote.has_close() || vote.is_overdue(self.cx.now.wall_ms);
+            self.known.index.votes.entry(vote.id(id)).or_insert((id, vote.place()));
+            let over = vote.has_close() || vote.is_overdue(self.known.cx.now.wall_ms);
             if tell && !over {
-                let view = Arc::new(vote.view(id, self.cx.now));
-                self.cx.notify(id, RoomEvent::VoteOpened(view));
+                let view = Arc::new(vote.view(id, self.known.cx.now));
+                self.known.cx.notify(id, RoomEvent::VoteOpened(view));
             }
         }
         for vote in forgotten {
-            forget(&mut self.votes, vote.id(id), (id, vote.place()));
-            note(&mut self.cx.batch, room, (vote.at(), None));
+            forget(&mut self.known.index.votes, vote.id(id), (id, vote.place()));
+            note(&mut self.known.cx.batch, room, (vote.at(), None));
         }
     }
 
     fn close_vote_if_due(&mut self, id: RoomId, place: EntryRef) {
-        let Some(room) = self.rooms.get(&id) else { return };
+        let Some(room) = self.known.rooms.get(&id) else { return };
         let wait = room.votes.get(place).and_then(|vote| self.close_after(room, vote));
-        let Some(room) = self.rooms.get_mut(&id) else { return };
+        let Some(room) = self.known.rooms.get_mut(&id) else { return };
         let Some(vote) = room.votes.edit(place) else { return };
-        let since = vote.due_for(self.cx.now.mono, wait.is_some());
+        let since = vote.due_for(self.known.cx.now.mono, wait.is_some());
         let due = wait.zip(since).is_some_and(|(wait, since)| since >= wait);
         if due {
             let close = vote.close();
@@ -197,13 +197,13 @@ impl Engine {
     /// How long this node, once it finds that a vote should be closed, leaves that to time and to
     /// others. `None`: it should not be closed, or not by this node.
     fn close_after(&self, room: &Room, vote: &Vote) -> Option<Duration> {
-        let now = self.cx.now;
+        let now = self.known.cx.now;
         let overdue = vote.is_overdue(now.wall_ms);
         let opener = vote.opener();
-        if opener == self.cx.me {
+        if opener == self.known.cx.me {
             return self.close_own_after(room, vote);
         }
-        let for_good = self.live.silent_for(now.mono, opener) >= RECONNECT_WITHIN;
+        let for_good = self.known.live.silent_for(now.mono, opener) >= RECONNECT_WITHIN;
         let reason = overdue || vote.is_complete() || (!vote.has_deadline() && for_good);
         let due = reason && self.is_gone(room.id, opener);
         // It counted as closed here, and by a close that is void now, since its author is out.
@@ -211,7 +211,7 @@ impl Engine {
         if vote.has_close() || !(due || lost) {
             return None;
         }
-        let rank = self.live.rank(now.mono, room.heirs(&self.cx), opener);
+        let rank = self.known.live.rank(now.mono, room.heirs(&self.known.cx), opener);
         Some(VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * rank)
     }
 
@@ -223,35 +223,37 @@ impl Engine {
         if vote.is_complete() || vote.has_close() {
             return Some(Duration::ZERO);
         }
-        let now = self.cx.now;
+        let now = self.known.cx.now;
         let overdue = vote.is_overdue(now.wall_ms);
-        if room.record.local || self.live.others.is_empty() {
+        if room.record.local || self.known.live.others.is_empty() {
             return overdue.then_some(Duration::ZERO);
         }
-        let listened = self.live.awake_for(now.mono) >= VOTE_LISTEN;
+        let listened = self.known.live.awake_for(now.mono) >= VOTE_LISTEN;
         let collect = if self.may_get_ballots(room) { VOTE_COLLECT_APART } else { VOTE_COLLECT };
         (overdue && listened).then_some(collect)
     }
 
     /// Whether ballots that were cast on another side of a split may still come.
     fn may_get_ballots(&self, room: &Room) -> bool {
-        let heirs = room.heirs(&self.cx);
-        let mut others = self.live.others.iter().filter(|it| heirs.has(**it));
-        others.any(|it| self.live.may_bring_more(self.cx.now.mono, *it))
+        let heirs = room.heirs(&self.known.cx);
+        let mut others = self.known.live.others.iter().filter(|it| heirs.has(**it));
+        others.any(|it| self.known.live.may_bring_more(self.known.cx.now.mono, *it))
     }
 
     /// Whether a node can be counted upon to do something: not if it was not heard for a while.
     fn is_gone(&self, room: RoomId, node: NodeId) -> bool {
-        let silent = self.live.silent_for(self.cx.now.mono, node);
-        let out = self.rooms.get(&room).is_some_and(|it| it.is_out(&self.cx, node));
-        node != self.cx.me && (silent >= ROSTER_LEASE || out)
+        let silent = self.known.live.silent_for(self.known.cx.now.mono, node);
+        let out = self.known.rooms.get(&room).is_some_and(|it| it.is_out(&self.known.cx, node));
+        node != self.known.cx.me && (silent >= ROSTER_LEASE || out)
     }
 
     /// Whether a close that is here is to be believed: whoever lies closes early, to see the ballots of
     /// others while there is time to cast.
     fn judge_closes(&mut self, id: RoomId, place: EntryRef) {
-        let Some(vote) = self.rooms.get(&id).and_then(|room| room.votes.get(place)) else { return };
-        let now = self.cx.now;
+        let Some(vote) = self.known.rooms.get(&id).and_then(|room| room.votes.get(place)) else {
+            return;
+        };
+        let now = self.known.cx.now;
         let grace = u64::try_from(VOTE_CLOSE_GRACE.as_millis()).unwrap_or(u64::MAX);
         let in_time = || {
             vote.is_complete()
@@ -266,31 +268,31 @@ impl Engine {
 
     /// Opens the ballots of this node's agents that count.
     fn show_ballots(&mut self, id: RoomId, place: EntryRef) {
-        let Some(room) = self.rooms.get_mut(&id) else { return };
-        let (mine, writable) = (room.mine, room.is_writable(&self.cx));
+        let Some(room) = self.known.rooms.get_mut(&id) else { return };
+        let (mine, writable) = (room.mine, room.is_writable(&self.known.cx));
         let Some(vote) = room.votes.edit(place) else { return };
         if vote.is_closed() && vote.has_choices() && writable {
-            for shown in vote.show_own(&self.identity, (id, mine)) {
+            for shown in vote.show_own(&self.known.identity, (id, mine)) {
                 self.write_vote_act(id, VoteAct::Shown(shown));
             }
         }
     }
 
     fn write_vote_act(&mut self, id: RoomId, act: VoteAct) {
-        if let Some(room) = self.rooms.get_mut(&id)
-            && room.is_writable(&self.cx)
+        if let Some(room) = self.known.rooms.get_mut(&id)
+            && room.is_writable(&self.known.cx)
         {
-            room.append(&mut self.cx, &Body::Vote(act));
+            room.append(&mut self.known.cx, &Body::Vote(act));
         }
     }
 
     /// Tells local members the result, once for ever. While there are none it waits for some: those
     /// whom a crash of this node has cut off come back.
     fn tell_result(&mut self, id: RoomId, place: EntryRef) {
-        let (now, me) = (self.cx.now, self.cx.me);
-        let Some(room) = self.rooms.get_mut(&id) else { return };
+        let (now, me) = (self.known.cx.now, self.known.cx.me);
+        let Some(room) = self.known.rooms.get_mut(&id) else { return };
         let Some(vote) = room.votes.edit(place) else { return };
-        let members = self.rosters.members(id);
+        let members = self.known.rosters.members(id);
         let here = || members.iter().any(|it| it.node == me);
         let waited = vote.closed_for(now.mono).is_some_and(|it| it >= RECONNECT_WITHIN);
         if !vote.is_told() && vote.has_result(now.mono) && (waited || here()) {
@@ -299,7 +301,7 @@ impl Engine {
             let news = vote.ended_ms().is_some_and(|at| now.wall_ms <= at.saturating_add(keep_ms));
             if news {
                 let result = Arc::new(vote.result(id, now));
-                self.cx.notify(id, RoomEvent::VoteEnded(result));
+                self.known.cx.notify(id, RoomEvent::VoteEnded(result));
             }
         }
         // A close that counted may be void later: then there has to be another.
@@ -309,34 +311,34 @@ impl Engine {
     }
 
     fn keep_vote(&mut self, id: RoomId, place: EntryRef) {
-        let Some(room) = self.rooms.get_mut(&id) else { return };
+        let Some(room) = self.known.rooms.get_mut(&id) else { return };
         let Some(vote) = room.votes.edit(place) else { return };
         if let Some(new) = vote.take_note() {
             let at = vote.at();
-            note(&mut self.cx.batch, room, (at, new));
+            note(&mut self.known.cx.batch, room, (at, new));
         }
     }
 
     fn edit_vote(&mut self, id: RoomId, place: EntryRef) -> Option<&mut Vote> {
-        self.rooms.get_mut(&id)?.votes.edit(place)
+        self.known.rooms.get_mut(&id)?.votes.edit(place)
     }
 
     // Over a restart, and with rooms that end.
 
     /// What only this node knows of votes, as the store had it.
     pub(super) fn restore_votes(&mut self, notes: Vec<(RoomId, LocalRef, VoteNote)>) {
-        let ids: Vec<RoomId> = self.rooms.keys().copied().collect();
+        let ids: Vec<RoomId> = self.known.rooms.keys().copied().collect();
         for id in ids {
             self.note_votes(id, false);
-            if self.rooms.get(&id).is_some_and(|room| room.votes.is_waiting()) {
+            if self.known.rooms.get(&id).is_some_and(|room| room.votes.is_waiting()) {
                 self.voting.insert(id);
             }
         }
         for (id, at, kept) in notes {
-            let Some(room) = self.rooms.get_mut(&id) else { continue };
+            let Some(room) = self.known.rooms.get_mut(&id) else { continue };
             let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
             if !room.votes.restore(place, kept) {
-                note(&mut self.cx.batch, room, (at, None));
+                note(&mut self.known.cx.batch, room, (at, None));
             }
         }
     }
@@ -345,7 +347,7 @@ impl Engine {
     pub(super) fn forget_votes(&mut self, room: &Room) {
         self.voting.remove(&room.id);
         for vote in room.votes.all() {
-            forget(&mut self.votes, vote.id(room.id), (room.id, vote.place()));
+            forget(&mut self.known.index.votes, vote.id(room.id), (room.id, vote.place()));
         }
     }
 }

@@ -35,19 +35,19 @@ fn memory_of_acts_is_counted_in_each_room_and_over_all() {
     let mut all = 0;
     for room in [lobby, other] {
         for act in [vote(room, &caller), elect(room, &caller), task(room, &caller)] {
-            let bytes = |node: &Node| node.engine.rooms[&room].acts_bytes();
+            let bytes = |node: &Node| node.engine.known.rooms[&room].acts_bytes();
             let before = bytes(&node);
             node.ask(act).expect("a member");
             let more = bytes(&node) - before;
             assert!((100..10_000).contains(&more), "{more}");
             all += more;
         }
-        let it = &node.engine.rooms[&room];
+        let it = &node.engine.known.rooms[&room];
         let parts = [it.votes.bytes(), it.elections.bytes(), it.tasks.bytes()];
         assert!(parts.iter().all(|it| *it > 100), "{parts:?}");
         assert_eq!(it.acts_bytes(), parts.iter().sum::<usize>());
     }
-    assert_eq!(node.engine.acts_bytes(), all);
+    assert_eq!(node.engine.known.acts_bytes(), all);
 }
 
 #[test]
@@ -56,15 +56,15 @@ fn acts_in_memory_are_bounded_with_it() {
     let caller = node.joins("me");
     let room = room_for_now(&mut node, &caller);
     node.ask(Command::Join { caller: caller.clone(), room }).expect("public");
-    let heads = node.engine.rooms[&room].logs.heads();
-    node.engine.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX - 5;
+    let heads = node.engine.known.rooms[&room].logs.heads();
+    node.engine.known.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX - 5;
     let refused = node.ask(task(room, &caller));
     assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
-    assert_eq!(node.engine.rooms[&room].logs.heads(), heads, "nothing was written");
-    node.engine.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX / 2;
+    assert_eq!(node.engine.known.rooms[&room].logs.heads(), heads, "nothing was written");
+    node.engine.known.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX / 2;
     node.ask(task(room, &caller)).expect("there is room");
     let lobby = node.lobby();
-    node.engine.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX;
+    node.engine.known.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX;
     node.ask(task(lobby, &caller)).expect("this one is kept");
 }
 
@@ -75,7 +75,7 @@ fn crowded(members: usize) -> (Node, Caller) {
     node.hears_beacon((5, 5), (1, 0, 0));
     let seated = |n: usize| RosterChange::Agent(format!("{n:0128}").as_str().into(), record(lobby));
     node.news(identity(5).node_id(), (1..members).map(seated).collect());
-    assert_eq!(node.engine.rosters.members(lobby).len(), members);
+    assert_eq!(node.engine.known.rosters.members(lobby).len(), members);
     (node, caller)
 }
 
@@ -84,13 +84,13 @@ fn what_does_not_fit_one_entry_is_refused_with_the_reason() {
     for (members, may) in [(ELECTION_CANDIDATES_MAX, true), (ELECTION_CANDIDATES_MAX + 1, false)] {
         let (mut node, caller) = crowded(members);
         let lobby = node.lobby();
-        let heads = node.engine.rooms[&lobby].logs.heads();
+        let heads = node.engine.known.rooms[&lobby].logs.heads();
         match node.ask(elect(lobby, &caller)) {
             Ok(_) => assert!(may, "{members}"),
             Err(Refused::Full(text)) => assert!(!may && text.contains("cannot elect"), "{text}"),
             Err(other) => panic!("{other}"),
         }
-        assert_eq!(node.engine.rooms[&lobby].logs.heads() != heads, may);
+        assert_eq!(node.engine.known.rooms[&lobby].logs.heads() != heads, may);
         node.ask(vote(lobby, &caller)).expect("that many may vote");
     }
     let (mut node, caller) = crowded(4_000);

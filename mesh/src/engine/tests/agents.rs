@@ -122,7 +122,7 @@ fn agents_are_told_as_who_they_are_if_they_say_it_shortly() {
 #[test]
 fn an_agent_that_comes_back_at_another_node_is_there_and_nowhere_else() {
     let mut world = World::new(2);
-    let nodes = [0, 1].map(|n| world.nodes[n].engine.cx.me);
+    let nodes = [0, 1].map(|n| world.nodes[n].engine.known.cx.me);
     let back = world.ask(1, Command::Attach(registers("agent0", (KEY, true))));
     let Ok(Outcome::Attached(it)) = back else { panic!("{back:?}") };
     assert_eq!(it.restored.map(|it| it.len()), Some(1));
@@ -182,7 +182,7 @@ fn members_are_told_what_an_agent_does_if_it_says_it_shortly() {
     assert!(!set(&mut node, DESCRIPTION_BYTES_MAX + 1, 100));
     assert!(!set(&mut node, 5, 101));
     assert_eq!(presence(&mut node), 0);
-    let view = node.engine.rosters.view(&"me".into()).expect("it is there");
+    let view = node.engine.known.rosters.view(&"me".into()).expect("it is there");
     assert_eq!(view.presence.progress, Some(100));
 }
 
@@ -464,7 +464,7 @@ fn what_was_claimed_in_a_room_of_memory_is_not_claimed_again() {
     world.restart(0);
     world.groups = vec![0; 3];
     world.pass(Duration::from_secs(2));
-    let record = &world.nodes[0].engine.rooms[&room].record;
+    let record = &world.nodes[0].engine.known.rooms[&room].record;
     assert_eq!(record.floor, Some(before.era()));
     world.down.insert(1);
     let caller = world.callers[0].clone();

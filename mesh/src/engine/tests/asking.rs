@@ -169,7 +169,7 @@ impl Node {
     /// The `Ordered` entries of its own log of the lobby, so far.
     pub(super) fn gave(&self) -> Vec<Ordered> {
         let lobby = self.lobby();
-        let room = &self.engine.rooms[&lobby];
+        let room = &self.engine.known.rooms[&lobby];
         let own = room.logs.ix(room.mine);
         let given = self.rows.iter().filter_map(|it| match it {
             Change::Entry { room, at, entry } if *room == lobby && Some(at.log) == own => {
@@ -184,7 +184,7 @@ impl Node {
     }
 
     pub(super) fn current(&self) -> Era {
-        self.engine.rooms[&self.lobby()].numbering.current()
+        self.engine.known.rooms[&self.lobby()].numbering.current()
     }
 }
 
@@ -227,11 +227,15 @@ fn what_is_late_is_asked_for_of_the_sequencer_or_of_all() {
             let run = run(&node, seed, (1, count)).run().clone();
             node.hear(&run);
         }
-        node.engine.rooms.get_mut(&node.lobby()).expect("it is there").record.tip = Number(4);
+        node.engine.known.rooms.get_mut(&node.lobby()).expect("it is there").record.tip = Number(4);
         let (one, other) = (log(5), log(6));
         let numbers = [(one, 1, 2), (one, 4, 1), (other, 1, 1), (one, 3, 1)];
         node.founder_writes(&mut Liar::new(FOUNDER), &ordered(Era::HOME, 1, &numbers));
-        assert_eq!(node.engine.rooms[&node.lobby()].tip(), Number(5), "the fifth is not late");
+        assert_eq!(
+            node.engine.known.rooms[&node.lobby()].tip(),
+            Number(5),
+            "the fifth is not late"
+        );
         node.effects.clear();
         let asked = node.asked_within(Founder::Lives, 60);
         let span = |log, after, upto| Span { log, after, upto };
@@ -245,7 +249,8 @@ fn what_is_late_is_asked_for_of_the_sequencer_or_of_all() {
 fn no_more_is_asked_for_at_once_than_may_be() {
     let (mut node, _) = beside_founder();
     let (mut liar, mut backlink) = (Liar::new(FOUNDER), [0; 32]);
-    node.engine.rooms.get_mut(&node.lobby()).expect("it is there").record.tip = Number(1 << 20);
+    node.engine.known.rooms.get_mut(&node.lobby()).expect("it is there").record.tip =
+        Number(1 << 20);
     for part in 0..33 {
         let first = part * 256 + 1;
         let mut all = run(&node, 5, (first, 256)).run().clone();
@@ -286,7 +291,7 @@ fn who_waits_for_what_comes_before_it_asks_for_no_number() {
         let (mut node, caller) = beside_founder();
         node.hears_beacon((FOUNDER, FOUNDER), (1, 0, 0));
         let call = node.begin_say(&caller);
-        let own = LogId { author: node.engine.cx.me, incarnation: 0 };
+        let own = LogId { author: node.engine.known.cx.me, incarnation: 0 };
         let numbers = [(log(5), 1, 1), (own, 1, 1)];
         node.founder_writes(&mut Liar::new(FOUNDER), &ordered(Era::HOME, 1, &numbers));
         let asked = node.asked_within(does, 90);
@@ -350,7 +355,7 @@ fn a_number_whose_content_nobody_has_is_a_hole_in_the_end() {
     {
         let (mut node, caller) = beside_founder();
         let call = node.begin_say(&caller);
-        let own = LogId { author: node.engine.cx.me, incarnation: 0 };
+        let own = LogId { author: node.engine.known.cx.me, incarnation: 0 };
         let numbers = [(lacking, 1, 2), (own, 1, 1)];
         node.founder_writes(&mut Liar::new(FOUNDER), &ordered(Era::HOME, 1, &numbers));
         let said = node.steps(does, 320);
@@ -366,7 +371,7 @@ fn a_number_whose_content_nobody_has_is_a_hole_in_the_end() {
                 if of == call && said.number == Number(3))
         };
         assert!(said.iter().any(|it| replied(&it)), "what comes after it goes on");
-        assert_eq!(node.engine.rooms[&node.lobby()].holes, 2);
+        assert_eq!(node.engine.known.rooms[&node.lobby()].holes, 2);
         let fate = |number| {
             let of = |it: &Change| match it {
                 Change::Number { number: of, fate, .. } if of.0 == number => Some(*fate),
@@ -386,9 +391,9 @@ fn what_comes_in_time_is_no_hole() {
     node.founder_writes(&mut Liar::new(FOUNDER), &ordered(Era::HOME, 1, &numbers));
     node.steps(Founder::Answers(None), 90);
     node.hear(&run);
-    assert_eq!(node.engine.rooms[&node.lobby()].tip(), Number(1));
+    assert_eq!(node.engine.known.rooms[&node.lobby()].tip(), Number(1));
     node.steps(Founder::Answers(None), 30);
-    assert_eq!(node.engine.rooms[&node.lobby()].holes, 0);
+    assert_eq!(node.engine.known.rooms[&node.lobby()].holes, 0);
 }
 
 // Giving.
@@ -400,7 +405,7 @@ fn who_cannot_deliver_an_entry_under_its_number_is_given_another_one_once() {
     for _ in 0..3 {
         node.say(&caller, node.lobby()).expect("a member");
     }
-    let own = LogId { author: node.engine.cx.me, incarnation: 0 };
+    let own = LogId { author: node.engine.known.cx.me, incarnation: 0 };
     let other = said_at(&node, 5, 1).run().clone();
     node.hear(&other);
     let before = node.gave().len();
@@ -446,7 +451,7 @@ fn so_many_are_given_second_numbers_in_a_while_and_no_more() {
     assert!(all > ASK_ENTRIES_MAX, "{all}");
     let ask = |node: &mut Node, logs: std::ops::Range<u8>| {
         let spans = logs.map(|seed| Span { log: log(seed), after: 0, upto: u64::MAX }).collect();
-        let (era, tip) = (Era::HOME, node.engine.rooms[&room].tip());
+        let (era, tip) = (Era::HOME, node.engine.known.rooms[&room].tip());
         node.hears_from(8, Message::Ask { room, era, tip, spans });
         given(node)
     };
@@ -473,8 +478,9 @@ fn an_era_that_is_full_is_followed_by_another_one() {
     // And so it is when only others wait.
     node.wait(CLAIM_EVERY);
     node.say(&caller, node.lobby()).expect("a member");
-    let (room, era, tip) = (node.lobby(), node.current(), node.engine.rooms[&node.lobby()].tip());
-    let own = LogId { author: node.engine.cx.me, incarnation: 0 };
+    let (room, era, tip) =
+        (node.lobby(), node.current(), node.engine.known.rooms[&node.lobby()].tip());
+    let own = LogId { author: node.engine.known.cx.me, incarnation: 0 };
     let spans = vec![Span { log: own, after: 0, upto: 1 }];
     let before = node.gave().len();
     node.hears_from(8, Message::Ask { room, era, tip, spans });
@@ -491,7 +497,7 @@ fn what_has_a_number_in_the_era_above_the_tip_of_who_asks_is_given_no_other() {
     let (room, era) = (node.lobby(), node.current());
     assert!(era > Era::HOME);
     let before = node.gave().len();
-    let own = LogId { author: node.engine.cx.me, incarnation: 0 };
+    let own = LogId { author: node.engine.known.cx.me, incarnation: 0 };
     let spans = vec![Span { log: own, after: 4, upto: 5 }];
     let mut ask = |tip| {
         node.hears_from(8, Message::Ask { room, era, tip, spans: spans.clone() });
@@ -507,7 +513,7 @@ fn the_last_number_of_an_era_is_given_and_then_those_of_another() {
     let caller = node.joins("me");
     let last = Era::HOME.capacity();
     let lobby = node.lobby();
-    let room = node.engine.rooms.get_mut(&lobby).expect("it is there");
+    let room = node.engine.known.rooms.get_mut(&lobby).expect("it is there");
     let state = room.numbering.edit(Era::HOME).expect("its home era");
     (state.record.known, state.record.done) = (last - 1, last - 1);
     let first = node.begin_say(&caller);
@@ -604,7 +610,7 @@ fn a_late_entry_of_a_node_that_does_not_hear_the_sequencer_is_numbered_though_ot
     let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
     node.hear(&log_of(&node, directory, 5, &[admitted]));
     let call = node.begin_say(&caller);
-    let mine = node.engine.rooms[&node.lobby()].mine;
+    let mine = node.engine.known.rooms[&node.lobby()].mine;
     let era = Era::new(1, lane).expect("an era");
     let claim = EraClaimed { era, after: Era::HOME, cut: Vec::new(), seen: Vec::new() };
     let first = ordered(era, 1, &[(log(5), 1, 1)]);
@@ -613,7 +619,7 @@ fn a_late_entry_of_a_node_that_does_not_hear_the_sequencer_is_numbered_though_ot
         node.hear(&run);
     }
     node.founder_writes(&mut liar, &ordered(Era::HOME, 1, &[(mine, 1, 1)]));
-    assert_eq!(node.engine.rooms[&node.lobby()].tip(), era.number(1), "so it is late");
+    assert_eq!(node.engine.known.rooms[&node.lobby()].tip(), era.number(1), "so it is late");
     let (steps, mut said) = ((NUMBER_WITHIN + CLAIM_EVERY).as_millis() / STEP.as_millis(), None);
     // As long as it is heard it is asked.
     for tick in 1..u64::try_from(steps).expect("few") {
@@ -676,7 +682,7 @@ fn who_must_not_go_on_with_its_era_opens_another_one_for_who_asks() {
     let caller = node.joins("me");
     node.say(&caller, node.lobby()).expect("a member");
     let room = node.lobby();
-    let state = node.engine.rooms.get_mut(&room).expect("it is there");
+    let state = node.engine.known.rooms.get_mut(&room).expect("it is there");
     state.edit_record().floor = Some(Era::HOME);
     let (own, tip) = (state.mine, state.tip());
     let spans = vec![Span { log: own, after: 0, upto: 1 }];
@@ -695,9 +701,9 @@ fn an_era_that_is_claimed_for_something_numbers_that_first() {
     node.founder_writes(&mut liar, &ordered(Era::HOME, 1, &[(log(5), 1, 1)]));
     node.hear(&other);
     let lobby = node.lobby();
-    let room = node.engine.rooms.get_mut(&lobby).expect("it is there");
+    let room = node.engine.known.rooms.get_mut(&lobby).expect("it is there");
     let at = LocalRef { log: room.logs.ix(log(5)).expect("it is known"), seq: 1 };
-    assert!(room.claim_for(&mut node.engine.cx, vec![at]));
+    assert!(room.claim_for(&mut node.engine.known.cx, vec![at]));
     node.turn();
     let given: Vec<LogId> = node.gave().iter().flat_map(|it| it.logs.clone()).collect();
     assert_eq!(given, [log(5), log(6)]);

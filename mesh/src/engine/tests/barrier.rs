@@ -66,7 +66,7 @@ impl World {
     }
 
     fn node_id(&self, n: usize) -> NodeId {
-        self.nodes[n].engine.cx.me
+        self.nodes[n].engine.known.cx.me
     }
 
     fn room_made_unheard(&mut self, n: usize) -> RoomId {
@@ -87,10 +87,10 @@ impl World {
 
     fn vote_made_unheard(&mut self, n: usize) -> MessageId {
         // Its own barrier is not what is looked at.
-        let up = std::mem::take(&mut self.nodes[n].engine.cx.up);
+        let up = std::mem::take(&mut self.nodes[n].engine.known.cx.up);
         let (caller, vote) = (self.callers[n].clone(), new_vote(self.lobby()));
         let made = self.unheard(n, Command::CreateVote { caller, vote });
-        self.nodes[n].engine.cx.up = up;
+        self.nodes[n].engine.known.cx.up = up;
         let Outcome::Vote(view) = made else { panic!("{made:?}") };
         view.vote
     }
@@ -124,7 +124,7 @@ fn a_room_that_was_made_elsewhere_is_joined_at_once_and_its_history_is_there() {
     let caller = world.callers[1].clone();
     let joined = world.at_once(1, Command::Join { caller, room });
     assert!(matches!(joined, Ok(Outcome::Joined(true))), "{joined:?}");
-    assert!(world.nodes[1].engine.rooms[&room].tip() > Number::ZERO, "what was said there");
+    assert!(world.nodes[1].engine.known.rooms[&room].tip() > Number::ZERO, "what was said there");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn what_cannot_be_is_refused_at_once_and_what_may_be_when_all_have_been_asked() 
     let (caller, lobby) = (world.callers[2].clone(), world.lobby());
     let cast = |vote| Command::CastVote { caller: caller.clone(), vote, option: 0 };
     // The entry of this id is here, and is no vote.
-    let said = world.nodes[2].engine.rooms[&lobby].logs.iter().next().map(|(_, log)| log.id);
+    let said = world.nodes[2].engine.known.rooms[&lobby].logs.iter().next().map(|(_, log)| log.id);
     let log = said.unwrap_or(LogId { author: world.node_id(0), incarnation: 0 });
     let by_me = MessageId::new(lobby, LogId { author: world.node_id(2), incarnation: 0 }, 7_000);
     let refused = world.nodes[2].ask(cast(by_me)).expect_err("this node wrote none");
@@ -218,9 +218,9 @@ fn an_election_that_was_started_elsewhere_is_declined_at_once() {
     let mut world = World::connected(2);
     let (starter, caller, room) =
         (world.callers[0].clone(), world.callers[1].clone(), world.lobby());
-    let up = std::mem::take(&mut world.nodes[0].engine.cx.up);
+    let up = std::mem::take(&mut world.nodes[0].engine.known.cx.up);
     world.unheard(0, Command::ElectLeader { caller: starter, room });
-    world.nodes[0].engine.cx.up = up;
+    world.nodes[0].engine.known.cx.up = up;
     let declined = world.at_once(1, Command::Decline { caller: caller.clone(), room });
     assert!(matches!(declined, Ok(Outcome::Done)), "{declined:?}");
     // None runs there.
@@ -240,7 +240,7 @@ fn a_message_is_found_by_its_id_as_soon_as_that_is_known() {
     let seek = |message| Command::Seek { caller: caller.clone(), room: lobby, message };
     let sought = world.at_once(1, seek(Some(said.message)));
     assert!(matches!(sought, Ok(Outcome::Done)), "{sought:?}");
-    assert_eq!(world.nodes[1].engine.rooms[&lobby].tip(), said.number);
+    assert_eq!(world.nodes[1].engine.known.rooms[&lobby].tip(), said.number);
     world.nodes[1].ask(seek(Some(said.message))).expect("it is here: nobody is asked");
     world.nodes[1].ask(seek(None)).expect("so is the room");
 }
@@ -478,7 +478,7 @@ fn who_is_gone_when_a_barrier_ends_has_done_nothing() {
     let nonce = node.questions()[0];
     node.answers(peer, nonce, Vec::new());
     assert_eq!(node.reply(call).expect("it is answered").unwrap_err(), Refused::Superseded);
-    assert!(node.engine.votes.is_empty());
+    assert!(node.engine.known.index.votes.is_empty());
 }
 
 #[test]
@@ -500,7 +500,7 @@ fn an_answer_that_nobody_asked_for_or_of_other_rooms_changes_nothing() {
     let log = LogId { author: peer, incarnation: 0 };
     let heads = || vec![Heads { room: lobby, heads: vec![Head { log, seq: 7 }] }];
     node.answers(peer, 99, heads());
-    assert_eq!(node.engine.cx.faults.stray, 1);
+    assert_eq!(node.engine.known.cx.faults.stray, 1);
     let call = node.joins_made_up(&me, 1);
     let nonce = node.questions()[0];
     node.answers(identity(7).node_id(), nonce, heads());
@@ -548,7 +548,7 @@ fn of_a_private_room_only_followers_are_asked_and_told() {
     }
     assert_eq!(named.len(), 2);
     let directory = RoomId::directory(node.secret.mesh_id());
-    let sealed = node.engine.cx.followers.directory(key()).expect("it follows");
+    let sealed = node.engine.known.cx.followers.directory(key()).expect("it follows");
     for (peer, mut rooms) in named {
         rooms.sort_unstable();
         let mut expected =

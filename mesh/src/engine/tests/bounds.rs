@@ -44,11 +44,11 @@ fn of_rooms_that_are_not_known_here_so_many_are_remembered() {
         says(&mut node, nth);
     }
     says(&mut node, 5);
-    assert_eq!(node.engine.unknown.len(), MOST, "one of which it had spoken before");
-    assert!(node.engine.unknown.contains_key(&nth_room(0)));
+    assert_eq!(node.engine.known.unknown.len(), MOST, "one of which it had spoken before");
+    assert!(node.engine.known.unknown.contains_key(&nth_room(0)));
     says(&mut node, MOST);
-    assert_eq!(node.engine.unknown.len(), MOST);
-    assert_eq!(node.engine.unknown.get(&nth_room(MOST)), Some(&peer()), "the newest is");
+    assert_eq!(node.engine.known.unknown.len(), MOST);
+    assert_eq!(node.engine.known.unknown.get(&nth_room(MOST)), Some(&peer()), "the newest is");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn peers_are_asked_what_they_have_once_in_a_while() {
         node.effects.clear();
         for _ in 0..3 {
             let engine = &mut node.engine;
-            engine.rooms.get_mut(&lobby).expect("it is there").ask_all(&mut engine.cx);
+            engine.known.rooms.get_mut(&lobby).expect("it is there").ask_all(&mut engine.known.cx);
         }
         node.turn();
         let asked = |it: &&Effect| {
@@ -105,28 +105,28 @@ fn an_answer_about_a_room_brings_nothing_of_another() {
     node.give(Input::PeerUp(peer()));
     let run = said_at(&node, 5, 1);
     let (head, room) = (run.run().log, RoomId::directory(node.secret.mesh_id()));
-    let stray = node.engine.cx.faults.stray;
+    let stray = node.engine.known.cx.faults.stray;
     node.hears_from(PEER, Message::Spans { room, runs: vec![run], bodies: Vec::new(), last: true });
-    assert_eq!(node.engine.cx.faults.stray, stray + 1);
-    assert_eq!(node.engine.rooms[&node.lobby()].logs.head_of(head), 0);
+    assert_eq!(node.engine.known.cx.faults.stray, stray + 1);
+    assert_eq!(node.engine.known.rooms[&node.lobby()].logs.head_of(head), 0);
 }
 
 #[test]
 fn a_room_has_so_many_logs_and_no_more() {
     let mut node = Node::new(1);
     let lobby = node.lobby();
-    let logs = &mut node.engine.rooms.get_mut(&lobby).expect("it is there").logs;
+    let logs = &mut node.engine.known.rooms.get_mut(&lobby).expect("it is there").logs;
     for nth in 0..LOGS_PER_ROOM_MAX {
         let mut author = [0; 32];
         author[..8].copy_from_slice(&(nth as u64).to_be_bytes());
         let log = LogId { author: NodeId(author), incarnation: 0 };
         assert!(logs.ensure(log).is_some());
     }
-    let overflow = node.engine.cx.faults.overflow;
+    let overflow = node.engine.known.cx.faults.overflow;
     let run = said_at(&node, 5, 1).run().clone();
     node.hear(&run);
-    assert_eq!(node.engine.rooms[&lobby].logs.head_of(run.log), 0);
-    assert_eq!(node.engine.cx.faults.overflow, overflow + 1);
+    assert_eq!(node.engine.known.rooms[&lobby].logs.head_of(run.log), 0);
+    assert_eq!(node.engine.known.cx.faults.overflow, overflow + 1);
 }
 
 #[test]
@@ -135,11 +135,11 @@ fn what_cannot_be_read_of_a_kind_that_is_known_has_its_number_and_means_nothing(
     let mut run = said_at(&node, 5, 1).run().clone();
     run.entries[0].body = Carried::Here(vec![0xff; 3].into());
     let run = run.seal(node.secret.mesh_id(), &identity(5)).run().clone();
-    let void = node.engine.cx.faults.void;
+    let void = node.engine.known.cx.faults.void;
     node.hear(&run);
-    assert_eq!(node.engine.cx.faults.void, void + 1);
-    assert_eq!(node.engine.rooms[&node.lobby()].tip(), Number(1), "here as everywhere");
-    assert_eq!(node.engine.cx.blamed.get(&run.log.author).map(|it| it.void), Some(1));
+    assert_eq!(node.engine.known.cx.faults.void, void + 1);
+    assert_eq!(node.engine.known.rooms[&node.lobby()].tip(), Number(1), "here as everywhere");
+    assert_eq!(node.engine.known.cx.blamed.get(&run.log.author).map(|it| it.void), Some(1));
 }
 
 /// Or else every node of a later version would be called noisy, and heard in part.
@@ -147,15 +147,15 @@ fn what_cannot_be_read_of_a_kind_that_is_known_has_its_number_and_means_nothing(
 fn kinds_of_later_versions_are_nobodys_fault() {
     for visible in [false, true] {
         let mut node = Node::new(1);
-        let void = node.engine.cx.faults.void;
+        let void = node.engine.known.cx.faults.void;
         let mut run = said_at(&node, 5, 1).run().clone();
         (run.entries[0].facts.kind, run.entries[0].facts.visible) = (200, visible);
         let run = run.seal(node.secret.mesh_id(), &identity(5)).run().clone();
         node.hear(&run);
-        let lobby = &node.engine.rooms[&node.lobby()];
+        let lobby = &node.engine.known.rooms[&node.lobby()];
         assert_eq!((lobby.logs.head_of(run.log), lobby.tip().0), (1, u64::from(visible)));
-        assert_eq!(node.engine.cx.faults.void, void);
-        assert!(node.engine.cx.blamed.is_empty());
+        assert_eq!(node.engine.known.cx.faults.void, void);
+        assert!(node.engine.known.cx.blamed.is_empty());
     }
 }
 
@@ -167,11 +167,11 @@ fn who_says_what_another_node_is_or_is_not_connected_is_not_believed() {
         let it = About { node: identity(of).node_id(), epoch, version: "1".to_owned() };
         Message::About(Signed { it, signature: [0; 64] })
     };
-    let stray = node.engine.cx.faults.stray;
+    let stray = node.engine.known.cx.faults.stray;
     node.hears_from(PEER, about(PEER));
     node.give(Input::PeerUp(peer()));
     node.hears_from(PEER, about(9));
-    assert_eq!(node.engine.cx.faults.stray, stray + 2);
+    assert_eq!(node.engine.known.cx.faults.stray, stray + 2);
     assert!(node.engine.about.is_empty());
     node.hears_from(PEER, about(PEER));
     assert!(node.engine.about.contains_key(&peer()));
@@ -208,12 +208,15 @@ fn a_room_is_described_shortly_and_there_are_so_many_of_memory() {
     make(&mut node, &caller, described("one", DESCRIPTION_BYTES_MAX)).expect("as long as may be");
     let refused = make(&mut node, &caller, described("two", DESCRIPTION_BYTES_MAX + 1));
     assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
-    let view = node.engine.view(node.lobby()).expect("it is there");
+    let view = node.engine.known.view(node.lobby()).expect("it is there");
     for nth in 0..EPHEMERAL_ROOMS_MAX {
         let room = nth_room(nth);
         let name = format!("room {nth}").into();
-        node.engine.ephemeral.insert(room);
-        node.engine.told.insert(room, crate::api::command::RoomView { room, name, ..view.clone() });
+        node.engine.known.ephemeral.insert(room);
+        node.engine
+            .known
+            .told
+            .insert(room, crate::api::command::RoomView { room, name, ..view.clone() });
     }
     let refused = make(&mut node, &caller, new("three", true));
     assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
@@ -241,7 +244,7 @@ fn in_a_room_that_is_encrypted_nothing_is_said_openly() {
 fn so_many_messages_wait_for_a_lobby_to_be_raised_and_others_do_not() {
     let mut node = Node::new(1);
     let caller = node.joins("me");
-    node.engine.node.lobby_floor = Number(1_000);
+    node.engine.known.node.lobby_floor = Number(1_000);
     let calls: Vec<CallId> = (0..HELD_MAX).map(|_| node.says_unturned(&caller)).collect();
     let more = node.begin_say(&caller);
     assert!(node.reply(more).is_some(), "it is numbered at once");
@@ -261,10 +264,10 @@ fn who_waits_in_a_room_that_ends_is_told_that_there_is_none() {
     let say = words(room, "hello".to_owned());
     let call = node.begin(Command::Say { caller: caller.clone(), say });
     assert!(node.reply(call).is_none(), "another node gives the numbers");
-    let warm = node.engine.cx.memory.warm;
-    assert!(warm > 0 && node.engine.cx.memory.ephemeral > 0);
+    let warm = node.engine.known.cx.memory.warm;
+    assert!(warm > 0 && node.engine.known.cx.memory.ephemeral > 0);
     node.ask(Command::Leave { caller, room }).expect("a member");
-    assert!(node.engine.rooms.contains_key(&room), "another node lists it");
+    assert!(node.engine.known.rooms.contains_key(&room), "another node lists it");
     // Claims of tasks that wait for their answer, there and elsewhere.
     let at = LocalRef { log: 0, seq: 1_000 };
     let [there, elsewhere] = [(room, 1_001), (node.lobby(), 1_002)].map(|(room, call)| {
@@ -274,12 +277,12 @@ fn who_waits_in_a_room_that_ends_is_told_that_there_is_none() {
     let what = What::Changes { version: 2, changes: vec![RosterChange::NoRoom(room)] };
     let it = RosterNews { node: peer(), boot: 1, what };
     node.hears_from(PEER, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
-    assert!(!node.engine.rooms.contains_key(&room));
+    assert!(!node.engine.known.rooms.contains_key(&room));
     assert_eq!(node.reply(call).and_then(|it| it.err()), Some(Refused::NoRoom));
     assert_eq!(node.reply(there).and_then(|it| it.err()), Some(Refused::NoTask));
     assert!(node.reply(elsewhere).is_none());
     assert_eq!(node.engine.claiming.keys().map(|it| it.0).collect::<Vec<_>>(), [node.lobby()]);
-    assert_eq!((node.engine.cx.memory.warm, node.engine.cx.memory.ephemeral), (0, 0));
+    assert_eq!((node.engine.known.cx.memory.warm, node.engine.known.cx.memory.ephemeral), (0, 0));
 }
 
 #[test]
@@ -288,14 +291,14 @@ fn what_was_claimed_in_rooms_of_memory_is_kept_of_the_last_of_them() {
     let era = |c| Era::new(c, 7).expect("an era");
     for nth in 0..=EPHEMERAL_ROOMS_MAX {
         let (room, era) = (nth_room(nth), era(1));
-        node.engine.cx.happens(Happened::ClaimedInMemory { room, era });
+        node.engine.known.cx.happens(Happened::ClaimedInMemory { room, era });
     }
     node.turn();
-    let claims = |node: &Node| node.engine.node.ephemeral_claims.clone();
+    let claims = |node: &Node| node.engine.known.node.ephemeral_claims.clone();
     assert_eq!(claims(&node).len(), EPHEMERAL_ROOMS_MAX);
     assert_eq!(claims(&node)[0].0, nth_room(1), "the oldest went");
     let claimed = Happened::ClaimedInMemory { room: nth_room(5), era: era(2) };
-    node.engine.cx.happens(claimed);
+    node.engine.known.cx.happens(claimed);
     node.turn();
     assert_eq!(claims(&node).len(), EPHEMERAL_ROOMS_MAX);
     let of = claims(&node).into_iter().filter(|it| it.0 == nth_room(5)).collect::<Vec<_>>();

@@ -64,7 +64,7 @@ fn told(world: &mut World, n: usize) -> Vec<String> {
 }
 
 fn leader(world: &World, n: usize) -> Option<AgentId> {
-    let room = &world.nodes[n].engine.rooms[&world.lobby()];
+    let room = &world.nodes[n].engine.known.rooms[&world.lobby()];
     let leader = room.elections.leader(world.nodes[n].now.mono);
     leader.map(|it| it.candidate.agent.clone())
 }
@@ -107,7 +107,7 @@ fn an_election_takes_two_seconds_and_all_nodes_know_the_same_leader() {
     let host = host(&world);
     for n in 0..3 {
         assert_eq!(told(&mut world, n), [format!("agent{host} leads")], "node {n}");
-        assert!(!world.nodes[n].engine.rooms[&room].is_busy(), "nothing is left to do");
+        assert!(!world.nodes[n].engine.known.rooms[&room].is_busy(), "nothing is left to do");
     }
 }
 
@@ -392,7 +392,7 @@ fn two_elections_begun_at_once_leave_one_leader() {
     for n in 0..3 {
         let told = told(&mut world, n);
         assert_eq!(told.last(), Some(&format!("agent{host} leads")), "{told:?}");
-        assert!(!world.nodes[n].engine.rooms[&room].is_busy());
+        assert!(!world.nodes[n].engine.known.rooms[&room].is_busy());
     }
 }
 
@@ -428,13 +428,13 @@ fn a_decision_waits_for_what_it_is_judged_by() {
     let late = hold_back(&mut world, &[1 - host], 2);
     world.carry();
     assert_eq!(told(&mut world, 2), Vec::<String>::new());
-    assert!(!world.nodes[2].engine.rooms[&room].pending.is_empty());
+    assert!(!world.nodes[2].engine.known.rooms[&room].pending.is_empty());
     world.held.extend(late);
     world.carry();
     world.pass(STEP * 30);
     let told = told(&mut world, 2);
     assert!(told.contains(&format!("{agent} decides tea")), "{told:?}");
-    assert!(world.nodes[2].engine.rooms[&room].pending.is_empty());
+    assert!(world.nodes[2].engine.known.rooms[&room].pending.is_empty());
 }
 
 #[test]
@@ -462,7 +462,7 @@ fn a_decision_that_was_not_delivered_yet_is_there_after_a_restart() {
 /// What a node itself has written of elections in the lobby.
 fn written(world: &World, n: usize, is: impl Fn(&ElectionAct) -> bool) -> usize {
     let (node, lobby) = (&world.nodes[n], world.lobby());
-    let room = &node.engine.rooms[&lobby];
+    let room = &node.engine.known.rooms[&lobby];
     let own = room.logs.ix(room.mine);
     let acts = node.rows.iter().filter(|it| {
         let Change::Entry { room, at, entry } = it else { return false };
@@ -548,7 +548,7 @@ fn a_starter_that_was_paused_ends_its_election_all_the_same() {
     for _ in 0..2 {
         node.give(Input::Timeout);
     }
-    let leader = node.engine.rooms[&room].elections.leader(node.now.mono);
+    let leader = node.engine.known.rooms[&room].elections.leader(node.now.mono);
     assert_eq!(leader.map(|it| it.candidate.agent.clone()), Some("ann".into()));
 }
 
@@ -559,7 +559,7 @@ fn a_close_that_comes_early_does_not_keep_the_starter_from_its_own() {
     world.ask(0, elect(&caller, room)).expect("none runs");
     world.pass(STEP * 5);
     let now = world.nodes[0].now.mono;
-    let running = world.nodes[0].engine.rooms[&room].elections.running(now);
+    let running = world.nodes[0].engine.known.rooms[&room].elections.running(now);
     let election = running.expect("it runs").place();
     let close = ElectionAct::Closed { election, commitments: Vec::new(), declined: Vec::new() };
     let (_, run) = Liar::new(9).write(&world.nodes[0], &Body::Election(close));
@@ -586,7 +586,7 @@ fn members_are_told_why_a_leader_of_whom_they_never_heard_is_gone() {
     assert_eq!(leader(&world, 0), None);
     told(&mut world, 1);
     // The other hears of all of it at once.
-    let from = world.nodes[0].engine.cx.me;
+    let from = world.nodes[0].engine.known.cx.me;
     for (_, to, message) in std::mem::take(&mut world.held) {
         if to == 1 && matches!(message, Message::Runs(_)) {
             let now = world.nodes[1].now;
@@ -648,7 +648,7 @@ fn a_term_that_leaps_is_waited_for_while_nobody_is_known_to_have_forked() {
         let it = ElectionStarted { term: 7, candidates, started_by: "eve".into() };
         let (_, run) = liar.write(&node, &Body::Election(ElectionAct::Started(it)));
         node.hear(&run);
-        let head = node.engine.rooms[&node.lobby()].logs.head_of(liar.log());
+        let head = node.engine.known.rooms[&node.lobby()].logs.head_of(liar.log());
         assert_eq!(head, u64::from(forked));
     }
 }
@@ -674,7 +674,7 @@ fn nobody_decides_in_a_leaders_stead() {
     let host = elected(&mut world);
     let room = world.lobby();
     let election = {
-        let elections = &world.nodes[0].engine.rooms[&room].elections;
+        let elections = &world.nodes[0].engine.known.rooms[&room].elections;
         elections.leader(world.nodes[0].now.mono).expect("elected").election
     };
     (0..2).for_each(|n| drop(told(&mut world, n)));
@@ -694,7 +694,7 @@ fn nobody_decides_in_a_leaders_stead() {
         let mut liar = Liar::new(10 + u8::try_from(i).expect("few"));
         let (_, run) = liar.write(&world.nodes[0], &body);
         world.nodes[0].hear(&run);
-        let log = world.nodes[0].engine.rooms[&room].logs.head_of(liar.log());
+        let log = world.nodes[0].engine.known.rooms[&room].logs.head_of(liar.log());
         assert_eq!((log, told(&mut world, 0).len()), (0, 0), "{body:?}");
     }
     // An election that it only began, and a message that is none.
@@ -703,11 +703,11 @@ fn nobody_decides_in_a_leaders_stead() {
     let (_, run) =
         liar.write(&world.nodes[0], &Body::Election(ElectionAct::Cleared { election: begun }));
     world.nodes[0].hear(&run);
-    let void = world.nodes[0].engine.cx.faults.void;
+    let void = world.nodes[0].engine.known.cx.faults.void;
     let nothing = crate::name::id::EntryRef { seq: 2, ..begun };
     let (_, run) = liar.write(&world.nodes[0], &decision("eve", nothing));
     world.nodes[0].hear(&run);
-    assert_eq!(world.nodes[0].engine.cx.faults.void, void + 1, "it is here, and void");
+    assert_eq!(world.nodes[0].engine.known.cx.faults.void, void + 1, "it is here, and void");
     world.pass(STEP * 20);
     let told = told(&mut world, 0);
     assert!(!told.iter().any(|it| it.contains("decides")), "{told:?}");
@@ -718,12 +718,12 @@ fn whoever_drops_a_node_that_has_opened_is_seen() {
     let mut world = World::new(2);
     elected(&mut world);
     let room = world.lobby();
-    let elections = &world.nodes[0].engine.rooms[&room].elections;
+    let elections = &world.nodes[0].engine.known.rooms[&room].elections;
     let running = elections.concluded(world.nodes[0].now.mono).expect("elected").0;
     let closed = running.to_open(world.nodes[0].now.mono).expect("closed").place();
     let before = leader(&world, 0);
     let mut liar = Liar::new(9);
-    let victim = world.nodes[1].engine.cx.me;
+    let victim = world.nodes[1].engine.known.cx.me;
     let act = ElectionAct::Dropped { closed, nodes: vec![victim] };
     let (place, run) = liar.write(&world.nodes[0], &Body::Election(act));
     world.nodes[0].hear(&run);

@@ -6,6 +6,7 @@ use super::{
     *,
 };
 use crate::{
+    engine::known::Known,
     limits::{BLAMED_MAX, CLAIM_SEEN_MAX, NOISE_FROM},
     name::{id::EntryRef, number::Era},
     wire::{
@@ -32,7 +33,7 @@ fn who_lacks_what_is_memory_is_told_who_forked_there() {
         node.give(Input::Message { from: identity(9).node_id(), message });
         node.effects.iter().any(|it| matches!(it, Effect::Send { message: Message::Fork(..), .. }))
     };
-    let same = node.engine.rooms[&room].logs.heads();
+    let same = node.engine.known.rooms[&room].logs.heads();
     assert!(!told(&mut node, same), "it has all of it");
     let run = said_in(&node, (room, 7), (6, 1, "of another one")).run().clone();
     node.hear(&run);
@@ -57,7 +58,7 @@ fn who_lacks_anything_is_told_who_forked() {
         let run = said_in(&node, (lobby, 0), (FORKED, 1, content)).run().clone();
         node.hear(&run);
     }
-    let same = node.engine.rooms[&lobby].logs.heads();
+    let same = node.engine.known.rooms[&lobby].logs.heads();
     assert!(!told(&mut node, same), "it has all of it");
     assert!(told(&mut node, Vec::new()));
 }
@@ -115,7 +116,7 @@ fn nobody_skips_eras_by_a_claim_of_its_own_that_is_void() {
         };
         runs.iter().for_each(|run| node.hear(run));
         assert_eq!(head(&node, claimant), 2, "both are there");
-        let eras = &node.engine.rooms[&lobby].numbering.eras;
+        let eras = &node.engine.known.rooms[&lobby].numbering.eras;
         assert!([9, 10].iter().all(|c| !eras.contains_key(&era(*c))));
     }
 }
@@ -145,7 +146,7 @@ fn beside(lanes: &[(u8, u32)], is_forked: bool) -> Node {
 
 /// How much it has of this author's log in the lobby.
 fn head(node: &Node, seed: u8) -> u64 {
-    node.engine.rooms[&node.lobby()].logs.head_of(log_of(seed))
+    node.engine.known.rooms[&node.lobby()].logs.head_of(log_of(seed))
 }
 
 /// All that only an era's sequencer writes, by this handover; the era is given to this node.
@@ -180,7 +181,7 @@ fn eras_of_whoever_forked_hold_nobody_up_for_ever_who_never_heard_of_its_lane() 
         let run = begins(&node, claimant, (lobby, 2, &Body::EraClaimed(claim)));
         node.hear(&run);
         assert_eq!(head(&node, claimant), taken, "{is_forked} {seen:?}");
-        let opened = node.engine.rooms[&lobby].numbering.eras.contains_key(&era);
+        let opened = node.engine.known.rooms[&lobby].numbering.eras.contains_key(&era);
         assert_eq!(opened, taken == 1);
     }
 }
@@ -206,9 +207,9 @@ fn what_gives_numbers_in_anothers_era_is_taken_and_void_whether_the_era_is_known
             node.hear(&run);
             assert_eq!(head(&node, liar), 1, "{lie:?}");
             node.hear(&claim);
-            let record = &node.engine.rooms[&lobby].numbering.eras[&era].record;
+            let record = &node.engine.known.rooms[&lobby].numbering.eras[&era].record;
             assert_eq!((record.sequencer, record.known), (log_of(owner), 0));
-            assert_eq!(node.engine.cx.blamed[&log_of(liar).author].void, 1, "{lie:?}");
+            assert_eq!(node.engine.known.cx.blamed[&log_of(liar).author].void, 1, "{lie:?}");
         }
     }
 }
@@ -235,12 +236,12 @@ fn a_claim_that_names_more_than_anybody_has_to_opens_nothing() {
     for (count, opens) in [(CLAIM_SEEN_MAX, true), (CLAIM_SEEN_MAX + 1, false)] {
         let mut node = beside(&[], true);
         let (lobby, engine) = (node.lobby(), &mut node.engine);
-        let lane = engine.cx.lane().expect("it has drawn one");
+        let lane = engine.known.cx.lane().expect("it has drawn one");
         let era = Era::new(1, lane).expect("an era");
         let seen = vec![EntryRef { log: log_of(FORKED), seq: 9 }; count];
         let claim = EraClaimed { era, after: Era::HOME, cut: Vec::new(), seen };
-        let room = engine.rooms.get_mut(&lobby).expect("it is there");
-        room.append(&mut engine.cx, &Body::EraClaimed(claim)).expect("it fits");
+        let room = engine.known.rooms.get_mut(&lobby).expect("it is there");
+        room.append(&mut engine.known.cx, &Body::EraClaimed(claim)).expect("it fits");
         assert_eq!(node.current() == era, opens);
     }
 }
@@ -271,7 +272,7 @@ fn a_claim_opens_its_era_whatever_is_known_of_the_one_before() {
         assert_eq!(head(&node, claimant), u64::from(!waits), "{seen:?}");
         node.hear(&first);
         assert_eq!(head(&node, claimant), u64::from(*opens), "{seen:?}");
-        let eras = &node.engine.rooms[&lobby].numbering.eras;
+        let eras = &node.engine.known.rooms[&lobby].numbering.eras;
         assert_eq!(eras.contains_key(&era), *opens);
         let lowered = eras.get(&era).map(|it| it.record.cut.clone());
         assert!(lowered.is_none_or(|cut| cut == [Reached { era: theirs, n: 0 }]));
@@ -294,7 +295,7 @@ fn who_claims_an_era_that_another_one_has_opened_by_the_same_name_goes_on() {
     let (_, run) = both[1].write(&node, &claim(second, first));
     node.hear(&run);
     assert_eq!((head(&node, owner), node.current()), (2, second));
-    assert_eq!(node.engine.rooms[&node.lobby()].numbering.sequencer(), log_of(owner));
+    assert_eq!(node.engine.known.rooms[&node.lobby()].numbering.sequencer(), log_of(owner));
 }
 
 /// Its numbers would be void at all who join from now on.
@@ -314,7 +315,7 @@ fn who_was_handed_an_era_by_who_forked_since_opens_another() {
     node.say(&caller, lobby).expect("a number");
     assert_eq!(node.current(), Era::HOME);
     let shown = |node: &Node| {
-        let own = node.engine.rooms[&lobby].logs.ix(log_of(2));
+        let own = node.engine.known.rooms[&lobby].logs.ix(log_of(2));
         let claims = node.rows.iter().filter_map(|it| match it {
             Change::Entry { room, at, entry } if *room == lobby && Some(at.log) == own => {
                 match Body::decode(entry.facts.kind, &entry.body) {
@@ -333,7 +334,7 @@ fn who_was_handed_an_era_by_who_forked_since_opens_another() {
     node.wait(Duration::from_secs(2));
     node.say(&caller, lobby).expect("a number");
     assert_eq!(node.current().c(), 1);
-    assert_eq!(node.engine.rooms[&lobby].numbering.sequencer(), log_of(2));
+    assert_eq!(node.engine.known.rooms[&lobby].numbering.sequencer(), log_of(2));
     let handover = EntryRef { log: log_of(super::asking::FOUNDER), seq: 1 };
     assert_eq!(shown(&node), [[handover]]);
 }
@@ -363,7 +364,7 @@ fn an_era_of_whoever_forked_holds_up_none_that_follow_it() {
         let (_, run) = other.write(&node, &body);
         node.hear(&run);
     }
-    let room = |node: &Node| (node.current(), node.engine.rooms[&node.lobby()].tip());
+    let room = |node: &Node| (node.current(), node.engine.known.rooms[&node.lobby()].tip());
     assert_eq!(room(&node), (eras[0], Number(0)));
     for (side, content) in sides.iter_mut().zip(["one", "another"]) {
         let (_, run) = side.write(&node, &Body::Thinking(super::said(content)));
@@ -391,7 +392,7 @@ fn elections_that_were_begun_beyond_a_fork_are_none() {
     let (second, run) = sides[0].write(&node, &begun(2));
     node.hear(&run);
     let known = |node: &Node| {
-        let elections = &node.engine.rooms[&node.lobby()].elections;
+        let elections = &node.engine.known.rooms[&node.lobby()].elections;
         [first, second].map(|it| elections.get(it).is_some())
     };
     assert_eq!(known(&node), [true, true]);
@@ -415,7 +416,7 @@ fn what_was_written_in_advance_ties_no_knot_into_a_log() {
     let (place, mut run) = liar.write(&world.nodes[0], &begun);
     run.entries[0].facts.wall_ms = world.nodes[0].now.wall_ms;
     let run = run.seal(world.nodes[0].secret.mesh_id(), &identity(6)).run().clone();
-    let head = |node: &Node, log| node.engine.rooms[&lobby].logs.head_of(log);
+    let head = |node: &Node, log| node.engine.known.rooms[&lobby].logs.head_of(log);
     for node in &mut world.nodes {
         node.hear(&run);
         assert_eq!(head(node, place.log), 0, "it does not follow");
@@ -457,7 +458,7 @@ fn an_election_begins_a_run() {
             started_by,
         }))
     };
-    let Engine { rooms, cx, identity, .. } = &mut node.engine;
+    let Known { rooms, cx, identity, .. } = &mut node.engine.known;
     let room = rooms.get_mut(&lobby).expect("there is always one");
     let thought = Body::Thinking(super::said("hm"));
     for body in [&thought, &begun(1), &thought, &begun(2)] {
@@ -488,19 +489,19 @@ fn what_proves_no_fork_cuts_no_log() {
         seal(&|run| (run.first, run.backlink) = (0, [3; 32])),
     ];
     let (author, forked) = (identity(5).node_id(), seal(&|_| {}));
-    let stray = node.engine.cx.faults.stray;
+    let stray = node.engine.known.cx.faults.stray;
     for (certificate, count) in sound.into_iter().zip(stray + 1..) {
         assert!(certificate.verify(), "its author signed it");
         let message = Message::Fork(certificate, Box::new(one.clone()));
         node.give(Input::Message { from: identity(9).node_id(), message });
-        assert!(!node.engine.cx.forked.contains(&author), "{certificate:?}");
-        assert_eq!(node.engine.cx.faults.stray, count, "it is seen");
+        assert!(!node.engine.known.cx.forked.contains(&author), "{certificate:?}");
+        assert_eq!(node.engine.known.cx.faults.stray, count, "it is seen");
     }
     let message = Message::Fork(forked, Box::new(one));
     for _ in 0..2 {
         node.give(Input::Message { from: identity(9).node_id(), message: message.clone() });
-        assert!(node.engine.cx.forked.contains(&author), "two histories");
-        assert_eq!(node.engine.cx.faults.forks, 1, "one fork");
+        assert!(node.engine.known.cx.forked.contains(&author), "two histories");
+        assert_eq!(node.engine.known.cx.faults.forks, 1, "one fork");
     }
 }
 
@@ -508,7 +509,7 @@ fn what_proves_no_fork_cuts_no_log() {
 #[test]
 fn those_who_did_most_are_shown_however_many_did_a_little() {
     let mut node = Node::new(1);
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let name = |nth: usize| {
         let mut name = [0; 32];
         name[..8].copy_from_slice(&(nth as u64).to_be_bytes());
@@ -530,7 +531,7 @@ fn those_who_did_most_are_shown_however_many_did_a_little() {
 #[test]
 fn who_writes_much_without_effect_is_called_noisy_and_this_node_never() {
     let mut node = Node::new(1);
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let (me, other) = (cx.me, NodeId([9; 32]));
     cx.lanes.insert(other, [7].into());
     for nth in 0..NOISE_FROM {
@@ -552,11 +553,11 @@ fn a_claim_that_came_before_its_lane_is_taken_with_it() {
         Body::EraClaimed(EraClaimed { era, after: Era::HOME, cut: Vec::new(), seen: Vec::new() });
     let run = begins(&node, 6, (lobby, 2, &claim));
     node.hear(&run);
-    assert_eq!(node.engine.rooms[&lobby].logs.head_of(run.log), 0, "whose lane is it?");
+    assert_eq!(node.engine.known.rooms[&lobby].logs.head_of(run.log), 0, "whose lane is it?");
     let admitted = Body::NodeAdmitted(NodeAdmitted { lane: 2_000, name: String::new() });
     let admitted = begins(&node, 6, (directory, 1, &admitted));
     node.hear(&admitted);
-    assert_eq!(node.engine.rooms[&lobby].logs.head_of(run.log), 1);
+    assert_eq!(node.engine.known.rooms[&lobby].logs.head_of(run.log), 1);
 }
 
 /// Whoever had not heard of it never will, and this node finds none of it when it starts again.
@@ -611,7 +612,7 @@ fn rooms_and_ids_that_a_fork_took_are_none_at_once() {
 fn ballots_of_whoever_forked_count_no_more_though_they_were_written_before() {
     let mut world = World::new(1);
     let vote = world.create(0, None);
-    let (id, place) = world.nodes[0].engine.votes[&vote];
+    let (id, place) = world.nodes[0].engine.known.index.votes[&vote];
     let (agent, commitment) = ("agent0".into(), [7; 32]);
     let cast = Body::Vote(VoteAct::Cast(BallotCast { vote: place, agent, commitment }));
     let node = &mut world.nodes[0];
@@ -625,6 +626,6 @@ fn ballots_of_whoever_forked_count_no_more_though_they_were_written_before() {
     let node = &mut world.nodes[0];
     let (_, run) = sides[1].1.write(node, &another);
     node.hear(&run);
-    assert_eq!(node.engine.rooms[&id].logs.get(1).fork, Some(2), "the ballot is below that");
+    assert_eq!(node.engine.known.rooms[&id].logs.get(1).fork, Some(2), "the ballot is below that");
     assert_eq!(world.view(0, vote).cast, 0);
 }

@@ -21,15 +21,15 @@ fn beside_liar() -> (Node, Liar) {
 impl Node {
     /// How many entries have meant nothing.
     fn void_so_far(&self) -> u64 {
-        self.engine.cx.faults.void
+        self.engine.known.cx.faults.void
     }
 
     fn sequencer(&self) -> LogId {
-        self.engine.rooms[&self.lobby()].numbering.sequencer()
+        self.engine.known.rooms[&self.lobby()].numbering.sequencer()
     }
 
     fn heard_of(&self, log: LogId) -> u64 {
-        self.engine.rooms[&self.lobby()].logs.head_of(log)
+        self.engine.known.rooms[&self.lobby()].logs.head_of(log)
     }
 }
 
@@ -46,7 +46,7 @@ fn numbers_of_who_was_handed_the_era_wait_for_the_handover() {
     let over = HandedOver { era: Era::HOME, next: 1, to: given.log, by: None };
     node.founder_writes(&mut liar, &Body::HandedOver(over));
     assert_eq!((node.heard_of(given.log), node.void_so_far()), (1, 0));
-    assert_eq!(node.engine.rooms[&node.lobby()].tip(), Number(1), "it counts");
+    assert_eq!(node.engine.known.rooms[&node.lobby()].tip(), Number(1), "it counts");
 }
 
 /// Whoever was there would have taken it for void, and whoever came later not.
@@ -87,7 +87,11 @@ fn numbers_that_were_given_before_the_era_was_handed_over_are_void_in_whatever_o
             _ => None,
         });
         let (room, at) = delivered.expect("one of them has it");
-        assert_eq!(node.engine.rooms[&room].logs.id(at.log), log(counts), "{claimed:?} {early}");
+        assert_eq!(
+            node.engine.known.rooms[&room].logs.id(at.log),
+            log(counts),
+            "{claimed:?} {early}"
+        );
         assert_eq!((node.heard_of(given.log), node.void_so_far()), (2, 1));
     }
 }
@@ -104,7 +108,7 @@ fn who_hands_over_what_is_not_its_to_give_or_gets_it_wrong_hands_over_nothing() 
         let run = said_in(&node, (node.lobby(), 0), (FOUNDER, 1, content)).run().clone();
         node.hear(&run);
     }
-    assert!(node.engine.cx.forked.contains(&founder()));
+    assert!(node.engine.known.cx.forked.contains(&founder()));
     let run = log_of(&node, node.lobby(), 6, &[over(1, 6)]);
     node.hear(&run);
     assert_eq!((node.heard_of(run.log), node.sequencer()), (1, log(FOUNDER)));
@@ -162,7 +166,7 @@ fn who_gives_numbers_for_another_is_named_when_nothing_has_shown_that_it_may() {
         node.hear(&log_of(&node, node.lobby(), *seed, std::slice::from_ref(body)));
     }
     let void = |node: &Node, seed: u8| {
-        let cx = &node.engine.cx;
+        let cx = &node.engine.known.cx;
         cx.blamed.get(&identity(seed).node_id()).map_or(0, |it| it.void)
     };
     node.wait(PENDING_FOR - Duration::from_secs(1));
@@ -199,7 +203,7 @@ fn an_author_may_refer_to_numbers_that_it_gave_in_the_same_run() {
         node.hear(&all);
         assert_eq!(node.heard_of(all.log), 3, "all of it is taken");
         assert_eq!(node.current(), eras[1]);
-        let record = &node.engine.rooms[&node.lobby()].numbering.eras[&eras[1]].record;
+        let record = &node.engine.known.rooms[&node.lobby()].numbering.eras[&eras[1]].record;
         assert_eq!(record.cut, [Reached { era: eras[0], n: reached }]);
         assert_eq!(node.void_so_far(), u64::from(reached == 0));
     }
@@ -262,14 +266,14 @@ fn numbers_that_come_before_their_entries_are_kept_until_these_come() {
     let said = run(&node, 5, (1, 2)).run().clone();
     node.founder_writes(&mut liar, &ordered(Era::HOME, 1, &[(said.log, 1, 2)]));
     let foretold = |node: &Node| {
-        let kept = node.engine.rooms[&node.lobby()].numbering.foretold.len();
+        let kept = node.engine.known.rooms[&node.lobby()].numbering.foretold.len();
         let lobby = disk::stored(&node.rows).rooms.into_iter().find(|it| it.room == node.lobby());
         (kept, lobby.expect("it is there").foretold.len())
     };
     assert_eq!(foretold(&node), (2, 2));
     node.hear(&said);
     assert_eq!(foretold(&node), (0, 0));
-    assert_eq!(node.engine.rooms[&node.lobby()].tip(), Number(2), "each under its number");
+    assert_eq!(node.engine.known.rooms[&node.lobby()].tip(), Number(2), "each under its number");
     // What is here when its number comes is not kept as foretold.
     let other = said_at(&node, 6, 1).run().clone();
     node.hear(&other);
@@ -282,11 +286,11 @@ fn numbers_that_come_before_their_entries_are_kept_until_these_come() {
     }
     node.founder_writes(&mut liar, &ordered(Era::HOME, 4, &[(log(7), 2, 1)]));
     assert_eq!(foretold(&node), (0, 0));
-    assert_eq!(node.engine.rooms[&node.lobby()].tip(), Number(4));
+    assert_eq!(node.engine.known.rooms[&node.lobby()].tip(), Number(4));
     // Numbers that leave some out number nothing.
     node.founder_writes(&mut liar, &ordered(Era::HOME, 6, &[(other.log, 1, 1)]));
     assert_eq!(node.void_so_far(), 1);
-    assert_eq!(node.engine.rooms[&node.lobby()].numbering.known(Era::HOME), 4);
+    assert_eq!(node.engine.known.rooms[&node.lobby()].numbering.known(Era::HOME), 4);
 }
 
 /// Numbers that name nothing cost nothing, and those that name entries are as many as in any other.
@@ -303,7 +307,7 @@ fn numbers_of_old_are_bounded_by_how_many_of_them_name_something() {
         let ordered = Ordered { era: Era::HOME, first: 1, logs: vec![log(5)], items, by: None };
         node.founder_writes(&mut liar, &Body::Ordered(ordered));
         assert_eq!(node.void_so_far(), u64::from(!counts));
-        assert_eq!(node.engine.rooms[&node.lobby()].numbering.known(Era::HOME) > 0, counts);
+        assert_eq!(node.engine.known.rooms[&node.lobby()].numbering.known(Era::HOME) > 0, counts);
     }
 }
 

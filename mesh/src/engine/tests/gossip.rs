@@ -39,12 +39,12 @@ fn what_nobody_signed_is_not_believed_by_gossip() {
     for message in said {
         gossip(&mut node, message);
     }
-    assert_eq!(node.engine.cx.faults.stray, count);
+    assert_eq!(node.engine.known.cx.faults.stray, count);
     assert!(node.effects.is_empty(), "{:?}", node.effects);
     // What its author signed is.
     let run = said_at(&node, 5, 1);
     gossip(&mut node, Message::Runs(vec![run]));
-    assert_eq!(node.engine.rooms[&room].logs.head_of(log), 1);
+    assert_eq!(node.engine.known.rooms[&room].logs.head_of(log), 1);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_roster_that_is_wanted_by_gossip_is_told_to_all_and_not_for_each_who_asks() 
     node.attach("me", false, KEY).expect("free");
     node.give(Input::PeerUp(identity(9).node_id()));
     node.effects.clear();
-    let me = node.engine.cx.me;
+    let me = node.engine.known.cx.me;
     let told = |node: &mut Node| {
         let told = std::mem::take(&mut node.effects).into_iter().filter(|it| match it {
             Effect::Broadcast { message: Message::Roster(_), .. } => true,

@@ -114,7 +114,7 @@ fn what_a_node_shares_and_gives_numbers_in_is_offered_and_handed_over_once_it_is
     let mut shared = [lobby, directory];
     shared.sort();
     assert_eq!(rooms, shared, "its private directory is nobody else's business");
-    let me = node.engine.cx.me;
+    let me = node.engine.known.cx.me;
     assert!(posts.iter().all(|it| (it.era, it.log.author) == (Era::HOME, me)));
     // Others than who was asked, and what is not what was asked.
     node.told(3, Message::Accept(accepted(posts, 3)));
@@ -136,7 +136,7 @@ fn what_a_node_shares_and_gives_numbers_in_is_offered_and_handed_over_once_it_is
     node.told(HEIR, Message::Taken(posts[..1].to_vec()));
     assert!(!has_stopped(&node));
     node.told(HEIR, Message::Taken(posts[1..].to_vec()));
-    assert!(has_stopped(&node) && node.engine.node.clean, "no time has passed");
+    assert!(has_stopped(&node) && node.engine.known.node.clean, "no time has passed");
 }
 
 /// A room may be newer than what the heir has heard.
@@ -213,8 +213,8 @@ fn rooms_are_taken_from_who_gives_numbers_there_as_far_as_is_known() {
     let mut node = Node::new(HEIR);
     let log = |author: u8, incarnation| LogId { author: identity(author).node_id(), incarnation };
     let lobby = Post { room: node.lobby(), era: Era::HOME, log: log(1, 0) };
-    let own = node.engine.cx.private_directory;
-    let mine = node.engine.rooms[&lobby.room].mine;
+    let own = node.engine.known.cx.private_directory;
+    let mine = node.engine.known.rooms[&lobby.room].mine;
     let offered = |node: &mut Node, from: u8, posts: &[Post]| {
         node.effects.clear();
         node.told(from, Message::Offer(posts.to_vec()));
@@ -230,7 +230,7 @@ fn rooms_are_taken_from_who_gives_numbers_there_as_far_as_is_known() {
         Post { era: Era::new(1, 7).expect("an era"), ..lobby },
         Post { log: log(3, 0), ..lobby },
         Post { log: log(1, 5), ..lobby },
-        Post { room: own, log: node.engine.rooms[&own].mine, ..lobby },
+        Post { room: own, log: node.engine.known.rooms[&own].mine, ..lobby },
         Post { room: RoomId([9; 16]), ..lobby },
     ];
     assert_eq!(offered(&mut node, 1, &wrong), []);
@@ -248,7 +248,7 @@ fn rooms_are_taken_from_who_gives_numbers_there_as_far_as_is_known() {
     assert_eq!(taken, Some((identity(1).node_id(), vec![lobby])));
     // Whoever may not write takes nothing.
     let mut node = Node::new(HEIR);
-    node.engine.cx.out = true;
+    node.engine.known.cx.out = true;
     assert_eq!(offered(&mut node, 1, &[lobby]), []);
 }
 
@@ -280,7 +280,7 @@ fn one_follows_a_sequencer_that_is_gone_for_long_though_several_have_something_t
     let mut world = World::new(4);
     world.link();
     world.down.insert(0);
-    let gone = world.nodes[0].engine.cx.me;
+    let gone = world.nodes[0].engine.known.cx.me;
     for n in 1..4 {
         world.nodes[n].give(Input::PeerDown(gone));
     }
@@ -296,7 +296,7 @@ fn one_follows_a_sequencer_that_is_gone_for_long_though_several_have_something_t
     world.pass(Duration::from_secs(2));
     for (n, call) in (1..4).zip(calls) {
         assert!(matches!(world.reply(n, call), Some(Ok(Outcome::Said(_)))), "{n}");
-        let eras = &world.nodes[n].engine.rooms[&lobby].numbering.eras;
+        let eras = &world.nodes[n].engine.known.rooms[&lobby].numbering.eras;
         assert_eq!(eras.len(), 2, "the first, and one after it: {:?}", eras.keys());
     }
 }

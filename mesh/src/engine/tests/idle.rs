@@ -51,7 +51,7 @@ fn rooms_in_which_nothing_waits_are_not_looked_at() {
         node.say(&caller, room).unwrap();
     }
     let engine = &node.engine;
-    assert!(engine.busy.is_empty(), "all is delivered: {:?}", engine.busy);
+    assert!(engine.known.busy.is_empty(), "all is delivered: {:?}", engine.known.busy);
     assert!(engine.unshared.len() > 50, "nobody else is known to have it");
     let digest = engine.digest();
     beacon(&mut node, 1, digest);
@@ -63,7 +63,7 @@ fn rooms_in_which_nothing_waits_are_not_looked_at() {
     assert!(joined.is_ok(), "{joined:?}");
     node.say(&caller, lobby).unwrap();
     assert_eq!(Vec::from_iter(&node.engine.unshared), [&lobby]);
-    assert!(node.engine.ephemeral.is_empty());
+    assert!(node.engine.known.ephemeral.is_empty());
 }
 
 #[test]
@@ -93,20 +93,20 @@ fn an_ephemeral_room_that_nobody_joins_ends() {
         Command::Join { caller: caller.clone(), room },
         Command::Leave { caller: caller.clone(), room },
     ] {
-        assert_eq!(Vec::from_iter(&node.engine.ephemeral), [&room]);
+        assert_eq!(Vec::from_iter(&node.engine.known.ephemeral), [&room]);
         let done = node.ask(command);
         assert!(done.is_ok(), "{done:?}");
     }
-    assert!(node.engine.ephemeral.is_empty(), "it ended with its last member");
+    assert!(node.engine.known.ephemeral.is_empty(), "it ended with its last member");
     let room = room_for_now(&mut node, &caller);
     for passed in [EPHEMERAL_EMPTY_FOR - TICK, 2 * TICK] {
-        assert!(node.engine.rooms.contains_key(&room));
+        assert!(node.engine.known.rooms.contains_key(&room));
         node.now.mono += passed;
         node.now.wall_ms += u64::try_from(passed.as_millis()).unwrap();
         node.give(Input::Timeout);
     }
-    assert!(!node.engine.rooms.contains_key(&room));
-    assert!(node.engine.ephemeral.is_empty());
+    assert!(!node.engine.known.rooms.contains_key(&room));
+    assert!(node.engine.known.ephemeral.is_empty());
 }
 
 /// How the node's own beacons go, after this time with direct beacons of these nodes, and of others that

@@ -113,7 +113,7 @@ impl Node {
     }
 
     fn tip(&self, room: RoomId) -> u64 {
-        self.engine.rooms[&room].tip().0
+        self.engine.known.rooms[&room].tip().0
     }
 
     fn void(&self) -> u64 {
@@ -165,7 +165,7 @@ fn numbers_with_gaps_are_the_same_at_every_node_and_go_on_after_the_last() {
     }
     assert_eq!(world.number(2, BROUGHT), 9_500_000_001);
     for n in 0..3 {
-        let view = world.nodes[n].engine.view(BROUGHT).expect("it is public");
+        let view = world.nodes[n].engine.known.view(BROUGHT).expect("it is public");
         assert_eq!((&*view.name, view.created_ms), ("plan", 1_600_000_000_000));
         assert_eq!(world.nodes[n].tip(BROUGHT), 9_500_000_001);
     }
@@ -217,7 +217,7 @@ fn the_lobby_is_described_as_it_was_and_by_the_founder_alone() {
     world.carry();
     for _ in 0..2 {
         for n in 0..2 {
-            let view = world.nodes[n].engine.view(lobby).expect("it is there");
+            let view = world.nodes[n].engine.known.view(lobby).expect("it is there");
             let description = view.description.as_deref();
             assert_eq!((description, view.created_ms), (Some("for all"), 1_600_000_000_000));
             assert_eq!((view.owner, view.created_by), (None, None), "node {n}");
@@ -237,15 +237,15 @@ fn the_lobby_is_described_as_it_was_and_by_the_founder_alone() {
         let (_, run) = founder.write_in(&node, directory, &described(description));
         node.hear(&run);
     }
-    let view = node.engine.view(lobby).expect("it is there");
+    let view = node.engine.known.view(lobby).expect("it is there");
     assert_eq!(view.description.as_deref(), Some("first"));
     // It forked: what it said from there on does not count. Others may fork what they like.
     let mesh = node.secret.mesh_id();
     for (log, seq, stays) in
         [(Liar::new(9).log(), 1, true), (founder.log(), 3, true), (founder.log(), 2, false)]
     {
-        node.engine.directory.forget(mesh, directory, (log, seq));
-        assert_eq!(node.engine.directory.lobby().is_some(), stays, "{seq}");
+        node.engine.known.directory.forget(mesh, directory, (log, seq));
+        assert_eq!(node.engine.known.directory.lobby().is_some(), stays, "{seq}");
     }
 }
 
@@ -367,7 +367,7 @@ fn rooms_of_a_key_are_sealed_and_those_of_the_node_stay_on_it() {
     let again = Node::open(1, stored(&node.rows), node.now);
     for room in [BROUGHT, other] {
         assert_eq!(node.delivered(room), [8]);
-        assert!(again.engine.view(room).is_some(), "after a start, too");
+        assert!(again.engine.known.view(room).is_some(), "after a start, too");
     }
 }
 
@@ -392,7 +392,7 @@ fn rooms_of_all_nodes_are_in_the_archive_of_who_leaves_the_mesh() {
     let it = ImportedRoom { room: high, ..brought() };
     world.nodes[0].bring(Import::Room(it)).expect("new");
     let mut names = vec!["lobby".to_owned(), "plan".to_owned()];
-    let me = world.nodes[1].engine.cx.me;
+    let me = world.nodes[1].engine.known.cx.me;
     // Until the first of them, by id, is this node's: others are looked for among all.
     for nth in 0..20 {
         for n in [0, 1] {
@@ -402,7 +402,7 @@ fn rooms_of_all_nodes_are_in_the_archive_of_who_leaves_the_mesh() {
             world.carry();
             names.push(name);
         }
-        let first = world.nodes[1].engine.rooms.first_key_value().expect("many").1;
+        let first = world.nodes[1].engine.known.rooms.first_key_value().expect("many").1;
         if first.record.home.author == me && !first.is_directory {
             break;
         }
@@ -440,10 +440,10 @@ fn nobody_but_the_founder_brings_a_room() {
     let directory = RoomId::directory(node.secret.mesh_id());
     let (_, run) = Liar::new(9).write_in(&node, directory, &created(BROUGHT));
     node.hear(&run);
-    assert!(node.engine.directory.room(BROUGHT).is_none());
+    assert!(node.engine.known.directory.room(BROUGHT).is_none());
     // Nor does it stand in the way of the founder's.
     node.bring(Import::Room(brought())).expect("new");
-    assert_eq!(&*node.engine.view(BROUGHT).expect("named").name, "plan");
+    assert_eq!(&*node.engine.known.view(BROUGHT).expect("named").name, "plan");
     let mut other = Node::new(2);
     let refused = other.bring(Import::Room(brought()));
     assert!(matches!(refused, Err(Refused::Invalid(_))), "{refused:?}");
@@ -465,8 +465,8 @@ fn the_founder_brings_none_under_an_id_that_could_be_of_this_mesh() {
     for (n, id) in (1..).zip(taken) {
         let (_, run) = founder.write_in(&other, directory, &created(id));
         other.hear(&run);
-        assert_eq!(other.engine.rooms[&directory].logs.head_of(founder.log()), n);
-        assert!(other.engine.directory.room(id).is_none(), "{id}");
+        assert_eq!(other.engine.known.rooms[&directory].logs.head_of(founder.log()), n);
+        assert!(other.engine.known.directory.room(id).is_none(), "{id}");
     }
     // Of two of one id the first counts.
     for name in ["first", "second"] {
@@ -475,7 +475,7 @@ fn the_founder_brings_none_under_an_id_that_could_be_of_this_mesh() {
         let (_, run) = founder.write_in(&other, directory, &Body::RoomCreated(it));
         other.hear(&run);
     }
-    let room = other.engine.directory.room(BROUGHT).expect("the founder's");
+    let room = other.engine.known.directory.room(BROUGHT).expect("the founder's");
     assert_eq!(room.created.name, "first");
 }
 
@@ -538,20 +538,23 @@ fn votes_and_decisions_of_old_are_for_the_founder_in_rooms_that_it_brought() {
     {
         let (_, run) = liar.write(&node, &body);
         node.hear(&run);
-        assert_eq!(node.engine.rooms[&lobby].logs.head_of(liar.log()), n, "its log goes on");
+        assert_eq!(node.engine.known.rooms[&lobby].logs.head_of(liar.log()), n, "its log goes on");
         assert_eq!(node.void(), n);
     }
-    assert!(node.engine.rooms[&lobby].numbering.undelivered.is_empty(), "and takes no number");
-    assert_eq!(node.engine.rooms[&lobby].votes.all().count(), 0);
+    assert!(
+        node.engine.known.rooms[&lobby].numbering.undelivered.is_empty(),
+        "and takes no number"
+    );
+    assert_eq!(node.engine.known.rooms[&lobby].votes.all().count(), 0);
     for body in [Body::Vote(VoteAct::Imported(ended())), decided(founder.log())] {
         let (_, run) = founder.write(&node, &body);
         node.hear(&run);
     }
-    let after = &node.engine.rooms[&lobby];
+    let after = &node.engine.known.rooms[&lobby];
     assert_eq!((after.votes.all().count(), after.numbering.undelivered.len()), (1, 1));
     // A restart judges alike.
     let again = Node::open(2, stored(&node.rows), node.now);
-    let again = &again.engine.rooms[&lobby];
+    let again = &again.engine.known.rooms[&lobby];
     assert_eq!((again.votes.all().count(), again.numbering.undelivered.len()), (1, 1));
 }
 
@@ -579,7 +582,7 @@ fn a_vote_of_old_that_cannot_have_been_means_nothing() {
     let (_, run) = Liar::new(9).write(&node, &Body::Vote(VoteAct::Cast(ballot)));
     node.hear(&run);
     let lobby = node.lobby();
-    let votes = &node.engine.rooms[&lobby].votes;
+    let votes = &node.engine.known.rooms[&lobby].votes;
     assert!(!votes.is_waiting());
     let view = votes.get(place).expect("known").view(lobby, node.now);
     assert_eq!((view.cast, view.tally), (4, Some(vec![3, 1])));
@@ -701,7 +704,7 @@ fn a_room_that_is_brought_without_messages_goes_on_where_it_was() {
     node.bring(messages(lobby, [], 12)).expect("it is empty");
     assert_eq!(node.tip(lobby), 11);
     let head = |node: &Node| {
-        let room = &node.engine.rooms[&lobby];
+        let room = &node.engine.known.rooms[&lobby];
         room.logs.head_of(room.mine)
     };
     let before = head(&node);

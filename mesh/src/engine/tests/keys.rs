@@ -192,7 +192,7 @@ fn strangers_leave_places_for_keys_that_operators_mint() {
     let strangers = u64::try_from(KEYS_MAX - KEYS_FOR_OPERATORS).expect("it is small");
     for nth in 1..strangers {
         let act = KeyAct::Revoked(print(nth));
-        node.engine.directory.keys.learn((false, log, nth), facts, act);
+        node.engine.known.directory.keys.learn((false, log, nth), facts, act);
     }
     let new = |nth| NewKey { key: print(nth), tier: Tier::Free, label: None, local: false };
     node.ask(Command::SignUp(new(strangers))).expect("the last one");

@@ -26,7 +26,7 @@ use crate::{
 };
 
 fn id(world: &World, n: usize) -> NodeId {
-    world.nodes[n].engine.cx.me
+    world.nodes[n].engine.known.cx.me
 }
 
 fn part(world: &mut World, by: usize, node: usize, why: Parting) -> Result<Outcome, Refused> {
@@ -60,7 +60,7 @@ fn member(world: &mut World, at: usize, of: usize) -> MemberStatus {
 /// What a node has of another's log in the lobby: its head, and what of it waits.
 fn lobby_log(world: &World, at: usize, of: usize) -> (u64, usize) {
     let log = LogId { author: id(world, of), incarnation: 0 };
-    let room = &world.nodes[at].engine.rooms[&world.lobby()];
+    let room = &world.nodes[at].engine.known.rooms[&world.lobby()];
     let waits = room.numbering.undelivered.keys();
     let of_it = waits.filter(|it| Some(it.log) == room.logs.ix(log)).count();
     (room.logs.head_of(log), of_it)
@@ -92,11 +92,11 @@ fn what_an_expelled_node_writes_beyond_the_cut_counts_nowhere_and_what_is_within
         world.pass(STEP_FOR_TAKEOVER);
         for n in [0, 2] {
             let engine = &world.nodes[n].engine;
-            let cut = engine.cx.parted.cut(id(&world, 1), world.lobby(), true);
+            let cut = engine.known.cx.parted.cut(id(&world, 1), world.lobby(), true);
             assert_eq!(cut, Some(Cut::LocalRef(head)), "node{n}");
             assert_eq!(lobby_log(&world, n, 1).1, 0, "node{n}: nothing of it waits");
-            assert!(engine.rosters.agents().all(|agent| **agent != *"agent1"), "node{n}");
-            assert!(!engine.live.others.contains(&id(&world, 1)), "node{n}");
+            assert!(engine.known.rosters.agents().all(|agent| **agent != *"agent1"), "node{n}");
+            assert!(!engine.known.live.others.contains(&id(&world, 1)), "node{n}");
             let parted = member(&mut world, n, 1).parted.expect("it has parted");
             assert_eq!((parted.why, parted.by), (Parting::Expelled, id(&world, 0)));
         }
@@ -109,11 +109,11 @@ fn what_an_expelled_node_writes_beyond_the_cut_counts_nowhere_and_what_is_within
         let call = speak(&mut world, 2);
         world.pass(STEP_FOR_TAKEOVER);
         assert!(world.reply(2, call).is_some_and(|it| it.is_ok()), "{apart:?}");
-        let tips = [0, 2].map(|n| world.nodes[n].engine.rooms[&world.lobby()].tip());
+        let tips = [0, 2].map(|n| world.nodes[n].engine.known.rooms[&world.lobby()].tip());
         assert_eq!(tips[0], tips[1]);
         // And so it is after a start.
         world.restart(2);
-        assert!(world.nodes[2].engine.cx.parted.has(id(&world, 1)));
+        assert!(world.nodes[2].engine.known.cx.parted.has(id(&world, 1)));
         assert_eq!(lobby_log(&world, 2, 1).1, 0);
     }
 }
@@ -141,7 +141,7 @@ fn what_lies_within_the_cut_is_taken_though_its_author_is_out() {
         let from = id(&world, from);
         world.nodes[to].give(Input::Message { from, message });
     }
-    assert!(world.nodes[2].engine.cx.parted.has(id(&world, 1)));
+    assert!(world.nodes[2].engine.known.cx.parted.has(id(&world, 1)));
     world.groups = vec![0; 3];
     // From whoever has it: its author is not listened to.
     let from = id(&world, 0);
@@ -219,7 +219,7 @@ fn a_close_that_is_void_now_is_made_good_though_the_opener_is_back_and_knows_of_
     // Nobody waits longer than that for an opener that is gone.
     world.pass(RECONNECT_WITHIN + VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 3);
     assert!(world.view(3, vote).closed);
-    let room = &world.nodes[3].engine.rooms[&world.lobby()];
+    let room = &world.nodes[3].engine.known.rooms[&world.lobby()];
     let closed = room.votes.all().next().expect("it is known");
     assert!(!closed.is_closed_by(id(&world, 3)), "else there is nothing to be made good");
     world.groups = vec![0; 4];
@@ -245,7 +245,7 @@ fn two_nodes_that_expel_each_other_are_both_out_whoever_hears_what_first() {
             world.nodes[to].give(Input::Message { from, message });
         }
         for n in [2, 3] {
-            let parted = &world.nodes[n].engine.cx.parted;
+            let parted = &world.nodes[n].engine.known.cx.parted;
             let out: Vec<NodeId> = parted.nodes().collect();
             assert_eq!(out.len(), 2, "node{n} knows of {out:?}, {first} first");
         }
@@ -274,7 +274,7 @@ fn a_start_shuts_out_who_is_out_and_tells_nothing_anew_but_to_that_node() {
         let seed = u8::try_from(n + 1).expect("few");
         let again = Node::open(seed, disk::stored(&world.nodes[n].rows), world.nodes[n].now);
         assert_eq!(said_at_start(&again), said, "node{n}");
-        assert_eq!(again.engine.cx.out, n == 1);
+        assert_eq!(again.engine.known.cx.out, n == 1);
     }
 }
 
@@ -282,7 +282,7 @@ fn a_start_shuts_out_who_is_out_and_tells_nothing_anew_but_to_that_node() {
 fn whoever_is_out_writes_nothing_more_and_says_why() {
     let mut world = World::new(2);
     part(&mut world, 1, 0, Parting::Expelled).expect("the founder, too");
-    assert!(world.nodes[0].engine.cx.out);
+    assert!(world.nodes[0].engine.known.cx.out);
     let (caller, room) = (world.callers[0].clone(), world.lobby());
     let refused = world.nodes[0].say(&caller, room);
     assert!(matches!(refused, Err(Refused::Full(_))), "{refused:?}");
@@ -292,7 +292,7 @@ fn whoever_is_out_writes_nothing_more_and_says_why() {
     assert!(matches!(back, Err(Refused::Invalid(_))), "{back:?}");
     let head = lobby_log(&world, 0, 0).0;
     world.restart_reading(0);
-    assert!(world.nodes[0].engine.cx.out, "after a start as well");
+    assert!(world.nodes[0].engine.known.cx.out, "after a start as well");
     world.pass(STEP_FOR_TAKEOVER);
     assert_eq!(lobby_log(&world, 0, 0).0, head, "not even numbers");
     // The other goes on without it, at once.
@@ -309,18 +309,18 @@ fn a_node_is_told_that_it_is_out_by_members_and_nobody_else() {
     let mut told = |from, by, node| {
         let it = Signed { it: Notice { by, node, parted }, signature: [0; 64] };
         world.nodes[0].give(Input::Message { from, message: Message::Parted(it) });
-        world.nodes[0].engine.cx.out
+        world.nodes[0].engine.known.cx.out
     };
     assert!(!told(stranger, stranger, me));
     assert!(!told(member, member, stranger));
     assert!(!told(stranger, member, me), "it is not said to others");
     assert!(told(member, member, me));
-    assert_eq!(world.nodes[0].engine.cx.faults.stray, 3, "the others are counted");
+    assert_eq!(world.nodes[0].engine.known.cx.faults.stray, 3, "the others are counted");
     // It may have made up who decided it.
     let farewell = world.nodes[0].engine.farewell().map(|it| it.by);
     assert_eq!(farewell, Some(member));
     let again = Node::open(1, disk::stored(&world.nodes[0].rows), world.nodes[0].now);
-    assert!(again.engine.cx.out, "it does not forget it");
+    assert!(again.engine.known.cx.out, "it does not forget it");
     assert_eq!(member_alarms(&world, 0), [me]);
 }
 
@@ -342,8 +342,8 @@ fn a_node_that_was_away_is_told_when_it_comes_back() {
     world.down.remove(&1);
     world.held.clear();
     world.link();
-    assert!(world.nodes[1].engine.cx.out);
-    assert!(!world.nodes[0].engine.cx.up.contains(&id(&world, 1)));
+    assert!(world.nodes[1].engine.known.cx.out);
+    assert!(!world.nodes[0].engine.known.cx.up.contains(&id(&world, 1)));
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
     world.pass(Duration::from_secs(1));
     let reply = world.reply(0, call);
     assert!(matches!(reply, Some(Ok(Outcome::LeftMesh { heard: true }))), "{reply:?}");
-    assert!(world.nodes[0].engine.cx.out);
+    assert!(world.nodes[0].engine.known.cx.out);
     let left = member(&mut world, 1, 0).parted.map(|it| (it.why, it.by));
     assert_eq!(left, Some((Parting::Left, id(&world, 0))));
     // All that it wrote counts, this entry too.
@@ -403,13 +403,13 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
     for room in [directory, world.lobby()] {
         let engine = &world.nodes[1].engine;
         let log = LogId { author: id(&world, 0), incarnation: 0 };
-        let head = engine.rooms[&room].logs.head_of(log);
-        assert_eq!(engine.cx.parted.cut(log.author, room, true), Some(Cut::LocalRef(head)));
+        let head = engine.known.rooms[&room].logs.head_of(log);
+        assert_eq!(engine.known.cx.parted.cut(log.author, room, true), Some(Cut::LocalRef(head)));
     }
     // Its rooms were handed over: no era is spent.
     let call = speak(&mut world, 1);
     assert!(world.reply(1, call).is_some_and(|it| it.is_ok()), "at once");
-    let era = world.nodes[1].engine.rooms[&world.lobby()].numbering.current();
+    let era = world.nodes[1].engine.known.rooms[&world.lobby()].numbering.current();
     assert_eq!(era, crate::name::number::Era::HOME);
 }
 
@@ -444,14 +444,14 @@ fn what_an_expelled_node_says_of_keys_counts_up_to_the_cut_and_of_who_is_out_alw
         let run = expels(&node, by, 5, &[(directory, 1)]);
         node.hear(&run);
     }
-    let digest = |node: &Node| node.engine.rooms[&directory].logs.digest();
+    let digest = |node: &Node| node.engine.known.rooms[&directory].logs.digest();
     let before = digest(&node);
     node.hear(&all);
     assert_ne!(digest(&node), before, "who has not heard of it is to find out");
-    let keys = &node.engine.directory.keys;
+    let keys = &node.engine.known.directory.keys;
     assert!(keys.knows(KeyPrint([1; 16])), "what was within the cut stays");
     assert!(!keys.knows(KeyPrint([2; 16])));
-    assert!(node.engine.cx.parted.has(identity(7).node_id()));
+    assert!(node.engine.known.cx.parted.has(identity(7).node_id()));
     let alarms = node.effects.iter().filter(|it| matches!(it, Effect::Alarm(Alarm::Parted { .. })));
     assert_eq!(alarms.count(), 2, "of each once");
 }
@@ -473,10 +473,10 @@ fn what_waits_of_an_expelled_node_waits_on_within_the_cut_and_is_dropped_beyond_
         for run in [&one, &three, &parting] {
             node.hear(run);
         }
-        assert_eq!(node.engine.rooms[&lobby].pending.is_empty(), !waits);
-        assert_eq!(node.engine.cx.memory.pending > 0, waits);
+        assert_eq!(node.engine.known.rooms[&lobby].pending.is_empty(), !waits);
+        assert_eq!(node.engine.known.cx.memory.pending > 0, waits);
         node.hear(&two);
-        let head = node.engine.rooms[&lobby].logs.head_of(one.log);
+        let head = node.engine.known.rooms[&lobby].logs.head_of(one.log);
         assert_eq!(head, cut, "all of it that counts");
     }
 }
@@ -490,12 +490,12 @@ fn what_waits_of_a_log_of_which_nothing_is_here_is_dropped_with_its_author() {
         ahead.first = 9;
         let ahead = ahead.seal(node.secret.mesh_id(), &identity(5)).run().clone();
         node.hear(&ahead);
-        assert!(!node.engine.rooms[&lobby].pending.is_empty());
+        assert!(!node.engine.known.rooms[&lobby].pending.is_empty());
         let named = [(lobby, cut)];
         let parting = expels(&node, 6, 5, if waits { &named } else { &[] });
         node.hear(&parting);
-        assert_eq!(node.engine.rooms[&lobby].pending.is_empty(), !waits);
-        assert_eq!(node.engine.cx.memory.pending > 0, waits);
+        assert_eq!(node.engine.known.rooms[&lobby].pending.is_empty(), !waits);
+        assert_eq!(node.engine.known.cx.memory.pending > 0, waits);
     }
 }
 
@@ -539,11 +539,11 @@ fn who_forked_who_parted_and_this_node_when_it_is_out_give_no_numbers() {
     let run = expels(&node, 7, 6, &[]);
     node.hear(&run);
     let out = |node: &Node| {
-        let room = &node.engine.rooms[&lobby];
-        [1, 5, 6, 7].map(|seed| room.is_out(&node.engine.cx, identity(seed).node_id()))
+        let room = &node.engine.known.rooms[&lobby];
+        [1, 5, 6, 7].map(|seed| room.is_out(&node.engine.known.cx, identity(seed).node_id()))
     };
     assert_eq!(out(&node), [false, true, true, false]);
-    node.engine.cx.out = true;
+    node.engine.known.cx.out = true;
     assert_eq!(out(&node), [true, true, true, false]);
 }
 
@@ -559,14 +559,14 @@ fn a_run_that_reaches_over_the_cut_counts_up_to_it() {
     let parting = log_of(&node, directory, 6, &[Body::Parted(it)]);
     let both = log_of(&node, lobby, 5, &[Body::Chat(said("within")), Body::Chat(said("beyond"))]);
     node.hear(&parting);
-    assert!(node.engine.cx.parted.has(out.node_id()));
+    assert!(node.engine.known.cx.parted.has(out.node_id()));
     node.hear(&both);
     let numbered = node.rows.iter().filter(|row| match row {
         Change::Number { room, fate, .. } => *room == lobby && *fate == Fate::Delivered,
         _ => false,
     });
     assert_eq!(numbered.count(), 1, "the one within the cut");
-    assert!(node.engine.rooms[&lobby].numbering.undelivered.is_empty());
+    assert!(node.engine.known.rooms[&lobby].numbering.undelivered.is_empty());
 }
 
 #[test]
@@ -594,9 +594,9 @@ fn who_wrote_in_more_rooms_than_a_parting_names_is_told_before_it_leaves() {
     node.begin(Command::LeaveMesh { force: true });
     let directory = RoomId::directory(node.secret.mesh_id());
     node.wait(Duration::from_secs(5));
-    let me = node.engine.cx.me;
+    let me = node.engine.known.cx.me;
     assert!(
-        matches!(node.engine.cx.parted.cut(me, directory, true), Some(Cut::LocalRef(seq)) if seq > 1)
+        matches!(node.engine.known.cx.parted.cut(me, directory, true), Some(Cut::LocalRef(seq)) if seq > 1)
     );
 }
 
@@ -614,7 +614,7 @@ fn who_has_parted_counts_in_no_vote_of_a_private_room_that_its_cut_does_not_name
     };
     let made = node.ask(Command::CreateVote { caller: me, vote });
     let Ok(Outcome::Vote(made)) = made else { panic!("{made:?}") };
-    let (_, place) = node.engine.votes[&made.vote];
+    let (_, place) = node.engine.known.index.votes[&made.vote];
     let cast = BallotCast { vote: place, agent: "me".into(), commitment: [7; 32] };
     let body = Body::Vote(VoteAct::Cast(cast));
     let log = LogId { author: identity(8).node_id(), incarnation: 0 };
@@ -625,7 +625,7 @@ fn who_has_parted_counts_in_no_vote_of_a_private_room_that_its_cut_does_not_name
     let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
     node.hear(run.seal(node.secret.mesh_id(), &identity(8)).run());
     let seen = |node: &Node| {
-        let room = &node.engine.rooms[&room];
+        let room = &node.engine.known.rooms[&room];
         let cast = room.votes.get(place).expect("it is known").turnout().0;
         (cast, room.elections.has_expelled())
     };

@@ -51,8 +51,8 @@ fn eras_of_who_has_parted_end_where_its_log_is_cut() {
     for run in [&first, &second] {
         node.hear(run);
     }
-    let head = |node: &Node| node.engine.rooms[&lobby].logs.head_of(second.log);
-    assert_eq!((head(&node), node.engine.rooms[&lobby].numbering.current()), (0, theirs));
+    let head = |node: &Node| node.engine.known.rooms[&lobby].logs.head_of(second.log);
+    assert_eq!((head(&node), node.engine.known.rooms[&lobby].numbering.current()), (0, theirs));
     let parting = expels(&node, 9, 5, &[(lobby, 2), (directory, 1)]);
     node.hear(&parting);
     assert_eq!(head(&node), 2);
@@ -96,7 +96,7 @@ fn a_room_of_who_has_parted_goes_on_where_nothing_of_its_log_ever_came() {
             Body::Ordered(Ordered { era, first: 1, logs: vec![said.log], items, by: None }),
         ];
         node.hear(&log_of(&node, room, 6, &bodies));
-        let tip = |node: &Node| node.engine.rooms[&room].tip();
+        let tip = |node: &Node| node.engine.known.rooms[&room].tip();
         assert_eq!(tip(&node), era.number(1), "{room_first}");
         let again = Node::open(1, disk::stored(&node.rows), node.now);
         assert_eq!(tip(&again), era.number(1));
@@ -130,10 +130,11 @@ fn what_is_beyond_a_cut_counts_no_more_when_it_comes_with_the_parting() {
             let message = Message::Runs(runs);
             node.give(Input::Message { from: identity(9).node_id(), message });
         }
-        assert_eq!(node.engine.rooms[&directory].logs.head_of(maker.log()), 2, "it is taken");
+        assert_eq!(node.engine.known.rooms[&directory].logs.head_of(maker.log()), 2, "it is taken");
         let engine = &node.engine;
-        let counts =
-            |room| (engine.directory.room(room).is_some(), engine.digests.contains_key(&room));
+        let counts = |room| {
+            (engine.known.directory.room(room).is_some(), engine.digests.contains_key(&room))
+        };
         rooms.map(counts)
     };
     for (together, parting_first) in [(false, true), (false, false), (true, false), (true, true)] {
@@ -188,7 +189,7 @@ fn in_rooms_of_memory_each_node_keeps_what_it_has_of_who_is_expelled() {
     let run = expels(&node, 6, 5, &[]);
     node.hear(&run);
     for (room, cut) in rooms {
-        let logs = &node.engine.rooms[&room].logs;
+        let logs = &node.engine.known.rooms[&room].logs;
         let log = LogId { author: identity(5).node_id(), incarnation: 0 };
         assert_eq!(logs.get(logs.ix(log).expect("it is there")).fork, cut);
         assert_eq!(logs.has_shut_out(log.author), cut.is_none(), "and takes nothing more");
@@ -207,10 +208,10 @@ fn who_has_parted_did_not_fork_its_private_rooms_after_a_start_either() {
     node.hear(&written(&node, 7, (room, &[vec![2; 40], vec![3; 40]])));
     let again = Node::open(1, disk::stored(&node.rows), node.now);
     for it in [&node, &again] {
-        let forked: Vec<_> = it.engine.cx.forked_for.values().flatten().collect();
+        let forked: Vec<_> = it.engine.known.cx.forked_for.values().flatten().collect();
         assert_eq!(forked, [&identity(7).node_id()]);
     }
-    let digest = |node: &Node| node.engine.rooms[&room].logs.digest();
+    let digest = |node: &Node| node.engine.known.rooms[&room].logs.digest();
     assert_eq!(digest(&again), digest(&node));
 }
 
@@ -234,7 +235,7 @@ fn two_rooms_of_one_name(how: &str) -> (Node, RoomId, Vec<Run>) {
     heard.iter().for_each(|run| node.hear(run));
     let caller = node.attach("me", false, KEY).expect("free");
     let call = node.begin(Command::CreateRoom { caller, room: super::rooms::new("plan", false) });
-    let logs = &node.engine.rooms[&directory].logs;
+    let logs = &node.engine.known.rooms[&directory].logs;
     let mine = (log(1), logs.head_of(log(1)), 1);
     let mut gives = sixth;
     let mut numbers = ordered(era(6), 1, &[mine]);
@@ -274,7 +275,7 @@ fn again(node: &Node) -> Node {
 
 /// What this node has written in a room, in runs of one entry.
 fn own_log(node: &Node, room: RoomId) -> Vec<Run> {
-    let own = node.engine.rooms[&room].logs.ix(log(1));
+    let own = node.engine.known.rooms[&room].logs.ix(log(1));
     let bodies = node.rows.iter().filter_map(|it| match it {
         Change::Entry { room: of, at, entry } if *of == room && Some(at.log) == own => {
             Some(Body::decode(entry.facts.kind, &entry.body))
@@ -298,7 +299,7 @@ fn a_room_that_only_a_number_beyond_a_cut_made_is_numbered_anew_and_called_alike
         let (mut node, mine, heard) = two_rooms_of_one_name(how);
         let theirs = crate::directory::room_id(node.secret.mesh_id(), directory, log(5), 1);
         let names = |node: &Node| [theirs, mine].map(|it| node.name_of(it));
-        let c = |node: &Node| node.engine.rooms[&directory].numbering.current().c();
+        let c = |node: &Node| node.engine.known.rooms[&directory].numbering.current().c();
         let before = names(&node);
         assert!(before.iter().all(Option::is_some), "{before:?}");
         if how == "started again before" {
@@ -308,7 +309,7 @@ fn a_room_that_only_a_number_beyond_a_cut_made_is_numbered_anew_and_called_alike
         let parting = expels(&node, 9, 6, cut);
         if how == "started again after" {
             // It cannot open another era yet.
-            let room = node.engine.rooms.get_mut(&directory).expect("it is there");
+            let room = node.engine.known.rooms.get_mut(&directory).expect("it is there");
             room.sequencing.claimed_now(node.now.mono);
         }
         node.hear(&parting);
@@ -335,7 +336,7 @@ fn a_room_that_only_a_number_beyond_a_cut_made_is_numbered_anew_and_called_alike
 fn a_room_is_numbered_anew_also_when_the_other_one_of_its_name_comes_later() {
     let (mut node, mine, heard) = two_rooms_of_one_name("late");
     let directory = RoomId::directory(node.secret.mesh_id());
-    let c = |node: &Node| node.engine.rooms[&directory].numbering.current().c();
+    let c = |node: &Node| node.engine.known.rooms[&directory].numbering.current().c();
     let parting = expels(&node, 9, 6, &[(directory, 2)]);
     node.hear(&parting);
     assert_eq!((c(&node), node.name_of(mine).as_deref()), (1, Some("plan")), "it is the only one");
@@ -372,7 +373,7 @@ fn who_got_further_by_numbers_beyond_a_cut_gets_others_all_the_same() {
         let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
         let caller = node.joins("me");
         node.say(&caller, lobby).expect("it is its own sequencer");
-        let own = node.engine.cx.lane().expect("it has one");
+        let own = node.engine.known.cx.lane().expect("it has one");
         let lane = own.checked_sub(1).expect("not the first lane");
         let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
         node.hear(&log_of(&node, directory, 6, &[admitted]));
@@ -380,8 +381,8 @@ fn who_got_further_by_numbers_beyond_a_cut_gets_others_all_the_same() {
             let parting = expels(&node, 9, 6, &[(directory, 1)]);
             node.hear(&parting);
         }
-        let room = node.engine.rooms.get_mut(&lobby).expect("it is there");
-        assert!(room.claim(&mut node.engine.cx));
+        let room = node.engine.known.rooms.get_mut(&lobby).expect("it is there");
+        assert!(room.claim(&mut node.engine.known.cx));
         node.turn();
         let given = node.gave().len();
         let ask = |era: Era, tip| {

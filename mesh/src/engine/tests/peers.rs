@@ -43,7 +43,7 @@ fn with_peer() -> (Node, NodeId) {
     node.hear(&run);
     let peer = identity(8).node_id();
     node.give(Input::PeerUp(peer));
-    assert!(node.engine.node.had_peer, "it is not alone any more, also after a start");
+    assert!(node.engine.known.node.had_peer, "it is not alone any more, also after a start");
     node.effects.clear();
     (node, peer)
 }
@@ -58,10 +58,10 @@ fn what_is_nobody_elses_business_is_not_touched() {
         node.ask(Command::Join { caller: caller.clone(), room }).expect("its owner");
         node.say(&caller, room).expect("a member");
         assert!(node.runs_sent().iter().all(|it| it.room != room), "it is said: {ephemeral}");
-        let own = LogId { author: node.engine.cx.me, incarnation: 0 };
-        for room in [room, node.engine.cx.private_directory] {
+        let own = LogId { author: node.engine.known.cx.me, incarnation: 0 };
+        for room in [room, node.engine.known.cx.private_directory] {
             let run = said_in(&node, (room, 0), (5, 1, "x"));
-            let (log, before) = (run.run().log, node.engine.cx.faults.stray);
+            let (log, before) = (run.run().log, node.engine.known.cx.faults.stray);
             node.effects.clear();
             let said = [
                 Message::Runs(vec![run]),
@@ -72,9 +72,9 @@ fn what_is_nobody_elses_business_is_not_touched() {
             for message in said {
                 node.hears_from(8, message);
             }
-            assert_eq!(node.engine.cx.faults.stray, before + 4, "it is counted");
+            assert_eq!(node.engine.known.cx.faults.stray, before + 4, "it is counted");
             assert!(node.effects.is_empty(), "{:?}", node.effects);
-            assert_eq!(node.engine.rooms[&room].logs.head_of(log), 0);
+            assert_eq!(node.engine.known.rooms[&room].logs.head_of(log), 0);
         }
     }
 }
@@ -87,20 +87,20 @@ fn rooms_that_differ_are_named_and_looked_into_and_others_are_not() {
     assert_eq!(buckets.len(), BUCKETS);
     node.hears_from(8, Message::Buckets(buckets.clone()));
     assert!(node.sent().is_empty(), "they are the same");
-    let mine = |room| node.engine.rooms[&room].logs.digest();
+    let mine = |room| node.engine.known.rooms[&room].logs.digest();
     let (of_lobby, of_directory) = (mine(lobby), mine(directory));
     buckets[super::super::turn::bucket(lobby)] ^= 1;
     node.hears_from(8, Message::Buckets(buckets));
     let sent = node.sent();
     let [(to, Message::Digests(rooms))] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!((*to, &rooms[..]), (peer, &[RoomDigest { room: lobby, digest: of_lobby }][..]));
-    let own = node.engine.cx.private_directory;
+    let own = node.engine.known.cx.private_directory;
     let theirs = [(lobby, of_lobby ^ 1), (directory, of_directory), (own, 7)];
     let theirs = theirs.map(|(room, digest)| RoomDigest { room, digest }).to_vec();
     node.hears_from(8, Message::Digests(theirs));
     let sent = node.sent();
     let [(to, Message::Have { room, heads, answer: true })] = &sent[..] else { panic!("{sent:?}") };
-    assert_eq!((*to, *room, heads), (peer, lobby, &node.engine.rooms[&lobby].logs.heads()));
+    assert_eq!((*to, *room, heads), (peer, lobby, &node.engine.known.rooms[&lobby].logs.heads()));
     let digest = of_lobby ^ 1;
     node.hears_from(8, Message::Digests(vec![RoomDigest { room: lobby, digest }; 9]));
     assert_eq!(node.sent().len(), 1, "it was asked about one room");
@@ -175,27 +175,27 @@ fn questions_for_a_roster_by_gossip_are_never_the_same_twice() {
 fn nobody_is_believed_what_this_node_is_said_to_have_or_what_is_counted_against_it() {
     let (mut node, _) = with_peer();
     node.attach("me", false, KEY).expect("free");
-    let me = node.engine.cx.me;
-    let before = node.engine.rosters.version(me);
+    let me = node.engine.known.cx.me;
+    let before = node.engine.known.rosters.version(me);
     let it = RosterNews {
         node: me,
         boot: before.0,
         what: What::Whole { version: before.1 + 5, changes: Vec::new() },
     };
     node.hears_from(8, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
-    assert_eq!(node.engine.rosters.version(me), before);
-    assert!(node.engine.rosters.agents().any(|agent| **agent == *"me"));
-    let silent = node.engine.live.last(me).is_none();
+    assert_eq!(node.engine.known.rosters.version(me), before);
+    assert!(node.engine.known.rosters.agents().any(|agent| **agent == *"me"));
+    let silent = node.engine.known.live.last(me).is_none();
     node.hears_beacon((8, 1), (9, 9, 7));
-    assert!(silent && node.engine.live.last(me).is_none(), "nor that it lives");
+    assert!(silent && node.engine.known.live.last(me).is_none(), "nor that it lives");
 }
 
 #[test]
 fn who_asks_by_gossip_for_what_it_has_or_for_anothers_roster_is_not_answered() {
     let (mut node, _) = with_peer();
     node.attach("me", false, KEY).expect("free");
-    let me = node.engine.cx.me;
-    let (boot, version) = node.engine.rosters.version(me);
+    let me = node.engine.known.cx.me;
+    let (boot, version) = node.engine.known.rosters.version(me);
     let mut answers = |of, (boot, version)| {
         node.effects.clear();
         let nonce = Some(1);
@@ -223,12 +223,12 @@ fn a_roster_of_who_is_out_is_not_kept_and_one_beyond_its_limits_is_counted() {
     let room = RoomId::directory(node.secret.mesh_id());
     let run = Run { room, log, first: 1, backlink: [0; 32], entries, seal: [0; 64] };
     node.hear(run.seal(node.secret.mesh_id(), &identity(8)).run());
-    let (out, stray) = (identity(6).node_id(), node.engine.cx.faults.stray);
+    let (out, stray) = (identity(6).node_id(), node.engine.known.cx.faults.stray);
     for (of, agent) in [(out, "a"), (peer, "")] {
         let changes = vec![RosterChange::NoAgent(agent.into())];
         let it = RosterNews { node: of, boot: 1, what: What::Whole { version: 1, changes } };
         node.hears_from(8, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
-        assert_eq!(node.engine.rosters.version(of), (0, 0));
+        assert_eq!(node.engine.known.rosters.version(of), (0, 0));
     }
-    assert_eq!(node.engine.cx.faults.stray, stray + 1);
+    assert_eq!(node.engine.known.cx.faults.stray, stray + 1);
 }

@@ -46,7 +46,7 @@ fn what_waits_takes_up_what_it_weighs_and_gives_it_back() {
     let (one, other) = (apart(&node, 5, &body), run(&node, 6, (3, 1)));
     let (log, own) = (one.run().log, one.run().size());
     let size = own + other.run().size();
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let waiting = |cx: &mut Context| {
         let mut pending = Pending::default();
         pending.keep(cx, one.clone(), FROM);
@@ -82,7 +82,7 @@ fn what_its_author_has_dropped_since_is_asked_for_as_it_is_now() {
     let mut node = Node::new(1);
     let one = apart(&node, 5, &[7; 9_000]);
     let (log, author) = (one.run().log, one.run().log.author);
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let mut pending = Pending::default();
     pending.keep(cx, one.clone(), FROM);
     let old = Needs { certain_ms: u64::MAX, ..ALL };
@@ -100,7 +100,7 @@ fn so_much_waits_and_no_more_and_what_is_next_displaces_what_is_last() {
     let mut node = Node::new(1);
     let runs: Vec<Verified> = (2..300).map(|first| run(&node, 5, (first, 1))).collect();
     let size = runs[0].run().size();
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let mut pending = Pending::default();
     for it in &runs {
         pending.keep(cx, it.clone(), FROM);
@@ -137,7 +137,7 @@ fn of_two_runs_that_begin_alike_the_shorter_waits_with_the_bodies_of_both() {
     for runs in
         [[&short, &bare_long], [&bare_long, &short], [&long, &bare_short], [&bare_short, &long]]
     {
-        let cx = &mut node.engine.cx;
+        let cx = &mut node.engine.known.cx;
         let mut pending = Pending::default();
         runs.into_iter().for_each(|it| pending.keep(cx, it.clone(), FROM));
         let waiting = pending.get(key).expect("one of them");
@@ -155,7 +155,7 @@ fn bodies_that_came_for_a_run_stay_when_a_shorter_one_takes_its_place() {
     let Carried::Here(body) = &short.run().entries[0].body else { panic!("it is short") };
     let [bare_short, bare_long] = [&short, &long].map(|it| without_bodies(node, it));
     let key = (short.run().log, 1);
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let mut pending = Pending::default();
     pending.keep(cx, bare_long, FROM);
     pending.add_body(cx, FROM, key, (body.to_vec(), ALL));
@@ -172,7 +172,7 @@ fn for_what_is_gone_its_author_is_asked_first_and_then_everybody() {
     let author = whole.run().log.author;
     // Whoever its id is.
     let peers = [NodeId([0; 32]), author, NodeId([0xff; 32]), FROM].into();
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let mut pending = Pending::default();
     pending.keep(cx, waits, FROM);
     let mut asked = Vec::new();
@@ -190,7 +190,7 @@ fn who_was_asked_in_vain_is_asked_again_when_all_were() {
     let log = waits.run().log;
     let [one, other] = [NodeId([0; 32]), NodeId([0xff; 32])];
     let peers = [one, other].into();
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let start = cx.now.mono;
     let mut pending = Pending::default();
     pending.keep(cx, waits, FROM);
@@ -230,7 +230,7 @@ fn bodies_that_come_apart_are_asked_of_their_author_then_of_who_has_them() {
         (false, Some(has), [FROM, has]),
     ];
     for (connected, another, expected) in cases {
-        let cx = &mut node.engine.cx;
+        let cx = &mut node.engine.known.cx;
         let mut pending = Pending::default();
         pending.keep(cx, waits.clone(), FROM);
         let peers = [FROM, has].into_iter().chain(connected.then_some(author)).collect();
@@ -252,7 +252,7 @@ fn what_travels_apart_is_not_taken_for_gone() {
     let (log, author) = (one.run().log, one.run().log.author);
     let old = Needs { certain_ms: u64::MAX, ..ALL };
     let peers = [NodeId([0; 32]), FROM].into();
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let mut pending = Pending::default();
     pending.keep(cx, one.clone(), FROM);
     let ask = |pending: &mut Pending, cx: &mut Context| {
@@ -282,7 +282,7 @@ fn a_run_of_which_some_is_gone_and_some_apart_is_asked_of_who_sent_it_too() {
     let body = [7; 9_000];
     mixed.entries[0].body = Carried::Apart { hash: sha256(&[&body[..]]), len: body.len() as u64 };
     let mixed = mixed.seal(node.secret.mesh_id(), &identity(5));
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let mut pending = Pending::default();
     pending.keep(cx, mixed, FROM);
     let peers = [NodeId([0; 32]), FROM].into();
@@ -297,7 +297,7 @@ fn what_all_say_to_be_gone_is_given_up_after_one_wait_and_a_later_one_after_anot
     let (first, second) = (run(node, 5, (1, 1)), run(node, 6, (1, 1)));
     let bare = [first, second].map(|it| without_bodies(node, &it));
     let peers = [FROM].into();
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let start = cx.now.mono;
     // How long nothing is lacking in between, and whether the second one is given up at once.
     for (pause, at_once) in [(HOLE_AFTER / 2, true), (HOLE_AFTER * 2, false)] {
@@ -334,7 +334,7 @@ fn what_is_asked_for_is_lacking_until_the_answer_comes() {
     let (first, second) = (run(node, 5, (1, 1)), run(node, 6, (1, 1)));
     let bare = [first, second].map(|it| without_bodies(node, &it));
     let (peers, said) = ([NodeId([0; 32]), FROM].into(), [FROM].into());
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let start = cx.now.mono;
     let mut pending = Pending::default();
     pending.keep(cx, bare[0].clone(), FROM);
@@ -359,7 +359,7 @@ fn nobody_is_asked_for_a_body_who_is_not_connected() {
     let node = &mut Node::new(1);
     let waits = apart(node, 5, &[7; 9_000]);
     let has = NodeId([3; 32]);
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let (now, peers) = (cx.now.mono, [has].into());
     let mut pending = Pending::default();
     pending.keep(cx, waits, FROM);
@@ -374,7 +374,7 @@ fn what_is_next_displaces_what_is_last_also_when_there_are_too_many() {
     let runs: Vec<Verified> =
         (2..).take(PENDING_RUNS_PER_ROOM_MAX).map(|first| run(&node, 5, (first, 1))).collect();
     let next = run(&node, 6, (1, 1));
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let mut pending = Pending::default();
     runs.iter().for_each(|it| pending.keep(cx, it.clone(), FROM));
     let (overflow, bytes) = (cx.faults.overflow, cx.memory.pending);
@@ -393,7 +393,7 @@ fn what_waits_without_a_gap_reaches_as_far_as_it_goes() {
     let mut node = Node::new(1);
     let runs = [(3, 2), (4, 3), (9, 1)].map(|part| run(&node, 5, part));
     let log = runs[0].run().log;
-    let cx = &mut node.engine.cx;
+    let cx = &mut node.engine.known.cx;
     let mut pending = Pending::default();
     runs.into_iter().for_each(|it| pending.keep(cx, it, FROM));
     let reaches = [0, 1, 2, 3, 6, 7, 8, 12].map(|head| pending.reaches(log, head));

@@ -143,7 +143,7 @@ fn what_is_gone_of_a_private_room_is_asked_of_those_who_have_it() {
 fn what_is_gone_of_a_private_room_is_waited_for_while_a_member_may_have_the_room() {
     let (mut node, kept) = hears_what_is_gone();
     for (member, lane) in [(8, 1), (STRANGER, 2)] {
-        node.engine.cx.lanes.insert(identity(member).node_id(), [lane].into());
+        node.engine.known.cx.lanes.insert(identity(member).node_id(), [lane].into());
     }
     let author = identity(8).node_id();
     let token = Token::of(node.secret.mesh_id(), &RoomKey::of(API_KEY), author);
@@ -443,7 +443,7 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
     let names: Vec<&str> = rooms.iter().map(|it| &*it.name).collect();
     assert_eq!(names, ["lobby", "plan", "room 5"]);
     assert!(
-        !node.engine.cx.lanes.contains_key(&author.node_id()),
+        !node.engine.known.cx.lanes.contains_key(&author.node_id()),
         "a lane is everybody's business"
     );
     let check = node.ask(Command::CheckKey { key: KeyPrint([6; 16]), own: false });
@@ -473,7 +473,7 @@ fn rooms_of_keys_of_one_node_are_not_shown_to_others_that_have_the_key() {
     for (own, local) in [(true, false), (false, true)] {
         let (mut node, attach) = presented(own, local);
         node.ask(Command::Attach(attach)).expect("at once");
-        assert_eq!(node.engine.cx.followers.token(key()), None);
+        assert_eq!(node.engine.known.cx.followers.token(key()), None);
     }
 }
 
@@ -482,7 +482,7 @@ fn who_follows_as_many_keys_as_it_may_makes_no_private_rooms_of_others() {
     let (mut node, attach) = presented(false, false);
     for nth in 0..crate::limits::KEYS_FOLLOWED_MAX {
         let text = format!("key {nth}");
-        node.engine.cx.followers.follow(KeyPrint::of(&text), &RoomKey::of(&text));
+        node.engine.known.cx.followers.follow(KeyPrint::of(&text), &RoomKey::of(&text));
     }
     let Ok(Outcome::Attached(it)) = node.ask(Command::Attach(attach)) else { panic!("it may") };
     let caller = Caller { agent: "me".into(), key: key(), registration: it.registration };
@@ -595,9 +595,9 @@ fn a_node_that_starts_again_follows_what_it_followed_and_is_as_far() {
         node.number(&me, room);
     }
     let mut again = Node::open(1, disk::stored(&node.rows), node.now);
-    let token = again.engine.cx.followers.token(key()).expect("it follows");
-    let own = again.engine.cx.me;
-    assert!(again.engine.rosters.follows(own).contains(&token), "and shows it");
+    let token = again.engine.known.cx.followers.token(key()).expect("it follows");
+    let own = again.engine.known.cx.me;
+    assert!(again.engine.known.rosters.follows(own).contains(&token), "and shows it");
     let before = how_far(&mut node, 8);
     assert!(before.len() == 1 && before[0] != 0, "{before:?}");
     assert_eq!(how_far(&mut again, 8), before);
@@ -645,7 +645,7 @@ fn clients_do_not_see_the_private_rooms_of_a_key_that_is_revoked() {
     let (mut node, me) = follower();
     let room = node.create_private(&me, false);
     let lobby = node.lobby();
-    let shown = |node: &Node| [room, lobby].map(|it| node.engine.view(it).is_some());
+    let shown = |node: &Node| [room, lobby].map(|it| node.engine.known.view(it).is_some());
     assert_eq!(shown(&node), [true, true]);
     node.effects.clear();
     node.ask(Command::RevokeKey { key: key() }).expect("it was minted");
@@ -718,9 +718,9 @@ fn a_room_of_memory_that_was_told_of_before_the_key_was_presented_is_there_when_
     let facts = RoomFacts::Sealed { owner: key(), sealed: sealed.into() };
     let it = EphemeralRoom { facts, home, created_ms: 1 };
     node.heard_saying(8, vec![RosterChange::Room(room, it)]);
-    assert!(!node.engine.rooms.contains_key(&room));
+    assert!(!node.engine.known.rooms.contains_key(&room));
     node.ask(Command::Attach(attach)).expect("at once");
-    assert!(node.engine.rooms.contains_key(&room));
+    assert!(node.engine.known.rooms.contains_key(&room));
 }
 
 #[test]

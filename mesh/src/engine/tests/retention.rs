@@ -275,16 +275,16 @@ fn what_nobody_has_is_taken_for_gone_after_a_while() {
 #[test]
 fn what_all_members_say_to_be_gone_is_not_waited_for() {
     let mut late = Late::new(2 * DAY, None);
-    let own = late.node.engine.cx.lanes.remove(&peer(2));
+    let own = late.node.engine.known.cx.lanes.remove(&peer(2));
     for (member, lane) in [(1, 1), (5, 2), (6, 3), (7, 4)] {
-        late.node.engine.cx.lanes.insert(peer(member), [lane].into());
+        late.node.engine.known.cx.lanes.insert(peer(member), [lane].into());
     }
     // Of the last one nothing is to be had any more.
     let retired = NodeParted { node: peer(7), why: Parting::Retired, cut: Vec::new() };
     let by = LogId { author: peer(1), incarnation: 0 };
     let facts = Facts { clock: 1, wall_ms: 1, kind: 36, visible: false };
-    late.node.engine.cx.parted.learn(by, facts, &retired);
-    late.node.engine.cx.lanes.extend(own.map(|it| (peer(2), it)));
+    late.node.engine.known.cx.parted.learn(by, facts, &retired);
+    late.node.engine.known.cx.lanes.extend(own.map(|it| (peer(2), it)));
     late.node.give(Input::PeerUp(peer(5)));
     late.hear_bare(1);
     let none = late.said().iter().map(|seq| (*seq, Vec::new())).collect::<Vec<_>>();
@@ -303,14 +303,14 @@ fn what_all_members_say_to_be_gone_is_not_waited_for() {
 #[test]
 fn what_is_gone_is_waited_for_while_members_are_not_known() {
     let mut late = Late::new(2 * DAY, None);
-    late.node.engine.cx.lanes.insert(peer(1), [1].into());
+    late.node.engine.known.cx.lanes.insert(peer(1), [1].into());
     late.node.give(Input::PeerUp(peer(5)));
     late.hear_bare(1);
     let none = late.said().iter().map(|seq| (*seq, Vec::new())).collect::<Vec<_>>();
     late.spans(5, Vec::new(), none);
     late.wait(2 * GONE_AFTER);
     assert_eq!(late.kept(), (0, 0, 0));
-    late.node.engine.cx.lanes.insert(peer(5), [2].into());
+    late.node.engine.known.cx.lanes.insert(peer(5), [2].into());
     late.wait(GONE_AFTER);
     assert_eq!(late.kept(), (0, 3, 3));
 }
@@ -551,7 +551,7 @@ fn what_is_gone_counts_as_delivered_and_as_said() {
     let mut late = Late::new(2 * DAY, Some(DAY));
     late.hear_bare(1);
     let lobby = late.node.lobby();
-    let [here, there] = [&late.node, &late.founder].map(|it| &it.engine.rooms[&lobby].record);
+    let [here, there] = [&late.node, &late.founder].map(|it| &it.engine.known.rooms[&lobby].record);
     assert_eq!((here.delivered, here.last_activity_ms), (3, there.last_activity_ms));
     let spoke = |it: &crate::api::batch::RoomRecord| it.spoke.map(|it| (it.clock, it.log));
     assert!(spoke(here).is_some());
@@ -571,9 +571,9 @@ fn what_is_gone_is_foretold_no_more_and_moves_the_turn_only_if_it_was_chat() {
     node.hear(&run);
     let foretold = |row: &Change| matches!(row, Change::NumberRange { .. });
     assert_eq!(node.rows.iter().filter(|it| foretold(it)).count(), 1, "the second was not");
-    assert!(node.engine.rooms[&node.lobby()].numbering.foretold.is_empty());
+    assert!(node.engine.known.rooms[&node.lobby()].numbering.foretold.is_empty());
     node.founder_writes(&mut founder, &ordered(Era::HOME, 2, &[(run.log, 2, 1)]));
-    let record = &node.engine.rooms[&node.lobby()].record;
+    let record = &node.engine.known.rooms[&node.lobby()].record;
     assert_eq!((record.tip.0, record.delivered), (2, 2));
     assert_eq!(record.spoke.map(|it| it.clock), Some(run.entries[0].facts.clock));
 }
@@ -600,7 +600,7 @@ fn rooms_of_the_nodes_own_key_are_pruned_as_its_own_though_it_was_minted() {
 #[test]
 fn rooms_of_an_earlier_mesh_are_pruned_in_turn() {
     let (node, [one, other, ..]) = with_rooms(Retention { own: None, free: None, pro: None });
-    let views = [one, other].map(|room| node.engine.view(room).expect("it is there"));
+    let views = [one, other].map(|room| node.engine.known.view(room).expect("it is there"));
     let mut node = Node::with(2, |config| {
         config.archive = views.to_vec();
         config.retention.own = Some(DAY);
@@ -620,7 +620,7 @@ fn rooms_of_an_earlier_mesh_are_pruned_in_turn() {
 fn each_room_of_an_earlier_mesh_is_pruned_by_the_tier_of_its_own_owner() {
     let (node, rooms) = with_rooms(Retention { own: None, free: None, pro: None });
     let [own, pro] = [rooms[1], rooms[3]];
-    let views = [own, pro].map(|room| node.engine.view(room).expect("it is there"));
+    let views = [own, pro].map(|room| node.engine.known.view(room).expect("it is there"));
     let mut node = Node::with(2, |config| {
         config.archive = views.to_vec();
         config.retention = Retention { own: Some(DAY), free: None, pro: Some(3 * DAY) };

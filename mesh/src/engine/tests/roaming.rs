@@ -90,7 +90,7 @@ fn who_comes_from_elsewhere_gets_numbers_above_its_cursor_in_as_few_eras_as_can_
     it.node.wait(ROAM_CLAIM_EVERY);
     assert_eq!(it.answer(call), Some(Answer::Ready));
     assert!(it.node.current() > above.era());
-    assert!(it.node.engine.rooms[&it.node.lobby()].tip() > above);
+    assert!(it.node.engine.known.rooms[&it.node.lobby()].tip() > above);
 }
 
 /// Whoever came with a cursor from elsewhere may have to be given it.
@@ -119,7 +119,7 @@ fn another_number_of_what_was_delivered_is_told_of_in_its_order() {
 #[test]
 fn nobody_uses_up_eras_with_cursors_that_it_made_up() {
     let mut it = Roamed::alone();
-    let head = |node: &Node| node.engine.rooms[&node.lobby()].logs.heads();
+    let head = |node: &Node| node.engine.known.rooms[&node.lobby()].logs.heads();
     let before = head(&it.node);
     let strange = Era::new(1, it.lane - 1).expect("an era");
     let far = it.era(ROAM_ERAS_AHEAD_MAX + 1);
@@ -149,7 +149,7 @@ fn a_lobby_that_is_to_be_raised_is_heard_of_first_and_is_not_if_it_is_high_enoug
         let caller = node.joins("me");
         node.say(&caller, node.lobby()).expect("a member");
         node.give(Input::PeerUp(identity(8).node_id()));
-        node.engine.node.lobby_floor = Number(if high_enough { 1 } else { 1_000 });
+        node.engine.known.node.lobby_floor = Number(if high_enough { 1 } else { 1_000 });
         let call = node.begin_say(&caller);
         node.wait(STEP * 3);
         assert_eq!(node.said_as(call), None, "nobody has said how long it is");
@@ -161,7 +161,7 @@ fn a_lobby_that_is_to_be_raised_is_heard_of_first_and_is_not_if_it_is_high_enoug
         assert_eq!(node.current() == Era::HOME, high_enough || behind);
         node.wait(NUMBER_WITHIN);
         assert!(node.said_as(call).is_some(), "nobody waits longer than for a number");
-        assert_eq!(node.engine.node.lobby_floor, Number::ZERO);
+        assert_eq!(node.engine.known.node.lobby_floor, Number::ZERO);
     }
 }
 
@@ -188,9 +188,9 @@ fn who_comes_from_elsewhere_gets_all_the_numbers_that_it_needs() {
 fn who_waits_for_a_lobby_that_cannot_be_raised_is_told_so() {
     let mut node = Node::new(FOUNDER);
     let caller = node.joins("me");
-    node.engine.node.lobby_floor = Number(1_000);
+    node.engine.known.node.lobby_floor = Number(1_000);
     let call = node.begin_say(&caller);
-    node.engine.cx.out = true;
+    node.engine.known.cx.out = true;
     node.wait(NUMBER_WITHIN + STEP * 2);
     assert!(matches!(node.reply(call), Some(Err(Refused::Full(_)))));
 }
@@ -226,7 +226,7 @@ fn who_comes_gets_numbers_of_what_is_here_and_in_eras_of_this_node() {
     assert_eq!(it.node.gave().len(), before, "it is not here");
     // In the era that it opened for that, it goes on.
     let era = it.node.current();
-    let tip = it.node.engine.rooms[&room].tip();
+    let tip = it.node.engine.known.rooms[&room].tip();
     let call = it.roam(tip);
     assert_eq!((it.answer(call), it.node.current()), (Some(Answer::Ready), era));
     // Beside another node that gives the numbers, it gives them in an era of its own.
@@ -238,7 +238,7 @@ fn who_comes_gets_numbers_of_what_is_here_and_in_eras_of_this_node() {
     let call = node.begin(Command::Roam { room, cursor: Number(1), entries });
     assert!(matches!(node.reply(call), Some(Ok(Outcome::Roamed(Answer::Ready)))));
     assert!(node.current() > Era::HOME);
-    assert_eq!(node.engine.cx.faults.void, 0);
+    assert_eq!(node.engine.known.cx.faults.void, 0);
 }
 
 /// 85 pairs of a reader and a room in 37 of 101 runs with real daemons: a node that had just started numbered all
@@ -285,7 +285,7 @@ fn what_others_say_below_the_cursor_of_a_client_gets_a_number_above_it() {
     let mut node = Node::new(2);
     let mut founder = Liar::new(FOUNDER);
     node.wait(ROAM_START_FOR);
-    let lane = *node.engine.cx.lanes[&identity(2).node_id()].first().expect("it has one");
+    let lane = *node.engine.known.cx.lanes[&identity(2).node_id()].first().expect("it has one");
     let (room, cursor) = (node.lobby(), Era::new(3, lane).expect("an era").number(1));
     let call = node.begin(Command::Roam { room, cursor, entries: Vec::new() });
     node.wait(ROAM_ASK_FOR + STEP);

@@ -87,7 +87,7 @@ fn the_agents_of_one_node_make_so_many_rooms_of_memory_and_no_more() {
 fn as_much_is_said_as_may_be_and_no_more() {
     let (mut node, caller, [lasting, fleeting]) = with_rooms();
     let mut say = |say: Say, memory: usize| {
-        node.engine.cx.memory.ephemeral = memory;
+        node.engine.known.cx.memory.ephemeral = memory;
         node.ask(Command::Say { caller: caller.clone(), say })
     };
     let full = "x".repeat(CONTENT_BYTES_MAX);
@@ -112,27 +112,27 @@ fn as_much_is_said_as_may_be_and_no_more() {
 fn what_peers_say_in_rooms_of_memory_is_bounded_with_it() {
     let (mut node, _, [_, fleeting]) = with_rooms();
     let run = said_in(&node, (fleeting, 7), (5, 1, "x")).run().clone();
-    let head = |node: &Node| node.engine.rooms[&fleeting].logs.head_of(run.log);
-    node.engine.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX - run.size() + 1;
-    let overflow = node.engine.cx.faults.overflow;
+    let head = |node: &Node| node.engine.known.rooms[&fleeting].logs.head_of(run.log);
+    node.engine.known.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX - run.size() + 1;
+    let overflow = node.engine.known.cx.faults.overflow;
     node.hear(&run);
-    assert_eq!((head(&node), node.engine.cx.faults.overflow), (0, overflow + 1));
-    node.engine.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX - run.size();
-    let before = node.engine.cx.memory.ephemeral;
+    assert_eq!((head(&node), node.engine.known.cx.faults.overflow), (0, overflow + 1));
+    node.engine.known.cx.memory.ephemeral = EPHEMERAL_BYTES_MAX - run.size();
+    let before = node.engine.known.cx.memory.ephemeral;
     node.hear(&run);
     assert_eq!(head(&node), 1);
-    assert!(node.engine.cx.memory.ephemeral > before, "it is counted");
+    assert!(node.engine.known.cx.memory.ephemeral > before, "it is counted");
 }
 
 #[test]
 fn a_room_of_memory_that_ends_gives_back_what_it_took() {
     let (mut node, caller, [_, room]) = with_rooms();
     node.say(&caller, room).expect("a member");
-    assert!(node.engine.cx.memory.ephemeral > 0);
+    assert!(node.engine.known.cx.memory.ephemeral > 0);
     node.ask(Command::Leave { caller, room }).expect("a member");
-    assert!(!node.engine.rooms.contains_key(&room), "the last one has left");
-    assert_eq!(node.engine.cx.memory.ephemeral, 0);
-    assert!(!node.engine.ephemeral.contains(&room));
+    assert!(!node.engine.known.rooms.contains_key(&room), "the last one has left");
+    assert_eq!(node.engine.known.cx.memory.ephemeral, 0);
+    assert!(!node.engine.known.ephemeral.contains(&room));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_room_that_nobody_joined_ends_with_who_made_it() {
     node.ask(Command::Join { caller: callers[1].clone(), room: joined }).expect("public");
     let [caller, _] = callers;
     node.ask(Command::Detach { caller, seen: Vec::new() }).expect("it leaves");
-    let there = |room| node.engine.rooms.contains_key(room);
+    let there = |room| node.engine.known.rooms.contains_key(room);
     assert_eq!((rooms.each_ref().map(there), there(&joined)), ([false, true], true));
 }
 
@@ -165,7 +165,8 @@ fn a_room_of_memory_lives_while_any_node_has_a_member_there() {
     world.pass(Duration::from_secs(1));
     world.ask(0, Command::Leave { caller: maker, room }).expect("a member");
     world.pass(Duration::from_secs(1));
-    let there = |world: &World| [0, 1].map(|n| world.nodes[n].engine.rooms.contains_key(&room));
+    let there =
+        |world: &World| [0, 1].map(|n| world.nodes[n].engine.known.rooms.contains_key(&room));
     assert_eq!(there(&world), [true, true], "another is in it");
     world.ask(1, Command::Leave { caller: guest, room }).expect("a member");
     world.pass(Duration::from_secs(1));
@@ -180,8 +181,8 @@ fn so_many_rooms_of_memory_are_known_and_no_more() {
         let room = ephemeral_id(node.secret.mesh_id(), home, false);
         let facts = RoomFacts::Open(public_room(room, "theirs"));
         let ids = (0..others).map(|n| RoomId((n as u128).to_be_bytes()));
-        node.engine.ephemeral.extend(ids);
-        let overflow = node.engine.cx.faults.overflow;
+        node.engine.known.ephemeral.extend(ids);
+        let overflow = node.engine.known.cx.faults.overflow;
         let author = identity(8).node_id();
         let it = Beacon { node: author, boot: 1, tick: 1, roster: 1, digest: 0 };
         let message = Message::Beacon(Signed { it, signature: [0; 64] });
@@ -190,8 +191,8 @@ fn so_many_rooms_of_memory_are_known_and_no_more() {
             author,
             vec![RosterChange::Room(room, EphemeralRoom { facts, home, created_ms: 1 })],
         );
-        assert_eq!(node.engine.rooms.contains_key(&room), known);
-        assert_eq!(node.engine.cx.faults.overflow > overflow, !known);
+        assert_eq!(node.engine.known.rooms.contains_key(&room), known);
+        assert_eq!(node.engine.known.cx.faults.overflow > overflow, !known);
     }
 }
 
@@ -213,7 +214,7 @@ fn ids_of_rooms_of_memory_are_uuids_and_of_their_home() {
 #[test]
 fn nothing_is_made_or_said_in_rooms_of_an_archive() {
     let (node, _, [old, _]) = with_rooms();
-    let view = node.engine.view(old).expect("it is there");
+    let view = node.engine.known.view(old).expect("it is there");
     let mut node = Node::with(2, |config| config.archive = vec![view]);
     let caller = node.attach("me", false, KEY).expect("free");
     let below = NewRoom { parent: Some(old), ..new("below", true) };
@@ -228,7 +229,7 @@ fn a_lobby_goes_on_above_what_clients_have_seen_of_the_one_before() {
     let lobby = node.lobby();
     node.ask(Command::Join { caller: caller.clone(), room: lobby }).expect("public");
     let floor = Number(1_000);
-    node.engine.node.lobby_floor = floor;
+    node.engine.known.node.lobby_floor = floor;
     let hello = words(lobby, "hello".to_owned());
     let call = node.begin(Command::Say { caller: caller.clone(), say: hello });
     assert!(node.reply(call).is_none(), "numbered now, nobody would read it");
@@ -276,7 +277,7 @@ fn behind_a_hole(known: &[(u8, &str)]) -> (Node, [CallId; 2]) {
     for (author, name) in known {
         node.hears_of_room(*author, name);
     }
-    let room = &node.engine.rooms[&directory];
+    let room = &node.engine.known.rooms[&directory];
     let (mine, upto) = (room.mine, room.logs.head_of(room.mine));
     let known = known.iter().map(|(author, _)| (log(*author), 1, 1));
     let all: Vec<_> = known.chain([(log(5), 1, 1), (mine, upto - 1, 2)]).collect();
@@ -297,7 +298,7 @@ impl Node {
     }
 
     pub(super) fn name_of(&self, room: RoomId) -> Option<std::sync::Arc<str>> {
-        self.engine.view(room).map(|it| it.name)
+        self.engine.known.view(room).map(|it| it.name)
     }
 
     pub(super) fn made(&self, call: CallId) -> Option<Result<RoomId, Refused>> {
@@ -333,7 +334,7 @@ fn rooms_behind_a_hole_wait_for_the_next_era_if_there_was_one_just_now() {
     let (mut node, made) = behind_a_hole(&[]);
     let directory = RoomId::directory(node.secret.mesh_id());
     node.wait(HOLE_AFTER - CLAIM_EVERY);
-    let known = node.engine.rooms.get_mut(&directory).expect("it is there");
+    let known = node.engine.known.rooms.get_mut(&directory).expect("it is there");
     // It claimed for something else, and another node has the era by now.
     known.sequencing.claimed_now(node.now.mono + CLAIM_EVERY);
     node.wait(CLAIM_EVERY + STEP * 2);
@@ -352,7 +353,7 @@ fn who_makes_a_room_behind_a_hole_under_a_name_that_was_taken_before_is_told_so(
     assert!(matches!(node.made(made[1]), Some(Ok(_))));
     node.hears_of_room(5, "something");
     node.wait(CLAIM_EVERY);
-    let rooms = node.engine.told.values().map(|it| it.name.clone());
+    let rooms = node.engine.known.told.values().map(|it| it.name.clone());
     assert_eq!(rooms.filter(|it| it.starts_with("plan")).count(), 1);
 }
 

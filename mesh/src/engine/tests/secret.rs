@@ -19,7 +19,7 @@ fn rotate(world: &mut World, n: usize, byte: u8, force: bool) -> Result<Outcome,
 }
 
 fn epoch(world: &World, n: usize) -> Epoch {
-    world.nodes[n].engine.config.secret.epoch()
+    world.nodes[n].engine.known.config.secret.epoch()
 }
 
 /// What a node's driver was told to use, the last one.
@@ -28,7 +28,7 @@ fn told(world: &World, n: usize) -> Option<Epoch> {
 }
 
 fn id(world: &World, n: usize) -> NodeId {
-    world.nodes[n].engine.cx.me
+    world.nodes[n].engine.known.cx.me
 }
 
 fn expel(world: &mut World, by: usize, node: usize) {
@@ -80,14 +80,14 @@ fn a_stranger_gets_no_secret_and_brings_none() {
     assert_eq!(epoch(&world, 0).number, 0);
     // Nor does a member bring what another has said, or one that leaves no number for the next.
     let (from, mesh) = (id(&world, 1), world.nodes[0].secret.mesh_id());
-    let before = world.nodes[0].engine.cx.faults.stray;
+    let before = world.nodes[0].engine.known.cx.faults.stray;
     for (by, secret) in [(me, theirs), (from, LinkSecret::new(u64::MAX, [9; 32]))] {
         let signer = if by == me { &stranger } else { &identity(2) };
         let message = Message::Secret(Signed::new(mesh, signer, Handed { by, secret }));
         let message = message.verify(mesh).expect("it is well signed");
         world.nodes[0].give(Input::Message { from, message });
     }
-    assert_eq!(world.nodes[0].engine.cx.faults.stray, before + 2);
+    assert_eq!(world.nodes[0].engine.known.cx.faults.stray, before + 2);
     assert_eq!(epoch(&world, 0).number, 0);
 }
 
@@ -98,7 +98,7 @@ fn who_is_expelled_does_not_get_the_secret_that_follows() {
     expel(&mut world, 0, 3);
     for n in 0..3 {
         assert_eq!(epoch(&world, n).number, 1, "it follows by itself");
-        assert_eq!(world.nodes[n].engine.config.secret.without(), [id(&world, 3)]);
+        assert_eq!(world.nodes[n].engine.known.config.secret.without(), [id(&world, 3)]);
     }
     assert_eq!((epoch(&world, 3).number, told(&world, 3)), (0, None));
 }
@@ -137,7 +137,7 @@ fn a_secret_drawn_by_those_who_did_not_know_of_it_is_followed_by_another() {
     let ends = [0, 1, 2].map(|n| epoch(&world, n));
     assert_eq!(ends, [ends[0]; 3]);
     assert_eq!(ends[0].number, 3, "higher than what the expelled node has");
-    assert_eq!(world.nodes[1].engine.config.secret.without(), [id(&world, 3)]);
+    assert_eq!(world.nodes[1].engine.known.config.secret.without(), [id(&world, 3)]);
 }
 
 #[test]
@@ -186,13 +186,13 @@ fn hand(world: &mut World, (by, to): (usize, usize), secret: LinkSecret) {
 fn no_other_secret_is_the_first_whatever_its_print() {
     let mut world = World::new(2);
     world.link();
-    let (first, before) = (epoch(&world, 0), world.nodes[0].engine.cx.faults.stray);
+    let (first, before) = (epoch(&world, 0), world.nodes[0].engine.known.cx.faults.stray);
     for byte in 0..=255 {
         hand(&mut world, (1, 0), LinkSecret::new(0, [byte; 32]));
     }
     assert_eq!(epoch(&world, 0), first);
     assert_eq!(told(&world, 0), None);
-    assert_eq!(world.nodes[0].engine.cx.faults.stray, before + 256);
+    assert_eq!(world.nodes[0].engine.known.cx.faults.stray, before + 256);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_secret_that_names_as_many_as_it_may_does_not_keep_an_expelled_node_in() {
     let out = id(&world, 2);
     for n in 0..2 {
         assert_eq!(epoch(&world, n).number, 2, "{n}");
-        assert!(world.nodes[n].engine.config.secret.without().contains(&out));
+        assert!(world.nodes[n].engine.known.config.secret.without().contains(&out));
     }
     assert_eq!(epoch(&world, 2).number, 1);
 }
@@ -246,7 +246,7 @@ fn who_was_left_out_and_is_expelled_later_than_that_gets_no_more() {
     // Node 1 has the secret without 2, and does not hear that 3 has expelled it.
     world.groups = vec![0, 0, 0, 1];
     expel(&mut world, 3, 2);
-    let secret = world.nodes[3].engine.config.secret.clone();
+    let secret = world.nodes[3].engine.known.config.secret.clone();
     assert_eq!(secret.without(), [out]);
     hand(&mut world, (3, 1), secret);
     world.carry();
@@ -327,7 +327,7 @@ fn a_secret_without_an_expelled_node_is_taken_however_many_came_before() {
         let (ends, out) = ([0, 1].map(|n| epoch(&world, n)), id(&world, 2));
         assert_eq!(ends, [ends[0]; 2], "{heard}");
         for n in 0..2 {
-            assert_eq!(world.nodes[n].engine.config.secret.without(), [out], "{heard}");
+            assert_eq!(world.nodes[n].engine.known.config.secret.without(), [out], "{heard}");
         }
     }
 }
@@ -345,7 +345,7 @@ fn a_secret_that_came_before_its_reason_and_was_one_too_many_is_asked_for_again_
     for number in 1..=SECRETS_TAKEN_MAX as u64 {
         hand(&mut world, (2, 1), LinkSecret::new(number, [9; 32]));
     }
-    let secret = world.nodes[0].engine.config.secret.clone();
+    let secret = world.nodes[0].engine.known.config.secret.clone();
     hand(&mut world, (0, 1), secret);
     assert_eq!(epoch(&world, 1).number, SECRETS_TAKEN_MAX as u64, "it is not taken");
     // The reason comes by gossip, and nothing else of what was said does.
@@ -370,7 +370,7 @@ fn a_secret_that_was_one_too_many_is_counted_above_whatever_was_taken_since() {
     assert_eq!(epoch(&world, 0).number, SECRETS_TAKEN_MAX as u64);
     // A lower one, that is needed.
     expel(&mut world, 1, 3);
-    assert_eq!(world.nodes[0].engine.config.secret.without(), [id(&world, 3)]);
+    assert_eq!(world.nodes[0].engine.known.config.secret.without(), [id(&world, 3)]);
     assert!(epoch(&world, 0).number < 50);
     rotate(&mut world, 0, 77, true).expect("forced");
     assert_eq!(epoch(&world, 0).number, 51);
@@ -387,7 +387,7 @@ fn a_node_says_of_itself_what_it_is_now_and_then_and_of_others_nothing() {
     let said = |it: &&Effect| matches!(it, Effect::Send { message: Message::About(_), .. });
     let count = node.effects.iter().filter(said).count();
     assert!((2..=4).contains(&count), "{count} times");
-    let stray = node.engine.cx.faults.stray;
+    let stray = node.engine.known.cx.faults.stray;
     for about in [other, from] {
         let epoch = Epoch { number: 0, print: [0; 16] };
         let it = About { node: about, epoch, version: "9".to_owned() };
@@ -396,7 +396,7 @@ fn a_node_says_of_itself_what_it_is_now_and_then_and_of_others_nothing() {
             node.give(Input::Message { from, message: message.clone() });
         }
     }
-    assert_eq!(node.engine.cx.faults.stray, stray + 3, "of itself, and over its own link");
+    assert_eq!(node.engine.known.cx.faults.stray, stray + 3, "of itself, and over its own link");
     assert_eq!(node.engine.about[&from].version, "9");
     assert!(!node.engine.about.contains_key(&other));
 }

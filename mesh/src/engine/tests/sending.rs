@@ -43,7 +43,7 @@ fn a_send_that_is_repeated_is_answered_with_the_first_ones_message() {
     let is_of =
         |one: &SaidOk, other: &SaidOk| (one.message, one.number) == (other.message, other.number);
     let first = send(&mut node, 1);
-    let head = |node: &Node| node.engine.rooms[&lobby].logs.heads();
+    let head = |node: &Node| node.engine.known.rooms[&lobby].logs.heads();
     let heads = head(&node);
     let again = send(&mut node, 1);
     assert_eq!((first.repeated, again.repeated), (false, true));
@@ -169,7 +169,7 @@ fn whatever_is_written_in_one_turn_others_take() {
         other.told(1, Message::Spans { room: lobby, runs, bodies, last: true });
     }
     assert!(exact >= 9, "{exact}");
-    let heads = |node: &Node| node.engine.rooms[&lobby].logs.heads();
+    let heads = |node: &Node| node.engine.known.rooms[&lobby].logs.heads();
     assert_eq!(heads(&other), heads(&node));
 }
 
@@ -186,7 +186,7 @@ fn runs_of_rows(node: &Node) -> Vec<Run> {
     }
     let mut runs = Vec::new();
     for (ix, entries) in logs {
-        let log = node.engine.rooms[&lobby].logs.id(ix);
+        let log = node.engine.known.rooms[&lobby].logs.id(ix);
         for part in entries.split_inclusive(|(_, it)| it.seal.is_some()) {
             let [(first, begins), others @ ..] = part else { panic!("none is empty") };
             assert!(others.iter().all(|(_, it)| it.backlink.is_none()), "only the first has one");
@@ -233,7 +233,7 @@ fn what_is_stored_of_a_run_can_be_sent_again_as_what_it_was() {
     }
     let lobby = node.lobby();
     let heads = |node: &Node| {
-        let mut heads = node.engine.rooms[&lobby].logs.heads();
+        let mut heads = node.engine.known.rooms[&lobby].logs.heads();
         heads.sort_by_key(|it| it.log);
         heads
     };
@@ -280,7 +280,11 @@ fn rows_are_written_of_logs_in_which_something_changed_and_of_no_others() {
         })
         .collect();
     let [own] = logs[..] else { panic!("{logs:?}") };
-    assert_eq!((own.id.author, own.settled), (node.engine.cx.me, own.head), "all is delivered");
+    assert_eq!(
+        (own.id.author, own.settled),
+        (node.engine.known.cx.me, own.head),
+        "all is delivered"
+    );
     // LocalRef a node that cannot number it, it is not settled.
     let mut other = Node::new(2);
     let caller = other.joins("me");
@@ -333,7 +337,7 @@ fn what_was_forked_counts_after_a_restart_no_more_than_before_it() {
     let run = runs[2].clone().verify(node.secret.mesh_id()).expect("it is sealed");
     node.told(9, Message::Fork(proof, Box::new(run)));
     let counts = |node: &Node| {
-        let room = &node.engine.rooms[&room];
+        let room = &node.engine.known.rooms[&room];
         let waits: Vec<u64> = room.numbering.undelivered.keys().map(|it| it.seq).collect();
         (waits, room.tasks.bytes())
     };
@@ -347,19 +351,19 @@ fn what_was_forked_counts_after_a_restart_no_more_than_before_it() {
 fn a_room_whose_numbers_are_used_up_takes_nothing_more() {
     let mut node = Node::new(1);
     let (caller, lobby) = (node.joins("me"), node.lobby());
-    let mine = node.engine.rooms[&lobby].mine;
+    let mine = node.engine.known.rooms[&lobby].mine;
     let lane = LANES - 1;
     let admitted = Body::NodeAdmitted(NodeAdmitted { lane, name: String::new() });
     node.hear(&log_of(&node, RoomId::directory(node.secret.mesh_id()), 6, &[admitted]));
     let [after, era] = [C_MAX - 1, C_MAX].map(|c| Era::new(c, lane).expect("an era"));
     let claim = EraClaimed { era: after, after: Era::HOME, cut: Vec::new(), seen: Vec::new() };
-    let room = node.engine.rooms.get_mut(&lobby).expect("it is there");
+    let room = node.engine.known.rooms.get_mut(&lobby).expect("it is there");
     assert!(room.numbering.open(&claim, mine));
     node.say(&caller, lobby).expect("there are some");
     let seen = vec![EntryRef { log: mine, seq: 1 }];
     let claim = Body::EraClaimed(EraClaimed { era, after, cut: Vec::new(), seen });
     node.hear(&log_of(&node, lobby, 6, &[claim]));
-    assert_eq!(node.engine.rooms[&lobby].numbering.current(), era);
+    assert_eq!(node.engine.known.rooms[&lobby].numbering.current(), era);
     for _ in 0..2 {
         assert!(matches!(node.say(&caller, lobby), Err(Refused::Full(_))));
     }
@@ -375,18 +379,18 @@ fn what_was_delivered_or_was_forked_takes_no_memory() {
     let mut node = Node::new(1);
     let caller = node.joins("me");
     node.say(&caller, node.lobby()).expect("a member");
-    assert_eq!(node.engine.cx.memory.warm, 0);
+    assert_eq!(node.engine.known.cx.memory.warm, 0);
     let mut node = Node::new(2);
     let [one, forked] = [5, 6].map(|seed| said_at(&node, seed, 1).run().clone());
     node.hear(&one);
-    let before = node.engine.cx.memory.warm;
+    let before = node.engine.known.cx.memory.warm;
     assert!(before > 0);
     node.hear(&forked);
-    assert!(node.engine.cx.memory.warm > before);
+    assert!(node.engine.known.cx.memory.warm > before);
     let other = said_in(&node, (node.lobby(), 0), (6, 1, "another")).run().clone();
     node.hear(&other);
-    assert!(node.engine.cx.forked.contains(&forked.log.author));
-    assert_eq!(node.engine.cx.memory.warm, before);
+    assert!(node.engine.known.cx.forked.contains(&forked.log.author));
+    assert_eq!(node.engine.known.cx.memory.warm, before);
 }
 
 #[test]
@@ -401,5 +405,5 @@ fn a_thought_is_one_at_other_nodes_too() {
         _ => None,
     });
     assert_eq!(told.collect::<Vec<_>>(), [(crate::wire::entry::THINKING, "hm".to_owned())]);
-    assert!(world.nodes.iter().all(|node| node.engine.cx.faults.void == 0));
+    assert!(world.nodes.iter().all(|node| node.engine.known.cx.faults.void == 0));
 }

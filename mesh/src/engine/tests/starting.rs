@@ -25,19 +25,19 @@ fn the_next_tick_is_due_after_the_last_one() {
 #[test]
 fn starts_are_counted_whatever_the_clock_says() {
     let mut node = Node::new(1);
-    let first = node.engine.cx.boot;
+    let first = node.engine.known.cx.boot;
     assert_eq!(first, node.now.wall_ms / 1_000, "above those of a disk that was lost");
     node.now.wall_ms -= 24 * 3_600 * 1_000;
     for more in [1, 2] {
         let again = Node::open(1, disk::stored(&node.rows), node.now);
-        assert_eq!(again.engine.cx.boot, first + more);
+        assert_eq!(again.engine.known.cx.boot, first + more);
         node.rows.extend(again.rows);
     }
 }
 
 #[test]
 fn nodes_draw_lanes_that_differ_and_another_one_when_theirs_is_taken() {
-    let lane = |node: &Node| node.engine.cx.my_lane.expect("it has entered one");
+    let lane = |node: &Node| node.engine.known.cx.my_lane.expect("it has entered one");
     let drawn: std::collections::BTreeSet<u32> = (1..=60).map(|n| lane(&Node::new(n))).collect();
     assert!(drawn.len() >= 58, "{} of 60", drawn.len());
     assert!(drawn.iter().any(|it| *it > LANES / 2) && drawn.iter().any(|it| *it < LANES / 2));
@@ -48,7 +48,7 @@ fn nodes_draw_lanes_that_differ_and_another_one_when_theirs_is_taken() {
     let admitted = Body::NodeAdmitted(NodeAdmitted { lane: before, name: String::new() });
     let run = log_of(&node, RoomId::directory(node.secret.mesh_id()), seed, &[admitted]);
     node.hear(&run);
-    let lanes = node.engine.directory.lanes.get_mut(&run.log.author).expect("it has one");
+    let lanes = node.engine.known.directory.lanes.get_mut(&run.log.author).expect("it has one");
     let standing = lanes[0].0;
     lanes.extend((0..LANES).filter(|it| it % 2 == before % 2).map(|it| (standing, it)));
     node.wait(TICK * 2);
@@ -75,7 +75,7 @@ fn what_a_fork_took_from_the_directory_is_taken_after_a_restart_too() {
         node.hear(run);
     }
     let known = |node: &Node| {
-        let directory = &node.engine.directory;
+        let directory = &node.engine.known.directory;
         let tiers = keys.map(|key| directory.keys.tier(key).is_some());
         (tiers, directory.owner("bob").is_some())
     };
@@ -109,10 +109,10 @@ fn who_was_out_stays_out_when_whoever_said_so_turns_out_to_have_forked() {
     }
     let run = second.verify(node.secret.mesh_id()).expect("it is sealed");
     node.told(9, Message::Fork(proof, Box::new(run)));
-    assert!(node.engine.cx.forked.contains(&log(5).author));
+    assert!(node.engine.known.cx.forked.contains(&log(5).author));
     let again = Node::open(1, disk::stored(&node.rows), node.now);
     for node in [node, again] {
-        let out = [6, 7, 8].map(|seed| node.engine.cx.parted.has(identity(seed).node_id()));
+        let out = [6, 7, 8].map(|seed| node.engine.known.cx.parted.has(identity(seed).node_id()));
         assert_eq!(out, [false, true, true]);
     }
 }
@@ -135,12 +135,12 @@ fn a_room_of_memory_that_comes_back_has_a_log_of_this_node_that_it_never_had() {
             let it = RosterNews { node: log(8).author, boot: 1, what };
             let message = Message::Roster(Box::new(Signed { it, signature: [0; 64] }));
             node.hears_from(8, message);
-            mine.extend(node.engine.rooms.get(&id).map(|it| it.mine));
+            mine.extend(node.engine.known.rooms.get(&id).map(|it| it.mine));
         }
-        assert!(!node.engine.rooms.contains_key(&id));
+        assert!(!node.engine.known.rooms.contains_key(&id));
     }
     assert_eq!(mine.len(), 3);
-    assert!(mine.iter().all(|it| it.author == node.engine.cx.me && it.incarnation != 0));
+    assert!(mine.iter().all(|it| it.author == node.engine.known.cx.me && it.incarnation != 0));
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn an_entry_is_nobodys_when_all_have_said_so_since() {
     let since = node.now.mono;
     let all = peers.map(|seed| identity(seed).node_id()).into();
     let nobody =
-        |node: &Node, since| node.engine.rooms[&lobby].sync.nobody_has(&all, since, (LOG, 5));
+        |node: &Node, since| node.engine.known.rooms[&lobby].sync.nobody_has(&all, since, (LOG, 5));
     assert!(!nobody(&node, since), "nobody has said anything");
     node.peer_says(peers[0], Vec::new());
     assert!(!nobody(&node, since));
@@ -159,13 +159,13 @@ fn an_entry_is_nobodys_when_all_have_said_so_since() {
 fn what_this_node_wrote_is_sent_when_another_says_that_it_has_it_or_is_in_step() {
     for in_step in [false, true] {
         let (mut node, [peer, _]) = with_peers();
-        node.engine.live.others.insert(identity(peer).node_id());
+        node.engine.known.live.others.insert(identity(peer).node_id());
         let (caller, lobby) = (node.attach("me", false, KEY).expect("free"), node.lobby());
         node.ask(Command::Join { caller: caller.clone(), room: lobby }).expect("public");
         node.say(&caller, lobby).expect("a member");
         assert!(node.unsent() > 0, "nobody has said anything");
-        let log = LogId { author: node.engine.cx.me, incarnation: 0 };
-        let seq = node.engine.rooms[&lobby].logs.head_of(log);
+        let log = LogId { author: node.engine.known.cx.me, incarnation: 0 };
+        let seq = node.engine.known.rooms[&lobby].logs.head_of(log);
         if in_step {
             let from = identity(peer).node_id();
             for (tick, differs) in [(1, 1), (2, 0)] {

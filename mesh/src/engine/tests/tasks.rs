@@ -126,10 +126,10 @@ fn a_task_that_is_refused_leaves_nothing_behind() {
     for _ in 1..TASKS_PER_LOG_MAX {
         task(node.ask(assign(&ann, new(room))));
     }
-    let heads = node.engine.rooms[&room].logs.heads();
+    let heads = node.engine.known.rooms[&room].logs.heads();
     let refused = node.ask(assign(&ann, new(room))).expect_err("the first is not done");
     assert!(matches!(refused, Refused::Full(_)), "{refused}");
-    assert_eq!(node.engine.rooms[&room].logs.heads(), heads, "nothing was written");
+    assert_eq!(node.engine.known.rooms[&room].logs.heads(), heads, "nothing was written");
     let done = TaskUpdate { status: Some(TaskStatus::Completed), ..nothing(first.task) };
     task(node.ask(update(&ann, done)));
     task(node.ask(assign(&ann, new(room))));
@@ -245,7 +245,7 @@ fn of_two_claims_at_once_on_two_nodes_exactly_one_is_granted() {
         assert_eq!(tasks(mesh.ask(i, list(room, None)))[0], *won, "node {i}");
         let told = told(std::mem::take(&mut mesh.told[i]));
         assert_eq!(told, [(true, made.clone()), (false, won.clone())], "node {i}");
-        assert_eq!(mesh.nodes[i].engine.rooms[&room].numbering.current(), Era::HOME);
+        assert_eq!(mesh.nodes[i].engine.known.rooms[&room].numbering.current(), Era::HOME);
     }
 }
 
@@ -274,12 +274,13 @@ fn an_answer_of_a_former_sequencer_counts_after_a_start_and_a_strangers_does_not
     let room = node.lobby();
     let made = task(node.ask(assign(&ann, new(room))));
     let engine = &mut node.engine;
-    let state = engine.rooms.get_mut(&room).expect("the lobby");
+    let state = engine.known.rooms.get_mut(&room).expect("the lobby");
     let log = |seed| LogId { author: super::identity(seed).node_id(), incarnation: 0 };
-    let over = state.hand_over(&mut engine.cx, Era::HOME, log(2)).expect("it was this node's");
+    let over =
+        state.hand_over(&mut engine.known.cx, Era::HOME, log(2)).expect("it was this node's");
     let former = EntryRef { log: state.mine, seq: over };
     assert_eq!(state.numbering.eras[&Era::HOME].record.former, [former]);
-    let task = engine.tasks[&made.task].1;
+    let task = engine.known.index.tasks[&made.task].1;
     let logs = [3, 2].map(|seed| state.logs.ensure(log(seed)).expect("a few"));
     let [stranger, successor] = logs;
     let mine = state.logs.ix(state.mine).expect("it has written");
@@ -326,10 +327,10 @@ fn what_a_successor_writes_names_the_handover() {
     let made = task(node.ask(assign(&ann, new(room))));
     task(node.ask(update(&ann, claim(made.task, &ann, None))));
     let engine = &mut node.engine;
-    let state = engine.rooms.get_mut(&room).expect("the lobby");
-    state.hand_over(&mut engine.cx, Era::HOME, heir).expect("it is this node's");
+    let state = engine.known.rooms.get_mut(&room).expect("the lobby");
+    state.hand_over(&mut engine.known.cx, Era::HOME, heir).expect("it is this node's");
     node.turn();
-    let own = node.engine.rooms[&room].logs.ix(super::asking::log(2));
+    let own = node.engine.known.rooms[&room].logs.ix(super::asking::log(2));
     let said: Vec<Body> = node
         .rows
         .iter()
@@ -360,7 +361,7 @@ fn a_claim_whose_sequencer_died_is_answered_by_who_takes_over() {
     let won = task(mesh.reply(1, call).expect("answered by now"));
     assert_eq!(won.assignee, Some(agents[1].agent.clone()));
     for i in 1..3 {
-        let room = &mesh.nodes[i].engine.rooms[&room];
+        let room = &mesh.nodes[i].engine.known.rooms[&room];
         assert!(room.numbering.current() > Era::HOME && !room.is_busy(), "node {i}");
     }
 }
@@ -371,7 +372,7 @@ fn who_waits_for_the_answer_to_a_claim_compares_what_it_has_with_the_sequencer()
     let mut mesh = World::new(2);
     let (room, agents) = (mesh.lobby(), mesh.callers.clone());
     let made = task(mesh.ask(1, assign(&agents[1], new(room))));
-    let sequencer = mesh.nodes[0].engine.cx.me;
+    let sequencer = mesh.nodes[0].engine.known.cx.me;
     let node = &mut mesh.nodes[1];
     node.give(Input::PeerUp(sequencer));
     node.begin(update(&agents[1], claim(made.task, &agents[1], None)));
@@ -438,7 +439,7 @@ fn a_room_that_ends_takes_its_tasks_with_it() {
     assert_eq!(tasks(node.ask(list(view.room, None))).len(), 1);
     node.ask(Command::Leave { caller: ann.clone(), room: view.room }).expect("a member");
     assert_eq!(node.ask(update(&ann, nothing(made.task))).expect_err("gone"), Refused::NoTask);
-    assert!(node.engine.tasks.is_empty());
+    assert!(node.engine.known.index.tasks.is_empty());
 }
 
 #[test]
@@ -455,11 +456,11 @@ fn tasks_and_open_claims_are_there_after_a_restart_and_nobody_is_told_again() {
     mesh.restart(1);
     assert_eq!(tasks(mesh.ask(1, list(room, None))), [noted]);
     assert_eq!(told(std::mem::take(&mut mesh.told[1])), []);
-    assert!(mesh.nodes[1].engine.rooms[&room].tasks.is_waiting(), "the claim still waits");
+    assert!(mesh.nodes[1].engine.known.rooms[&room].tasks.is_waiting(), "the claim still waits");
     mesh.groups = vec![0, 0];
     mesh.pass(STEP * 10);
     assert_eq!(tasks(mesh.ask(1, list(room, None)))[0].assignee, Some(agents[1].agent.clone()));
-    assert!(!mesh.nodes[1].engine.rooms[&room].tasks.is_waiting());
+    assert!(!mesh.nodes[1].engine.known.rooms[&room].tasks.is_waiting());
     // A second start reads its own answer back.
     for i in 0..2 {
         mesh.restart(i);

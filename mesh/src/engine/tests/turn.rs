@@ -107,15 +107,15 @@ fn keys_beyond_those_that_may_be_are_not_taken_from_others() {
     let facts = Facts { clock: 1, wall_ms: 1, kind: 35, visible: false };
     for nth in 1..=KEYS_MAX as u128 {
         let act = KeyAct::Revoked(KeyPrint(nth.to_be_bytes()));
-        node.engine.directory.keys.learn((false, log, 1), facts, act);
+        node.engine.known.directory.keys.learn((false, log, 1), facts, act);
     }
-    let overflow = node.engine.cx.faults.overflow;
+    let overflow = node.engine.known.cx.faults.overflow;
     let minted = KeyMinted { key: KeyPrint([8; 16]), tier: Tier::Pro, label: None };
     let body = Body::Key(KeyAct::Minted(minted));
     let run = begins(&node, 5, (RoomId::directory(node.secret.mesh_id()), &body));
     node.hear(&run);
-    assert!(!node.engine.directory.keys.knows(KeyPrint([8; 16])));
-    assert_eq!(node.engine.cx.faults.overflow, overflow + 1);
+    assert!(!node.engine.known.directory.keys.knows(KeyPrint([8; 16])));
+    assert_eq!(node.engine.known.cx.faults.overflow, overflow + 1);
 }
 
 #[test]

@@ -26,7 +26,7 @@ impl Pair {
         let room = first.create_private(&me, false);
         first.number(&me, room);
         let said = first.runs_sent();
-        let sealed = first.engine.cx.followers.directory(key()).expect("it follows");
+        let sealed = first.engine.known.cx.followers.directory(key()).expect("it follows");
         let (_, attach) = presented(false, false);
         let mut second = Node::new(8);
         let author = identity(1).node_id();
@@ -41,7 +41,7 @@ impl Pair {
 
     /// The first one says what it has of a room.
     fn says(&mut self, room: RoomId) {
-        let heads = self.first.engine.rooms[&room].logs.heads();
+        let heads = self.first.engine.known.rooms[&room].logs.heads();
         self.second.told(1, Message::Have { room, heads, answer: false });
     }
 
@@ -58,7 +58,7 @@ impl Pair {
     }
 
     fn shows(&self) -> bool {
-        self.second.engine.told.contains_key(&self.room)
+        self.second.engine.known.told.contains_key(&self.room)
     }
 }
 
@@ -81,7 +81,10 @@ fn the_rooms_of_a_key_are_shown_when_their_history_is_here_and_not_before() {
     assert!(!pair.is_answered() && !pair.shows());
     pair.gives(room);
     assert!(pair.is_answered());
-    assert_eq!(pair.second.engine.told[&room].tip, pair.first.engine.rooms[&room].tip());
+    assert_eq!(
+        pair.second.engine.known.told[&room].tip,
+        pair.first.engine.known.rooms[&room].tip()
+    );
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn of_two_rooms_of_memory_of_one_name_the_earlier_has_it() {
         let (other, two) = theirs(&node, 2, ("another", true, 1));
         let (private, three) = theirs(&node, 3, ("plan", false, 1));
         node.heard_saying(8, vec![one, two, three]);
-        let name = |room| node.engine.view(room).expect("it is there").name.to_string();
+        let name = |room| node.engine.known.view(room).expect("it is there").name.to_string();
         assert_eq!([name(other), name(private)], ["another", "plan"], "nobody sees both");
         let (first, second) = if later { (mine, same) } else { (same, mine) };
         assert_eq!(name(first), "plan");
@@ -122,7 +122,7 @@ fn of_two_rooms_of_memory_of_one_name_the_earlier_has_it() {
     let (one, a) = theirs(&node, 1, ("plan", true, 5));
     let (two, b) = theirs(&node, 2, ("plan", true, 5));
     node.heard_saying(8, vec![a, b]);
-    let name = |room| node.engine.view(room).expect("it is there").name.to_string();
+    let name = |room| node.engine.known.view(room).expect("it is there").name.to_string();
     assert_eq!([name(one.min(two)) == "plan", name(one.max(two)) == "plan"], [true, false]);
 }
 
@@ -134,7 +134,7 @@ fn a_room_of_memory_gives_way_to_one_that_lasts() {
     let (other, two) = theirs(&node, 2, ("another", true, 5));
     make(&mut node, &caller, new("plan", false)).expect("it is new");
     node.heard_saying(8, vec![one, two]);
-    let name = |room| node.engine.view(room).expect("it is there").name.to_string();
+    let name = |room| node.engine.known.view(room).expect("it is there").name.to_string();
     assert!(name(plan).starts_with("plan ("));
     assert_eq!(name(other), "another");
 }
@@ -152,7 +152,7 @@ fn rooms_of_memory_that_one_node_made_have_names_of_their_own() {
         node.heard_saying(8, made.iter().map(|(_, it)| it.clone()).collect());
         let names = made
             .iter()
-            .map(|(room, _)| node.engine.view(*room).expect("it is there").name.to_string());
+            .map(|(room, _)| node.engine.known.view(*room).expect("it is there").name.to_string());
         let names: Vec<String> = names.collect();
         let of_its = identity(8).node_id().short();
         let [one, two, three] = [of_its.clone(), format!("{of_its} 2"), format!("{of_its} 3")]
@@ -174,7 +174,7 @@ fn a_room_that_all_see_never_gives_way_to_one_that_some_see() {
     };
     facts.owner = KeyPrint([3; 16]);
     node.heard_saying(8, vec![one, two]);
-    let name = |room| node.engine.view(room).expect("it is there").name.to_string();
+    let name = |room| node.engine.known.view(room).expect("it is there").name.to_string();
     assert_eq!(name(shared), "plan");
     assert_eq!(name(private), format!("plan ({})", identity(8).node_id().short()));
 }
@@ -239,7 +239,7 @@ fn a_room_that_has_to_give_up_its_name_is_told_again_and_not_as_a_new_one() {
     let run = log_of(&node, RoomId::directory(node.secret.mesh_id()), 6, &[body]);
     node.hear(&run);
     node.effects.clear();
-    node.engine.tell_of_room(room, true);
+    node.engine.known.tell_of_room(room, true);
     node.turn();
     let told = node.effects.iter().filter_map(|it| match it {
         Effect::Notify { event: RoomEvent::Opened { view, announce }, .. } => {
@@ -253,7 +253,7 @@ fn a_room_that_has_to_give_up_its_name_is_told_again_and_not_as_a_new_one() {
 #[test]
 fn an_operator_sees_the_other_nodes_and_what_of_each_room_they_lack() {
     let mut world = World::new(2);
-    let other = world.nodes[1].engine.cx.me;
+    let other = world.nodes[1].engine.known.cx.me;
     let Ok(Outcome::Status(status)) = world.ask(0, Command::Status) else { panic!("it says") };
     assert_eq!(status.nodes.iter().map(|it| it.node).collect::<Vec<_>>(), [other]);
     let mut node = Node::new(1);
@@ -272,6 +272,6 @@ fn an_operator_sees_the_other_nodes_and_what_of_each_room_they_lack() {
         })
     };
     assert_eq!(unsent(&mut node), [(false, false); 2], "there is nobody who could have it");
-    node.engine.live.others.insert(other);
+    node.engine.known.live.others.insert(other);
     assert_eq!(unsent(&mut node), [(false, true), (false, false)]);
 }

@@ -118,7 +118,7 @@ impl World {
 
     /// The place of a vote, and those of the ballots in it, as node `n` knows them.
     fn places(&self, n: usize, vote: MessageId) -> (EntryRef, Vec<EntryRef>) {
-        let room = &self.nodes[n].engine.rooms[&self.lobby()];
+        let room = &self.nodes[n].engine.known.rooms[&self.lobby()];
         let known = room.votes.all().find(|it| it.id(self.lobby()) == vote).expect("it is known");
         let close = known.close();
         let place =
@@ -305,7 +305,7 @@ fn a_vote_ends_when_everybody_has_voted_and_nothing_is_open_before() {
         assert_eq!(result.vote.notes, Default::default());
         let engine = &world.nodes[n].engine;
         assert!(engine.voting.is_empty(), "node {n}: there is nothing to look at any more");
-        assert!(!engine.rooms[&world.lobby()].votes.is_waiting());
+        assert!(!engine.known.rooms[&world.lobby()].votes.is_waiting());
     }
 }
 
@@ -374,13 +374,13 @@ fn of_many_that_could_close_what_a_dead_node_opened_the_first_in_rank_does() {
     world.create(0, Some(2));
     world.down.insert(0);
     world.pass(Duration::from_secs(3));
-    let (room, gone) = (world.lobby(), world.nodes[0].engine.cx.me);
+    let (room, gone) = (world.lobby(), world.nodes[0].engine.known.cx.me);
     let first = (1..8).find(|n| {
         let node = &world.nodes[*n];
-        let heirs = node.engine.rooms[&room].heirs(&node.engine.cx);
-        node.engine.live.rank(node.now.mono, heirs, gone) == 0
+        let heirs = node.engine.known.rooms[&room].heirs(&node.engine.known.cx);
+        node.engine.known.live.rank(node.now.mono, heirs, gone) == 0
     });
-    let mine = world.nodes[first.expect("one is")].engine.rooms[&room].mine;
+    let mine = world.nodes[first.expect("one is")].engine.known.rooms[&room].mine;
     world.pass(VOTE_CLOSE_GRACE + Duration::from_secs(4));
     assert_eq!(world.closes(), 1);
     let runs = world.said.iter().filter_map(|it| match it {
@@ -433,7 +433,7 @@ fn a_close_of_another_is_believed_when_the_opener_has_had_its_time() {
     let (place, _) = world.places(1, vote);
     // It lives, but what it writes does not come.
     world.down.insert(0);
-    let (me, boot) = (world.nodes[0].engine.cx.me, world.nodes[0].engine.cx.boot);
+    let (me, boot) = (world.nodes[0].engine.known.cx.me, world.nodes[0].engine.known.cx.boot);
     let lives = |world: &mut World, time: Duration| {
         for _ in 0..time.as_millis() / STEP.as_millis() {
             let tick = u64::try_from(world.nodes[1].now.mono.as_millis()).expect("short");
@@ -442,7 +442,7 @@ fn a_close_of_another_is_believed_when_the_opener_has_had_its_time() {
             world.nodes[1].give(Input::Message { from: me, message });
             world.pass(STEP);
         }
-        let room = &world.nodes[1].engine.rooms[&world.lobby()];
+        let room = &world.nodes[1].engine.known.rooms[&world.lobby()];
         room.votes.get(place).expect("known").is_closed()
     };
     assert!(!lives(&mut world, Duration::from_millis(2_500)));
@@ -587,7 +587,7 @@ fn of_what_is_forgotten_nothing_is_kept() {
         assert_eq!(world.ask(0, get(votes[0])).expect_err("forgotten"), Refused::NoVote);
         world.ask(0, get(votes[1])).expect("known");
         assert_eq!(stored(&world.nodes[0].rows).notes.len(), VOTES_PER_LOG_MAX);
-        assert_eq!(world.nodes[0].engine.votes.len(), VOTES_PER_LOG_MAX);
+        assert_eq!(world.nodes[0].engine.known.index.votes.len(), VOTES_PER_LOG_MAX);
         world.restart(0);
     }
     assert_eq!(world.ended(0).len(), VOTES_PER_LOG_MAX + 1);
@@ -664,7 +664,7 @@ fn acts_that_name_what_is_no_vote_mean_nothing() {
         let close = VoteClosed { vote, logs, ballots: vec![(7, 1), (0, 1)] };
         let (_, run) = liar.write(&world.nodes[0], &Body::Vote(VoteAct::Closed(close)));
         world.nodes[0].hear(&run);
-        assert_eq!(world.nodes[0].engine.rooms[&world.lobby()].logs.head_of(liar.log()), n);
+        assert_eq!(world.nodes[0].engine.known.rooms[&world.lobby()].logs.head_of(liar.log()), n);
     }
     assert_eq!(world.view(0, vote).tally, Some(vec![1, 0]));
 }
@@ -788,5 +788,5 @@ fn votes_of_an_ephemeral_room_end_with_it_and_are_nowhere_on_disk() {
         let get = world.ask(0, Command::GetVote { key: KEY, agent: None, vote });
         assert_eq!(get.expect_err("gone"), Refused::NoVote);
     }
-    assert!(world.nodes[0].engine.votes.is_empty());
+    assert!(world.nodes[0].engine.known.index.votes.is_empty());
 }

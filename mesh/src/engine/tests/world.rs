@@ -140,7 +140,7 @@ impl World {
         }
         for (from, to, message) in now {
             if !self.down.contains(&to) {
-                let from = self.nodes[from].engine.cx.me;
+                let from = self.nodes[from].engine.known.cx.me;
                 self.nodes[to].give(Input::Message { from, message });
             }
         }
@@ -150,7 +150,7 @@ impl World {
     /// All nodes are connected to each other.
     pub(super) fn link(&mut self) {
         self.linked = true;
-        let ids: Vec<NodeId> = self.nodes.iter().map(|it| it.engine.cx.me).collect();
+        let ids: Vec<NodeId> = self.nodes.iter().map(|it| it.engine.known.cx.me).collect();
         for (n, me) in ids.iter().enumerate() {
             for peer in ids.iter().filter(|it| *it != me) {
                 self.nodes[n].give(Input::PeerUp(*peer));
@@ -174,7 +174,7 @@ impl World {
 
     fn tell(&mut self, from: usize, to: NodeId, message: Message) {
         let verified = message.verify(self.nodes[from].secret.mesh_id()).expect("it is sealed");
-        let to = self.nodes.iter().position(|it| it.engine.cx.me == to).expect("one of them");
+        let to = self.nodes.iter().position(|it| it.engine.known.cx.me == to).expect("one of them");
         self.held.push((from, to, verified));
     }
 
@@ -211,11 +211,11 @@ impl World {
 
     fn beat(&mut self, n: usize) {
         let engine = &self.nodes[n].engine;
-        let (boot, roster) = engine.rosters.version(engine.cx.me);
+        let (boot, roster) = engine.known.rosters.version(engine.known.cx.me);
         let digest = engine.digest();
-        let it = Beacon { node: engine.cx.me, boot, tick: self.tick, roster, digest };
+        let it = Beacon { node: engine.known.cx.me, boot, tick: self.tick, roster, digest };
         let message = Message::Beacon(Signed { it, signature: [0; 64] });
-        let from = engine.cx.me;
+        let from = engine.known.cx.me;
         for to in (0..self.nodes.len()).filter(|to| *to != n && self.groups[*to] == self.groups[n])
         {
             if !self.down.contains(&to) {

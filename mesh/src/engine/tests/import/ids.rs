@@ -30,7 +30,7 @@ fn messages_votes_and_tasks_keep_their_ids_at_every_node() {
         let node = &world.nodes[n];
         let ids: Vec<MessageId> = called(node, BROUGHT).into_iter().map(|it| it.0).collect();
         assert_eq!(ids, [foreign(2), foreign(5)], "node {n}");
-        let room = &node.engine.rooms[&BROUGHT];
+        let room = &node.engine.known.rooms[&BROUGHT];
         let log = room.record.home;
         for row in &node.rows {
             let Change::Entry { room: BROUGHT, at, entry } = row else { continue };
@@ -72,7 +72,7 @@ fn what_waited_over_a_start_has_its_id() {
     let (_, run) = founder.write(&node, &Body::Chat(it));
     node.hear(&run);
     let mut again = Node::open(2, stored(&node.rows), node.now);
-    let waits = &again.engine.rooms[&lobby].numbering.undelivered;
+    let waits = &again.engine.known.rooms[&lobby].numbering.undelivered;
     let ids: Vec<Option<MessageId>> = waits.values().map(|it| it.id).collect();
     assert_eq!(ids, [Some(foreign(1))]);
     let items = vec![Items { log: 0, from: 1, count: 1 }];
@@ -101,7 +101,7 @@ fn ids_of_old_are_for_the_founder_in_rooms_that_it_brought_and_never_look_like_o
     for (n, body) in (1..).zip([said(foreign(1)), task(foreign(2))]) {
         let (_, run) = liar.write(&node, &body);
         node.hear(&run);
-        assert_eq!(node.engine.rooms[&lobby].logs.head_of(liar.log()), n, "its log goes on");
+        assert_eq!(node.engine.known.rooms[&lobby].logs.head_of(liar.log()), n, "its log goes on");
     }
     let vote = VoteImported { id: Some(ours), ..ended() };
     for body in [said(ours), task(ours), Body::Vote(VoteAct::Imported(vote))] {
@@ -113,8 +113,8 @@ fn ids_of_old_are_for_the_founder_in_rooms_that_it_brought_and_never_look_like_o
         (&node.engine, "as they came"),
         (&Node::open(2, stored(&node.rows), node.now).engine, "after a start"),
     ] {
-        let room = &engine.rooms[&lobby];
-        let ids = engine.tasks.keys().chain(engine.votes.keys());
+        let room = &engine.known.rooms[&lobby];
+        let ids = engine.known.index.tasks.keys().chain(engine.known.index.votes.keys());
         let own = [MessageId::new(lobby, liar.log(), 2), MessageId::new(lobby, founder.log(), 2)];
         let mut expected = own.to_vec();
         expected.push(MessageId::new(lobby, founder.log(), 3));
@@ -130,9 +130,11 @@ fn ids_of_old_are_for_the_founder_in_rooms_that_it_brought_and_never_look_like_o
         let (_, run) = founder.write(&node, &Body::Vote(VoteAct::Imported(vote)));
         node.hear(&run);
     }
-    let Some((_, place)) = node.engine.votes.get(&foreign(77)).copied() else { panic!("known") };
+    let Some((_, place)) = node.engine.known.index.votes.get(&foreign(77)).copied() else {
+        panic!("known")
+    };
     assert_eq!(place.seq, 4);
     let room = (node.lobby(), EntryRef { seq: 5, ..place });
-    crate::engine::votes::forget(&mut node.engine.votes, foreign(77), room);
-    assert!(node.engine.votes.contains_key(&foreign(77)));
+    crate::engine::votes::forget(&mut node.engine.known.index.votes, foreign(77), room);
+    assert!(node.engine.known.index.votes.contains_key(&foreign(77)));
 }

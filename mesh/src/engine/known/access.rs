@@ -1,23 +1,55 @@
-//! Writing acts for agents.
+//! Access: may a caller read, write, act in a room; and writing acts for agents.
 
-use super::{
-    Engine,
-    rooms::{NO_MEMORY, NOT_WRITABLE},
-};
+use super::Known;
 use crate::{
-    api::command::{Caller, Refused},
+    api::{
+        agenda::Standing,
+        command::{Caller, Refused},
+    },
     limits::{ACTS_BYTES_MAX, EPHEMERAL_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
-    name::id::{LocalRef, RoomId},
+    name::id::{KeyPrint, LocalRef, RoomId},
     room::Room,
     wire::{
         acts::{ElectionAct, TaskAct, VoteAct},
         entry::Body,
+        roster::AgentRecord,
     },
 };
 
-impl Engine {
+impl Known {
+    /// The caller's own record, if its registration is the one that counts.
+    pub(in crate::engine) fn caller(&self, caller: &Caller) -> Result<AgentRecord, Refused> {
+        if self.registrations.get(&caller.agent) != Some(&caller.registration) {
+            return Err(Refused::Superseded);
+        }
+        self.rosters.own(&caller.agent).cloned().ok_or(Refused::Superseded)
+    }
+
+    /// Whether agents of this key may know of the room and read it.
+    pub(in crate::engine) fn may_read(&self, key: KeyPrint, room: RoomId) -> Result<(), Refused> {
+        let view = self.told.get(&room).ok_or(Refused::NoRoom)?;
+        if view.access().includes(key) { Ok(()) } else { Err(Refused::NotYours) }
+    }
+
+    /// Whether anybody may write in the room.
+    pub(in crate::engine) fn may_write(&self, room: RoomId) -> Result<(), Refused> {
+        if self.rooms.contains_key(&room) { Ok(()) } else { Err(Refused::Closed) }
+    }
+
+    /// The standing of a key here: it is the node's own (`own`), or a minted one.
+    pub(in crate::engine) fn standing(
+        &self,
+        key: KeyPrint,
+        own: bool,
+    ) -> Result<Standing, Refused> {
+        if own {
+            return Ok(Standing::Own);
+        }
+        self.directory.keys.tier(key).map(Standing::Minted).ok_or(Refused::NoKey)
+    }
+
     /// Whether the caller may do something in a room that is for its members alone.
-    pub(super) fn may_act(&self, caller: &Caller, room: RoomId) -> Result<(), Refused> {
+    pub(in crate::engine) fn may_act(&self, caller: &Caller, room: RoomId) -> Result<(), Refused> {
         let record = self.caller(caller)?;
         self.may_read(caller.key, room)?;
         self.may_write(room)?;
@@ -25,7 +57,11 @@ impl Engine {
     }
 
     /// Writes an agent's act into this node's log of a room: none that this node itself would not fold.
-    pub(super) fn write_act(&mut self, id: RoomId, body: &Body) -> Result<LocalRef, Refused> {
+    pub(in crate::engine) fn write_act(
+        &mut self,
+        id: RoomId,
+        body: &Body,
+    ) -> Result<LocalRef, Refused> {
         let len = body.encode().len();
         if len > PLAIN_BODY_BYTES_MAX {
             return Err(Refused::Full("the room has too many members for this".to_owned()));
@@ -46,10 +82,18 @@ impl Engine {
     }
 
     /// Memory that the acts of all rooms take.
-    pub(super) fn acts_bytes(&self) -> usize {
+    pub(in crate::engine) fn acts_bytes(&self) -> usize {
         self.rooms.values().map(Room::acts_bytes).sum()
     }
 }
+
+/// Why a room takes nothing from this node.
+pub(in crate::engine) const NOT_WRITABLE: &str = "the room takes nothing from this node: its numbers are used up, the node's log was forked, or the node has \
+     no part in the mesh any more; use another room or node";
+
+/// Why an ephemeral room takes nothing.
+pub(in crate::engine) const NO_MEMORY: &str =
+    "this node's memory for ephemeral rooms is full: use a permanent room";
 
 /// Whether an act of so many bytes may be written where acts take so many already.
 fn has_memory_for(body: &Body, taken: usize, len: usize) -> bool {
