@@ -8,6 +8,7 @@ mod agents;
 mod archived;
 mod asked;
 mod barrier;
+mod calls;
 pub(crate) mod config;
 pub(crate) mod context;
 mod elections;
@@ -43,29 +44,17 @@ use crate::{
     api::{
         batch::Change,
         boundary::{Input, Turn},
-        command::{Attach, CallId, Caller, Command, Outcome, Refused, Say},
+        command::{CallId, Caller, Command, Outcome, Refused, Say},
     },
-    engine::known::Known,
+    engine::{known::Known, roaming::Roamer},
     limits::{BUCKETS, PAUSED_AFTER, TICK},
     name::{
-        id::{AgentId, KeyPrint, LocalRef, NodeId, RoomId},
-        number::Number,
+        id::{AgentId, NodeId, RoomId},
         time::Now,
     },
     order::pulse::{Pulse, Spread},
     wire::message::Post,
 };
-
-/// Who waits for an entry's delivery.
-#[derive(Debug)]
-enum Waiter {
-    /// A message: answered with its number.
-    Said { call: CallId, name: String, wall_ms: u64, repeated: bool },
-    /// A room: answered when its name is certain.
-    Created { call: CallId, key: KeyPrint },
-    /// A stable id: the registration goes on when it is certain whose it is.
-    Claimed { call: CallId, attach: Box<Attach> },
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -77,21 +66,16 @@ pub struct Engine {
     pulse: Pulse,
     /// How beacons go from now on.
     spread: Spread,
-    waiters: BTreeMap<(RoomId, LocalRef), Vec<Waiter>>,
-    /// Own rooms that have a number behind a hole, this one, or none any more that counts: they get another one.
-    unsettled: BTreeMap<(RoomId, LocalRef), Number>,
-    /// Rooms that have a leader.
-    led: BTreeSet<RoomId>,
-    /// Claims of tasks that wait for their answer.
-    claiming: BTreeMap<(RoomId, LocalRef), CallId>,
+    calls: calls::Calls,
+    voting: votes::Voting,
+    leaders: elections::Leaders,
+    claims: tasks::Claims,
     roams: roaming::Roams,
     next_registration: u64,
     /// Whose turn it is, as members were last told.
     turns: BTreeMap<RoomId, Option<AgentId>>,
     /// Rooms with so many members that they are not told of every turn.
     crowds: BTreeMap<RoomId, turn::Crowd>,
-    /// Rooms with votes in which something may become due.
-    voting: BTreeSet<RoomId>,
     /// Digests of all shared rooms, folded by bucket; and what each room contributes.
     buckets: [u64; BUCKETS],
     digests: BTreeMap<RoomId, u64>,
@@ -190,17 +174,29 @@ impl Engine {
             Command::ListRooms { key, parent } => self.list_rooms(key, parent),
             Command::ListAgents { key, room } => self.list_agents(key, room),
             Command::RoomInfo { key, room } => self.room_info(key, room),
-            Command::CreateVote { caller, vote } => self.create_vote(&caller, vote),
-            Command::CastVote { caller, vote, option } => self.cast_vote(&caller, (vote, option)),
-            Command::GetVote { key, agent: _, vote } => self.get_vote(key, vote),
-            Command::ListVotes { key, room, limit } => self.list_votes(key, room, limit),
-            Command::ElectLeader { caller, room } => self.elect_leader(&caller, room),
-            Command::Decline { caller, room } => self.decline(&caller, room),
-            Command::AssignTask { caller, task } => self.assign_task(&caller, task),
-            Command::UpdateTask { caller, update } => {
-                return self.update_task(call, &caller, update);
+            Command::CreateVote { caller, vote } => {
+                votes::create_vote(&mut self.known, &caller, vote)
             }
-            Command::ListTasks { key, room, status } => self.list_tasks(key, room, status),
+            Command::CastVote { caller, vote, option } => {
+                votes::cast_vote(&mut self.known, &caller, vote, option)
+            }
+            Command::GetVote { key, agent: _, vote } => votes::get_vote(&self.known, key, vote),
+            Command::ListVotes { key, room, limit } => {
+                votes::list_votes(&self.known, key, room, limit)
+            }
+            Command::ElectLeader { caller, room } => {
+                elections::elect_leader(&mut self.known, &caller, room)
+            }
+            Command::Decline { caller, room } => elections::decline(&mut self.known, &caller, room),
+            Command::AssignTask { caller, task } => {
+                tasks::assign_task(&mut self.known, &caller, task)
+            }
+            Command::UpdateTask { caller, update } => {
+                return self.claims.update_task(&mut self.known, call, &caller, update);
+            }
+            Command::ListTasks { key, room, status } => {
+                tasks::list_tasks(&self.known, key, room, status)
+            }
             Command::MintKey(key) => self.mint_key(key, 0),
             Command::SignUp(key) => self.mint_key(key, crate::limits::KEYS_FOR_OPERATORS),
             Command::RevokeKey { key } => self.revoke_key(key),
@@ -208,7 +204,7 @@ impl Engine {
             Command::CheckKey { key, own } => self.known.standing(key, own).map(Outcome::Key),
             Command::Keep { name, value } => Ok(self.keep(name, value)),
             Command::Roam { room, cursor, entries } => {
-                return self.roam(call, room, cursor, entries);
+                return self.roams.roam(&mut self.known, call, Roamer { room, cursor, entries });
             }
             // What was to be waited for was.
             Command::Seek { .. } => Ok(Outcome::Done),
@@ -237,16 +233,16 @@ impl Engine {
         self.refresh_spread();
         self.known.rosters.expire(now);
         self.forget_empty_ephemeral_rooms();
-        self.go_on_roaming();
+        self.roams.go_on_roaming(&mut self.known);
         self.raise_lobby();
         self.redraw_lane();
         self.answer_unsettled();
         self.ask_for_rosters();
         self.offer();
         self.go_on_stopping();
-        self.go_on_with_all_votes();
-        self.go_on_pruning();
-        self.go_on_electing();
+        self.voting.go_on_with_all_votes(&mut self.known);
+        self.pruning.go_on_pruning(&mut self.known);
+        self.leaders.go_on_electing(&mut self.known);
         self.tell_crowds();
         self.compare_private_rooms();
         self.go_on_reading();

@@ -1,8 +1,8 @@
 //! Agents: registering, reconnecting, joining, leaving; and telling members what rosters came to.
 
+use super::{Engine, calls::Waiter, elections};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::{Engine, Waiter};
 use crate::{
     api::{
         agenda::Standing,
@@ -117,7 +117,7 @@ impl Engine {
         match room.and_then(|room| room.append(&mut self.known.cx, &body)) {
             Some(at) => {
                 let waiter = Waiter::Claimed { call, attach: Box::new(attach) };
-                self.waiters.entry((directory, at)).or_default().push(waiter);
+                self.calls.wait((directory, at), waiter);
                 // Known at once, as rooms are.
                 self.fold_facts();
             }
@@ -347,7 +347,7 @@ impl Engine {
                     let reason =
                         if disconnected { TurnReason::Disconnected } else { TurnReason::Left };
                     self.tell_turn(room, reason, false);
-                    self.clear_leader_if_gone(room);
+                    elections::clear_leader_if_gone(&mut self.known, room);
                     self.unlist_if_empty(room);
                 }
                 Happened::Presence { agent } => self.tell_presence(&agent),

@@ -3,12 +3,12 @@
 //!
 //! One runs at a time. Whatever comes meanwhile waits for the next one, together.
 
+use super::{Engine, elections};
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
-use super::Engine;
 use crate::{
     api::command::{Attach, CallId, Caller, Command, Refused, Speech},
     engine::asked::{Asked, Peers, Recent},
@@ -179,7 +179,7 @@ impl Engine {
             }
             Command::Say { caller, say } => {
                 let leads = say.speech != Speech::Decision
-                    || self.led_by(say.room, &caller.agent).is_some();
+                    || elections::led_by(&self.known, say.room, &caller.agent).is_some();
                 self.what_is_in(caller.key, say.room, leads)
             }
             Command::CastVote { caller, vote, .. } => self.entry(

@@ -3,9 +3,9 @@
 //! When to do what is decided here, from what this node sees of others and of the time; what it then
 //! comes to is a function of the logs (`crate::fold::elections`).
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use super::Engine;
+use super::known::Known;
 use crate::{
     api::{
         agenda::{LeaderGone, LeaderView},
@@ -27,203 +27,38 @@ use crate::{
     },
 };
 
-/// What clients ask.
-impl Engine {
-    pub(super) fn elect_leader(&mut self, caller: &Caller, id: RoomId) -> Result<Outcome, Refused> {
-        self.known.may_act(caller, id)?;
-        let room = self.known.rooms.get(&id).ok_or(Refused::NoRoom)?;
-        if room.elections.running(self.known.cx.now.mono).is_some() {
-            return Err(Refused::ElectionRuns);
-        }
-        let candidates = self.candidates(id);
-        if candidates.len() > ELECTION_CANDIDATES_MAX {
-            let full = format!("a room of more than {ELECTION_CANDIDATES_MAX} cannot elect");
-            return Err(Refused::Full(full));
-        }
-        let agents = candidates.iter().map(|it| Arc::clone(&it.agent)).collect();
-        let (term, started_by) = (room.elections.next_term(), caller.agent.clone());
-        let started = ElectionStarted { term, candidates, started_by };
-        self.known.write_act(id, &Body::Election(ElectionAct::Started(started)))?;
-        Ok(Outcome::Candidates(agents))
-    }
-
-    fn candidates(&self, room: RoomId) -> Vec<Candidate> {
-        let members = self.known.rosters.members(room).iter();
-        let candidate = members.filter_map(|it| {
-            let (_, record) = self.known.rosters.record(&it.agent)?;
-            let name = record.name.to_string();
-            Some(Candidate { agent: it.agent.clone(), name, node: it.node })
-        });
-        candidate.collect()
-    }
-
-    pub(super) fn decline(&mut self, caller: &Caller, id: RoomId) -> Result<Outcome, Refused> {
-        self.known.may_act(caller, id)?;
-        let (now, me) = (self.known.cx.now.mono, self.known.cx.me);
-        let running = self.known.rooms.get(&id).and_then(|room| room.elections.running(now));
-        let running = running.filter(|it| it.is_open(now)).ok_or(Refused::NoElection)?;
-        let election = running.place();
-        // Whoever joined since does not stand; nor does who has declined.
-        if running.standing_at(me).any(|it| it.agent == caller.agent) {
-            let agent = caller.agent.clone();
-            self.known.write_act(id, &Body::Election(ElectionAct::Declined { election, agent }))?;
-        }
-        Ok(Outcome::Done)
-    }
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Leaders {
+    /// Rooms that have a leader.
+    led: BTreeSet<RoomId>,
 }
 
-/// Whose decisions count.
-impl Engine {
-    pub(super) fn leader(&self, room: RoomId) -> Option<LeaderView> {
-        let leader = self.known.rooms.get(&room)?.elections.leader(self.known.cx.now.mono)?;
-        let Candidate { agent, node, .. } = leader.candidate;
-        Some(LeaderView { agent: agent.clone(), node: *node, term: leader.term })
-    }
-
-    /// The election by which this agent, attached here, leads the room.
-    pub(super) fn led_by(&self, room: RoomId, agent: &str) -> Option<EntryRef> {
-        let leader = self.known.rooms.get(&room)?.elections.leader(self.known.cx.now.mono)?;
-        let leads = *leader.candidate.agent == *agent && leader.candidate.node == self.known.cx.me;
-        leads.then_some(leader.election)
-    }
-}
-
-/// What becomes due, or possible.
-impl Engine {
+/// Acts that become due, or possible.
+impl Leaders {
     /// Goes on with the elections of a room as far as is possible now.
-    pub(super) fn settle_elections(&mut self, id: RoomId) {
-        let now = self.known.cx.now.mono;
-        let Some(room) = self.known.rooms.get_mut(&id) else { return };
+    pub(super) fn settle_elections(&mut self, known: &mut Known, id: RoomId) {
+        let now = known.cx.now.mono;
+        let Some(room) = known.rooms.get_mut(&id) else { return };
         let waiting = room.elections.is_waiting();
         if !room.elections.take_changed() && !waiting {
             return;
         }
         if waiting {
-            self.carry_on(id);
+            carry_on(known, id);
         }
-        self.announce_election(id);
-        self.tell_leader(id);
-        if let Some(room) = self.known.rooms.get_mut(&id) {
+        announce_election(known, id);
+        self.tell_leader(known, id);
+        if let Some(room) = known.rooms.get_mut(&id) {
             room.elections.rest(now);
         }
     }
 
-    /// Writes what this node has to say in a running election.
-    fn carry_on(&mut self, id: RoomId) {
-        let Some(room) = self.known.rooms.get(&id) else { return };
-        if !room.is_writable(&self.known.cx) {
-            return;
-        }
-        let acts = self.steps(room);
-        if let Some(room) = self.known.rooms.get_mut(&id) {
-            for act in acts {
-                room.append(&mut self.known.cx, &Body::Election(act));
-            }
-        }
-    }
-
-    fn steps(&self, room: &Room) -> Vec<ElectionAct> {
-        let now = self.known.cx.now.mono;
-        let mut acts = Vec::new();
-        if let Some(it) = room.elections.running(now) {
-            if !it.is_closed() {
-                self.stand(room, it, &mut acts);
-            }
-            acts.extend(self.close(room, it));
-            acts.extend(it.to_open(now).and_then(|closing| self.drop_out(room, it, closing)));
-        }
-        acts.extend(room.elections.all_running().filter_map(|it| self.open_nonce(room, it)));
-        acts
-    }
-
-    /// This node's candidates that are not there any more decline; for the others it commits.
-    fn stand(&self, room: &Room, it: &Election, acts: &mut Vec<ElectionAct>) {
-        let (election, me) = (it.place(), self.known.cx.me);
-        for candidate in it.standing_at(me) {
-            if !self.is_member_here(&candidate.agent, room.id) {
-                let agent = candidate.agent.clone();
-                acts.push(ElectionAct::Declined { election, agent });
-            }
-        }
-        if it.hosts(me) && !it.has_committed(me) {
-            let nonce = nonce(&self.known.identity, room.id, election);
-            let commitment = commitment(room.id, election, (me, &nonce));
-            acts.push(ElectionAct::Committed { election, commitment });
-        }
-    }
-
-    fn is_member_here(&self, agent: &str, room: RoomId) -> bool {
-        self.known.rosters.own(agent).is_some_and(|it| it.rooms.contains_key(&room))
-    }
-
-    fn close(&self, room: &Room, it: &Election) -> Option<ElectionAct> {
-        let now = self.known.cx.now.mono;
-        let age = it.runs_for(now)?;
-        let due = if it.starter() == self.known.cx.me {
-            // Too late if others have done it meanwhile: they have opened their nonces.
-            let late = it.is_closed() && age >= ELECTION_WINDOW + ELECTION_GRACE;
-            !it.has_closed(self.known.cx.me) && !late && age >= ELECTION_WINDOW
-        } else {
-            let wait = ELECTION_WINDOW + ELECTION_GRACE + self.patience(room, it.starter());
-            !it.is_closed() && age >= wait
-        };
-        due.then(|| {
-            let (commitments, declined) = it.close();
-            ElectionAct::Closed { election: it.place(), commitments, declined }
-        })
-    }
-
-    /// Says who has not opened in time.
-    fn drop_out(&self, room: &Room, it: &Election, closing: &Closing) -> Option<ElectionAct> {
-        let (by, age) = (closing.author(), self.known.cx.now.mono.saturating_sub(closing.seen));
-        let wait = if by == self.known.cx.me {
-            ELECTION_GRACE
-        } else {
-            ELECTION_GRACE * 2 + self.patience(room, by)
-        };
-        let nodes = closing.missing();
-        let due = age >= wait && !it.has_drops(closing) && !nodes.is_empty();
-        due.then(|| ElectionAct::Dropped { closed: closing.place(), nodes })
-    }
-
-    /// How long this node leaves to `node` what that should have done.
-    fn patience(&self, room: &Room, node: NodeId) -> Duration {
-        let now = self.known.cx.now.mono;
-        let silent = self.known.live.silent_for(now, node) >= self.known.config.takeover_after;
-        let gone = silent || room.is_out(&self.known.cx, node);
-        let rank = self.known.live.rank(now, room.heirs(&self.known.cx), node);
-        ELECTION_RANK_STEP * rank + if gone { Duration::ZERO } else { ELECTION_PATIENCE }
-    }
-
-    fn open_nonce(&self, room: &Room, it: &Election) -> Option<ElectionAct> {
-        let (election, me) = (it.place(), self.known.cx.me);
-        it.runs_for(self.known.cx.now.mono)?;
-        let closing = it.to_open(self.known.cx.now.mono)?;
-        if it.has_opened(me) || !closing.waits_for(me) {
-            return None;
-        }
-        let nonce = nonce(&self.known.identity, room.id, election);
-        Some(ElectionAct::Shown { closed: closing.place(), nonce })
-    }
-
     // Telling members.
 
-    fn announce_election(&mut self, id: RoomId) {
-        let now = self.known.cx.now.mono;
-        let Some(room) = self.known.rooms.get_mut(&id) else { return };
-        let running = room.elections.running(now).filter(|it| it.is_to_be_announced());
-        let Some(place) = running.map(Election::place) else { return };
-        if let Some(it) = room.elections.edit(place) {
-            it.announced = true;
-            let candidates = it.candidates().iter().map(|it| it.agent.clone()).collect();
-            let by = it.started_by().clone();
-            self.known.cx.notify(id, RoomEvent::ElectionStarted { candidates, by });
-        }
-    }
-
-    fn tell_leader(&mut self, id: RoomId) {
-        let now = self.known.cx.now.mono;
-        let Some(room) = self.known.rooms.get_mut(&id) else { return };
+    fn tell_leader(&mut self, known: &mut Known, id: RoomId) {
+        let now = known.cx.now.mono;
+        let Some(room) = known.rooms.get_mut(&id) else { return };
         let to_tell = room.elections.to_tell(now);
         let before = std::mem::replace(&mut room.elections.told, to_tell.clone());
         if before == to_tell {
@@ -243,13 +78,13 @@ impl Engine {
             (None, _) => None,
         };
         if let Some(why) = gone {
-            self.known.cx.notify(id, RoomEvent::LeaderCleared { why });
+            known.cx.notify(id, RoomEvent::LeaderCleared { why });
         }
         match leader {
             Some(it) => {
                 self.led.insert(id);
                 let (agent, name) = (it.agent, it.name.into());
-                self.known.cx.notify(id, RoomEvent::LeaderElected { agent, name });
+                known.cx.notify(id, RoomEvent::LeaderElected { agent, name });
             }
             None => {
                 self.led.remove(&id);
@@ -258,9 +93,9 @@ impl Engine {
     }
 
     /// After a start: who leads which room. Nobody is told.
-    pub(super) fn note_leaders(&mut self) {
-        let now = self.known.cx.now.mono;
-        for room in self.known.rooms.values_mut() {
+    pub(super) fn note_leaders(&mut self, known: &mut Known) {
+        let now = known.cx.now.mono;
+        for room in known.rooms.values_mut() {
             room.elections.note_restored();
             room.elections.told = room.elections.to_tell(now);
             if room.elections.told.leader.is_some() {
@@ -269,64 +104,239 @@ impl Engine {
         }
     }
 
+    /// The room has ended.
+    pub(super) fn forget(&mut self, room: RoomId) {
+        self.led.remove(&room);
+    }
+
     // Leaders that are gone.
 
     /// What has become due in elections that no entry brings about.
-    pub(super) fn go_on_electing(&mut self) {
+    pub(super) fn go_on_electing(&mut self, known: &mut Known) {
         for id in self.led.clone() {
-            self.clear_leader_if_gone(id);
+            clear_leader_if_gone(known, id);
         }
     }
+}
 
-    /// A leader that left, or is attached nowhere any more, is one no longer. Its node says so; and if
-    /// that is silent, another one does.
-    pub(super) fn clear_leader_if_gone(&mut self, id: RoomId) {
-        let Some(room) = self.known.rooms.get(&id) else { return };
-        let Some(leader) = room.elections.told_leader() else { return };
-        let (election, it) = (leader.election, leader.candidate);
-        let gone = if it.node == self.known.cx.me {
-            // It may have declined when that could no longer count.
-            let declined = room.elections.get(election).is_some_and(|e| e.has_declined(&it.agent));
-            declined || !self.is_member_here(&it.agent, id)
-        } else {
-            let (agent, node) = (it.agent.clone(), it.node);
-            let seated = self.known.rosters.record(&agent);
-            seated.is_none_or(|(at, record)| at != node || !record.rooms.contains_key(&id))
-                && self.is_gone_for_good(id, node)
-        };
-        if gone {
-            self.clear_leader(id, election);
+fn candidates(known: &Known, room: RoomId) -> Vec<Candidate> {
+    let members = known.rosters.members(room).iter();
+    let candidate = members.filter_map(|it| {
+        let (_, record) = known.rosters.record(&it.agent)?;
+        let name = record.name.to_string();
+        Some(Candidate { agent: it.agent.clone(), name, node: it.node })
+    });
+    candidate.collect()
+}
+
+pub(super) fn elect_leader(
+    known: &mut Known,
+    caller: &Caller,
+    id: RoomId,
+) -> Result<Outcome, Refused> {
+    known.may_act(caller, id)?;
+    let room = known.rooms.get(&id).ok_or(Refused::NoRoom)?;
+    if room.elections.running(known.cx.now.mono).is_some() {
+        return Err(Refused::ElectionRuns);
+    }
+    let candidates = candidates(known, id);
+    if candidates.len() > ELECTION_CANDIDATES_MAX {
+        let full = format!("a room of more than {ELECTION_CANDIDATES_MAX} cannot elect");
+        return Err(Refused::Full(full));
+    }
+    let agents = candidates.iter().map(|it| Arc::clone(&it.agent)).collect();
+    let (term, started_by) = (room.elections.next_term(), caller.agent.clone());
+    let started = ElectionStarted { term, candidates, started_by };
+    known.write_act(id, &Body::Election(ElectionAct::Started(started)))?;
+    Ok(Outcome::Candidates(agents))
+}
+
+pub(super) fn decline(known: &mut Known, caller: &Caller, id: RoomId) -> Result<Outcome, Refused> {
+    known.may_act(caller, id)?;
+    let (now, me) = (known.cx.now.mono, known.cx.me);
+    let running = known.rooms.get(&id).and_then(|room| room.elections.running(now));
+    let running = running.filter(|it| it.is_open(now)).ok_or(Refused::NoElection)?;
+    let election = running.place();
+    // Whoever joined since does not stand; nor does who has declined.
+    if running.standing_at(me).any(|it| it.agent == caller.agent) {
+        let agent = caller.agent.clone();
+        known.write_act(id, &Body::Election(ElectionAct::Declined { election, agent }))?;
+    }
+    Ok(Outcome::Done)
+}
+
+pub(super) fn leader(known: &Known, room: RoomId) -> Option<LeaderView> {
+    let leader = known.rooms.get(&room)?.elections.leader(known.cx.now.mono)?;
+    let Candidate { agent, node, .. } = leader.candidate;
+    Some(LeaderView { agent: agent.clone(), node: *node, term: leader.term })
+}
+
+/// The election by which this agent, attached here, leads the room.
+pub(super) fn led_by(known: &Known, room: RoomId, agent: &str) -> Option<EntryRef> {
+    let leader = known.rooms.get(&room)?.elections.leader(known.cx.now.mono)?;
+    let leads = *leader.candidate.agent == *agent && leader.candidate.node == known.cx.me;
+    leads.then_some(leader.election)
+}
+
+fn is_member_here(known: &Known, agent: &str, room: RoomId) -> bool {
+    known.rosters.own(agent).is_some_and(|it| it.rooms.contains_key(&room))
+}
+
+/// This node's candidates that are not there any more decline; for the others it commits.
+fn stand(known: &Known, room: &Room, it: &Election, acts: &mut Vec<ElectionAct>) {
+    let (election, me) = (it.place(), known.cx.me);
+    for candidate in it.standing_at(me) {
+        if !is_member_here(known, &candidate.agent, room.id) {
+            let agent = candidate.agent.clone();
+            acts.push(ElectionAct::Declined { election, agent });
         }
     }
+    if it.hosts(me) && !it.has_committed(me) {
+        let nonce = nonce(&known.identity, room.id, election);
+        let commitment = commitment(room.id, election, (me, &nonce));
+        acts.push(ElectionAct::Committed { election, commitment });
+    }
+}
 
-    /// Whether a node is silent for so long that its agents are gone, and this node is the one to say so.
-    fn is_gone_for_good(&mut self, id: RoomId, node: NodeId) -> bool {
-        let now = self.known.cx.now.mono;
-        let silent = self.known.live.silent_for(now, node);
-        if silent < ROSTER_LEASE {
-            return false;
+/// How long this node leaves to `node` what that should have done.
+fn patience(known: &Known, room: &Room, node: NodeId) -> Duration {
+    let now = known.cx.now.mono;
+    let silent = known.live.silent_for(now, node) >= known.config.takeover_after;
+    let gone = silent || room.is_out(&known.cx, node);
+    let rank = known.live.rank(now, room.heirs(&known.cx), node);
+    ELECTION_RANK_STEP * rank + if gone { Duration::ZERO } else { ELECTION_PATIENCE }
+}
+
+fn close(known: &Known, room: &Room, it: &Election) -> Option<ElectionAct> {
+    let now = known.cx.now.mono;
+    let age = it.runs_for(now)?;
+    let due = if it.starter() == known.cx.me {
+        // Too late if others have done it meanwhile: they have opened their nonces.
+        let late = it.is_closed() && age >= ELECTION_WINDOW + ELECTION_GRACE;
+        !it.has_closed(known.cx.me) && !late && age >= ELECTION_WINDOW
+    } else {
+        let wait = ELECTION_WINDOW + ELECTION_GRACE + patience(known, room, it.starter());
+        !it.is_closed() && age >= wait
+    };
+    due.then(|| {
+        let (commitments, declined) = it.close();
+        ElectionAct::Closed { election: it.place(), commitments, declined }
+    })
+}
+
+/// Says who has not opened in time.
+fn drop_out(known: &Known, room: &Room, it: &Election, closing: &Closing) -> Option<ElectionAct> {
+    let (by, age) = (closing.author(), known.cx.now.mono.saturating_sub(closing.seen));
+    let wait = if by == known.cx.me {
+        ELECTION_GRACE
+    } else {
+        ELECTION_GRACE * 2 + patience(known, room, by)
+    };
+    let nodes = closing.missing();
+    let due = age >= wait && !it.has_drops(closing) && !nodes.is_empty();
+    due.then(|| ElectionAct::Dropped { closed: closing.place(), nodes })
+}
+
+fn open_nonce(known: &Known, room: &Room, it: &Election) -> Option<ElectionAct> {
+    let (election, me) = (it.place(), known.cx.me);
+    it.runs_for(known.cx.now.mono)?;
+    let closing = it.to_open(known.cx.now.mono)?;
+    if it.has_opened(me) || !closing.waits_for(me) {
+        return None;
+    }
+    let nonce = nonce(&known.identity, room.id, election);
+    Some(ElectionAct::Shown { closed: closing.place(), nonce })
+}
+
+fn steps(known: &Known, room: &Room) -> Vec<ElectionAct> {
+    let now = known.cx.now.mono;
+    let mut acts = Vec::new();
+    if let Some(it) = room.elections.running(now) {
+        if !it.is_closed() {
+            stand(known, room, it, &mut acts);
         }
-        let Some(room) = self.known.rooms.get(&id) else { return false };
-        let heirs = room.heirs(&self.known.cx);
-        let gone = Gone { node, since: now - (silent - ROSTER_LEASE), anew: false };
-        match self.known.live.verdict(now, heirs, gone) {
-            Verdict::Gone => true,
-            Verdict::Wait => false,
-            Verdict::AskPeers => {
-                for peer in self.known.live.probe(now, node) {
-                    self.known.cx.send(peer, Message::Probe { node });
-                }
-                false
+        acts.extend(close(known, room, it));
+        acts.extend(it.to_open(now).and_then(|closing| drop_out(known, room, it, closing)));
+    }
+    acts.extend(room.elections.all_running().filter_map(|it| open_nonce(known, room, it)));
+    acts
+}
+
+/// Writes what this node has to say in a running election.
+fn carry_on(known: &mut Known, id: RoomId) {
+    let Some(room) = known.rooms.get(&id) else { return };
+    if !room.is_writable(&known.cx) {
+        return;
+    }
+    let acts = steps(known, room);
+    if let Some(room) = known.rooms.get_mut(&id) {
+        for act in acts {
+            room.append(&mut known.cx, &Body::Election(act));
+        }
+    }
+}
+
+fn announce_election(known: &mut Known, id: RoomId) {
+    let now = known.cx.now.mono;
+    let Some(room) = known.rooms.get_mut(&id) else { return };
+    let running = room.elections.running(now).filter(|it| it.is_to_be_announced());
+    let Some(place) = running.map(Election::place) else { return };
+    if let Some(it) = room.elections.edit(place) {
+        it.announced = true;
+        let candidates = it.candidates().iter().map(|it| it.agent.clone()).collect();
+        let by = it.started_by().clone();
+        known.cx.notify(id, RoomEvent::ElectionStarted { candidates, by });
+    }
+}
+
+/// Whether a node is silent for so long that its agents are gone, and this node is the one to say so.
+fn is_gone_for_good(known: &mut Known, id: RoomId, node: NodeId) -> bool {
+    let now = known.cx.now.mono;
+    let silent = known.live.silent_for(now, node);
+    if silent < ROSTER_LEASE {
+        return false;
+    }
+    let Some(room) = known.rooms.get(&id) else { return false };
+    let heirs = room.heirs(&known.cx);
+    let gone = Gone { node, since: now - (silent - ROSTER_LEASE), anew: false };
+    match known.live.verdict(now, heirs, gone) {
+        Verdict::Gone => true,
+        Verdict::Wait => false,
+        Verdict::AskPeers => {
+            for peer in known.live.probe(now, node) {
+                known.cx.send(peer, Message::Probe { node });
             }
+            false
         }
     }
+}
 
-    fn clear_leader(&mut self, id: RoomId, election: EntryRef) {
-        let now = self.known.cx.now.mono;
-        let Some(room) = self.known.rooms.get_mut(&id) else { return };
-        let leads = room.elections.leader(now).is_some_and(|it| it.election == election);
-        if leads && room.is_writable(&self.known.cx) {
-            room.append(&mut self.known.cx, &Body::Election(ElectionAct::Cleared { election }));
-        }
+fn clear_leader(known: &mut Known, id: RoomId, election: EntryRef) {
+    let now = known.cx.now.mono;
+    let Some(room) = known.rooms.get_mut(&id) else { return };
+    let leads = room.elections.leader(now).is_some_and(|it| it.election == election);
+    if leads && room.is_writable(&known.cx) {
+        room.append(&mut known.cx, &Body::Election(ElectionAct::Cleared { election }));
+    }
+}
+
+/// A leader that left, or is attached nowhere any more, is one no longer. Its node says so; and if
+/// that is silent, another one does.
+pub(super) fn clear_leader_if_gone(known: &mut Known, id: RoomId) {
+    let Some(room) = known.rooms.get(&id) else { return };
+    let Some(leader) = room.elections.told_leader() else { return };
+    let (election, it) = (leader.election, leader.candidate);
+    let gone = if it.node == known.cx.me {
+        // It may have declined when that could no longer count.
+        let declined = room.elections.get(election).is_some_and(|e| e.has_declined(&it.agent));
+        declined || !is_member_here(known, &it.agent, id)
+    } else {
+        let (agent, node) = (it.agent.clone(), it.node);
+        let seated = known.rosters.record(&agent);
+        seated.is_none_or(|(at, record)| at != node || !record.rooms.contains_key(&id))
+            && is_gone_for_good(known, id, node)
+    };
+    if gone {
+        clear_leader(known, id, election);
     }
 }

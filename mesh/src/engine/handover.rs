@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{Engine, Waiter};
+use super::Engine;
 use crate::{
     api::{
         boundary::Effect,
@@ -190,7 +190,7 @@ impl Engine {
         }
         if stopping.rooms.is_empty() && !stopping.told {
             let awaits = now < stopping.answers_by && !self.known.cx.up.is_empty();
-            if (awaits && self.owes_answers()) || !self.has_left() {
+            if (awaits && self.calls.owe_numbers()) || !self.has_left() {
                 return;
             }
             let Some(stopping) = &mut self.stopping else { return };
@@ -198,12 +198,6 @@ impl Engine {
             self.known.change_node().clean = true;
             self.known.cx.effects.push(Effect::Stopped);
         }
-    }
-
-    /// Whether a message that is written waits for its number: else its sender would not know what became of it.
-    fn owes_answers(&self) -> bool {
-        let mut waiters = self.waiters.values().flatten();
-        waiters.any(|it| matches!(it, Waiter::Said { .. }))
     }
 
     /// How far this node is with leaving, if it leaves.

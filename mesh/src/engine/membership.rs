@@ -118,7 +118,7 @@ impl Engine {
         let disowned = self.known.directory.forget(self.known.cx.mesh, directory, cut);
         self.fold_lost();
         // Before clients are told: they need not hear of a room that it is gone, and there again.
-        self.note_rooms_without_lead();
+        self.calls.note_rooms_without_lead(&self.known);
         self.answer_unsettled();
         for agent in disowned {
             self.act_on(Learned::Agent(agent));

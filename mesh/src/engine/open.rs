@@ -4,6 +4,7 @@ use super::{
     Engine,
     known::{Known, reach::Reach},
     retention::Pruning,
+    tasks,
 };
 use crate::{
     api::batch::{NodeRecord, Summary},
@@ -38,10 +39,9 @@ impl Engine {
             unshared: Default::default(),
             pulse: Pulse { boot, ..Pulse::default() },
             spread: Spread::default(),
-            waiters: Default::default(),
-            unsettled: Default::default(),
-            led: Default::default(),
-            claiming: Default::default(),
+            calls: Default::default(),
+            leaders: Default::default(),
+            claims: Default::default(),
             roams: Default::default(),
             next_registration: 0,
             turns: Default::default(),
@@ -87,9 +87,9 @@ impl Engine {
         self.restore_rooms(stored.rooms);
         self.restore_following();
         self.refold_acts(stored.acts);
-        self.restore_votes(stored.notes);
-        self.note_tasks();
-        self.note_leaders();
+        self.voting.restore_votes(&mut self.known, stored.notes);
+        tasks::note_tasks(&mut self.known);
+        self.leaders.note_leaders(&mut self.known);
         self.fold_lost();
         self.restore_directory(stored.directory);
         self.ensure_permanent_rooms();

@@ -257,7 +257,7 @@ impl Engine {
         let room = run.run().room;
         self.in_room(from, room, |engine, room| {
             if run.run().has_gone() {
-                engine.note_retention(room);
+                super::retention::note_retention(&mut engine.known, room);
             }
             engine.with_room(room, |it, cx| {
                 let full = it.record.ephemeral

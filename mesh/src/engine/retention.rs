@@ -2,7 +2,7 @@
 
 use std::{ops::Bound, time::Duration};
 
-use super::Engine;
+use super::known::Known;
 use crate::{
     api::{agenda::Retention, batch::Change, boundary::Alarm},
     limits::{CLOCK_JUMP_MAX, PRUNE_EVERY, PRUNE_FIRST_AFTER},
@@ -45,44 +45,44 @@ impl Pruning {
     }
 }
 
-impl Engine {
+impl Pruning {
     /// The oldest bodies of one room, if it is time.
-    pub(super) fn go_on_pruning(&mut self) {
-        let now = self.known.cx.now;
-        if now.mono < self.pruning.next {
+    pub(super) fn go_on_pruning(&mut self, known: &mut Known) {
+        let now = known.cx.now;
+        if now.mono < self.next {
             return;
         }
-        self.pruning.next = now.mono + PRUNE_EVERY;
-        let (ahead, by) = self.pruning.jumped(now);
+        self.next = now.mono + PRUNE_EVERY;
+        let (ahead, by) = self.jumped(now);
         if by > CLOCK_JUMP_MAX {
-            if !std::mem::replace(&mut self.pruning.warned, true) {
-                self.known.cx.alarm(Alarm::ClockJumped { ahead, by });
+            if !std::mem::replace(&mut self.warned, true) {
+                known.cx.alarm(Alarm::ClockJumped { ahead, by });
             }
             return;
         }
-        if let Some((room, keep)) = self.next_to_prune() {
+        if let Some((room, keep)) = self.next_to_prune(known) {
             let before_ms = now.wall_ms.saturating_sub(in_ms(keep));
-            self.known.cx.change(Change::Prune { room, before_ms });
+            known.cx.change(Change::Prune { room, before_ms });
         }
     }
 
     /// The next room in the order of ids: one in which something was delivered, and in which bodies are
     /// not kept for ever. After the last of them the next that is left of an earlier mesh.
-    fn next_to_prune(&mut self) -> Option<(RoomId, Duration)> {
-        let Retention { own, free, pro } = self.known.config.retention;
+    fn next_to_prune(&mut self, known: &mut Known) -> Option<(RoomId, Duration)> {
+        let Retention { own, free, pro } = known.config.retention;
         if [own, free, pro] == [None; 3] {
             return None;
         }
-        let from = self.pruning.last.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut next = self.known.rooms.range((from, Bound::Unbounded));
+        let from = self.last.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut next = known.rooms.range((from, Bound::Unbounded));
         for _ in 0..PRUNE_ROOMS_LOOKED_AT {
             let Some((id, room)) = next.next() else {
-                self.pruning.last = None;
-                return self.next_archived();
+                self.last = None;
+                return self.next_archived(known);
             };
-            self.pruning.last = Some(*id);
+            self.last = Some(*id);
             if room.record.delivered > 0
-                && let Some(keep) = self.retention_of(*id)
+                && let Some(keep) = retention_of(known, *id)
             {
                 return Some((*id, keep));
             }
@@ -90,42 +90,42 @@ impl Engine {
         None
     }
 
-    fn next_archived(&mut self) -> Option<(RoomId, Duration)> {
-        let rooms = &self.known.config.archive;
-        let room = rooms.get(self.pruning.archived % rooms.len().max(1))?.room;
-        self.pruning.archived += 1;
-        Some((room, self.retention_of(room)?))
+    fn next_archived(&mut self, known: &mut Known) -> Option<(RoomId, Duration)> {
+        let rooms = &known.config.archive;
+        let room = rooms.get(self.archived % rooms.len().max(1))?.room;
+        self.archived += 1;
+        Some((room, retention_of(known, room)?))
     }
+}
 
-    /// For how long bodies of a room are kept; `None`: for ever.
-    fn retention_of(&self, id: RoomId) -> Option<Duration> {
-        let room = self.known.rooms.get(&id);
-        if room.is_some_and(|it| !it.may_lose_bodies()) {
-            return None;
-        }
-        let owner = match room {
-            Some(_) => self.known.directory.room(id).map(|it| it.created.owner),
-            None => self.known.config.archive.iter().find(|it| it.room == id)?.owner,
-        };
-        let retention = &self.known.config.retention;
-        let keep = match owner.and_then(|key| self.tier_of(key)) {
-            None => retention.own,
-            Some(Tier::Free) => retention.free,
-            Some(Tier::Pro) => retention.pro,
-        };
-        keep.map(|it| it.max(self.known.config.retention_min))
+/// Of a minted key, though it may have been revoked; not of the node's own.
+fn tier_of(known: &Known, key: KeyPrint) -> Option<Tier> {
+    known.directory.keys.tier_once(key).filter(|_| !known.own_keys.contains(&key))
+}
+
+/// For how long bodies of a room are kept; `None`: for ever.
+fn retention_of(known: &Known, id: RoomId) -> Option<Duration> {
+    let room = known.rooms.get(&id);
+    if room.is_some_and(|it| !it.may_lose_bodies()) {
+        return None;
     }
+    let owner = match room {
+        Some(_) => known.directory.room(id).map(|it| it.created.owner),
+        None => known.config.archive.iter().find(|it| it.room == id)?.owner,
+    };
+    let retention = &known.config.retention;
+    let keep = match owner.and_then(|key| tier_of(known, key)) {
+        None => retention.own,
+        Some(Tier::Free) => retention.free,
+        Some(Tier::Pro) => retention.pro,
+    };
+    keep.map(|it| it.max(known.config.retention_min))
+}
 
-    /// Of a minted key, though it may have been revoked; not of the node's own.
-    fn tier_of(&self, key: KeyPrint) -> Option<Tier> {
-        self.known.directory.keys.tier_once(key).filter(|_| !self.known.own_keys.contains(&key))
-    }
-
-    /// A peer has dropped bodies that are to be accepted here: which of them would this node drop, too?
-    pub(super) fn note_retention(&mut self, id: RoomId) {
-        let keep_ms = self.retention_of(id).map(in_ms);
-        if let Some(room) = self.known.rooms.get_mut(&id) {
-            room.keep_ms = keep_ms;
-        }
+/// A peer has dropped bodies that are to be accepted here: which of them would this node drop, too?
+pub(super) fn note_retention(known: &mut Known, id: RoomId) {
+    let keep_ms = retention_of(known, id).map(in_ms);
+    if let Some(room) = known.rooms.get_mut(&id) {
+        room.keep_ms = keep_ms;
     }
 }

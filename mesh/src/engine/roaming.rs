@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use super::Engine;
+use super::known::Known;
 use crate::{
     api::command::{CallId, Outcome, Refused, Roamed},
     engine::context::Context,
@@ -14,14 +14,20 @@ use crate::{
     room::Room,
 };
 
+/// A client that comes from another node, and its cursor in a room.
+#[derive(Debug)]
+pub(super) struct Roamer {
+    pub(super) room: RoomId,
+    pub(super) cursor: Number,
+    /// Entries that it is not proven to have seen, and the numbers under which they were delivered here.
+    pub(super) entries: Vec<(LocalRef, Option<Number>)>,
+}
+
 /// A roaming client whose cursor could not be served at once.
 #[derive(Debug)]
 struct Roaming {
     call: CallId,
-    room: RoomId,
-    cursor: Number,
-    /// What it is not proven to have seen, and under which number that was delivered here.
-    entries: Vec<(LocalRef, Option<Number>)>,
+    roamer: Roamer,
     since: Duration,
     /// Its era was not known, and peers were asked.
     asked: bool,
@@ -35,80 +41,59 @@ pub(super) struct Roams {
     raised: BTreeSet<RoomId>,
 }
 
-impl Engine {
-    pub(super) fn roam(
-        &mut self,
-        call: CallId,
-        room: RoomId,
-        cursor: Number,
-        entries: Vec<(LocalRef, Option<Number>)>,
-    ) {
-        let era = cursor.era();
-        let Some(it) = self.known.rooms.get(&room) else {
-            return self.reply(call, Err(Refused::NoRoom));
+impl Roams {
+    pub(super) fn roam(&mut self, known: &mut Known, call: CallId, roamer: Roamer) {
+        let era = roamer.cursor.era();
+        let Some(room) = known.rooms.get(&roamer.room) else {
+            return known.cx.reply(call, Err(Refused::NoRoom));
         };
-        let far = era.c() > it.numbering.current().c() + ROAM_ERAS_AHEAD_MAX;
+        let far = era.c() > room.numbering.current().c() + ROAM_ERAS_AHEAD_MAX;
         if !era.is_valid() || far {
-            return self.reply(call, Ok(Outcome::Roamed(Roamed::Never)));
+            return known.cx.reply(call, Ok(Outcome::Roamed(Roamed::Never)));
         }
-        if self.roams.waiting.len() >= ROAMING_MAX {
-            return self.reply(call, Ok(Outcome::Roamed(Roamed::Behind)));
+        if self.waiting.len() >= ROAMING_MAX {
+            return known.cx.reply(call, Ok(Outcome::Roamed(Roamed::Behind)));
         }
-        let since = self.known.cx.now.mono;
-        let it = Roaming { call, room, cursor, entries, since, asked: false };
-        self.roams.waiting.push(it);
-        self.go_on_roaming();
-    }
-
-    /// Whether the era is in some member's lane.
-    fn has_member_for(&self, era: Era) -> bool {
-        era.lane()
-            .is_some_and(|lane| self.known.cx.lanes.values().any(|lanes| lanes.contains(&lane)))
-    }
-
-    /// This node has started a moment ago, and has not met all members again.
-    fn is_meeting_others(&self) -> bool {
-        let others = self.known.cx.lanes.keys().filter(|it| **it != self.known.cx.me);
-        let mut apart =
-            others.filter(|it| !self.known.cx.parted.has(**it) && !self.known.cx.up.contains(*it));
-        self.known.cx.now.mono < self.known.started + ROAM_START_FOR && apart.next().is_some()
+        let since = known.cx.now.mono;
+        self.waiting.push(Roaming { call, roamer, since, asked: false });
+        self.go_on_roaming(known);
     }
 
     /// Clients that came with a cursor from elsewhere are answered as soon as they can be.
-    pub(super) fn go_on_roaming(&mut self) {
-        for mut it in std::mem::take(&mut self.roams.waiting) {
-            match self.roamed(&mut it) {
-                Ok(Some(roamed)) => self.reply(it.call, Ok(Outcome::Roamed(roamed))),
-                Ok(None) => self.roams.waiting.push(it),
-                Err(refused) => self.reply(it.call, Err(refused)),
+    pub(super) fn go_on_roaming(&mut self, known: &mut Known) {
+        for mut it in std::mem::take(&mut self.waiting) {
+            match self.roamed(known, &mut it) {
+                Ok(Some(roamed)) => known.cx.reply(it.call, Ok(Outcome::Roamed(roamed))),
+                Ok(None) => self.waiting.push(it),
+                Err(refused) => known.cx.reply(it.call, Err(refused)),
             }
         }
-        for id in std::mem::take(&mut self.roams.raised) {
-            if self.raise_what_is_below(id) {
-                self.roams.raised.insert(id);
+        for id in std::mem::take(&mut self.raised) {
+            if raise_what_is_below(known, id) {
+                self.raised.insert(id);
             }
         }
     }
 
     /// What is to be done for a client. `None`: it waits.
-    fn roamed(&mut self, it: &mut Roaming) -> Result<Option<Roamed>, Refused> {
-        let (now, era) = (self.known.cx.now.mono, it.cursor.era());
-        let meeting = self.is_meeting_others();
+    fn roamed(&mut self, known: &mut Known, it: &mut Roaming) -> Result<Option<Roamed>, Refused> {
+        let (now, era) = (known.cx.now.mono, it.roamer.cursor.era());
+        let meeting = is_meeting_others(known);
         // The lane of a node that has just been admitted may not be known yet.
-        let member = era == Era::HOME || self.has_member_for(era);
+        let member = era == Era::HOME || has_member_for(known, era);
         let waited = now >= it.since + ROAM_ASK_FOR;
-        let room = self.known.rooms.get_mut(&it.room).ok_or(Refused::NoRoom)?;
-        if !room.is_writable(&self.known.cx) {
+        let room = known.rooms.get_mut(&it.roamer.room).ok_or(Refused::NoRoom)?;
+        if !room.is_writable(&known.cx) {
             return Ok(Some(Roamed::Never));
         }
         if room.numbering.eras.contains_key(&era) {
             if it.asked {
                 return Ok(Some(Roamed::Heard));
             }
-        } else if !waited && (meeting || !self.known.cx.up.is_empty()) {
+        } else if !waited && (meeting || !known.cx.up.is_empty()) {
             // A peer that has heard of the claim of that era gives it.
             it.asked = true;
-            room.ask_all_every(&mut self.known.cx, ROAM_ASK_EVERY);
+            room.ask_all_every(&mut known.cx, ROAM_ASK_EVERY);
             return Ok(None);
         } else if meeting {
             return Ok(Some(Roamed::Behind));
@@ -116,38 +101,50 @@ impl Engine {
             return Ok(Some(Roamed::Never));
         }
         // All of it, before it is given any number of an era that says that all of it was given.
-        let entries: Vec<LocalRef> = it.entries.iter().map(|(at, _)| *at).collect();
+        let entries: Vec<LocalRef> = it.roamer.entries.iter().map(|(at, _)| *at).collect();
         if entries.is_empty() {
             if era > room.numbering.current() {
-                room.roamers.raise(it.cursor);
-                self.roams.raised.insert(it.room);
+                room.roamers.raise(it.roamer.cursor);
+                self.raised.insert(it.roamer.room);
             }
             return Ok(Some(Roamed::Ready));
         }
-        if raise(room, &mut self.known.cx, it.cursor, entries) {
+        if raise(room, &mut known.cx, it.roamer.cursor, entries) {
             return Ok(Some(Roamed::Ready));
         }
         Ok(waited.then_some(Roamed::Behind))
     }
+}
 
-    /// What was said below the cursor of a client from an era that is not known here gets a number above it. `false`:
-    /// nobody waits for that any more.
-    fn raise_what_is_below(&mut self, id: RoomId) -> bool {
-        let Some(room) = self.known.rooms.get_mut(&id) else { return false };
-        let current = room.numbering.current();
-        let floor = room.roamers.floor(current).filter(|_| room.is_writable(&self.known.cx));
-        let below = room.roamers.below().to_vec();
-        match floor {
-            Some(floor) if !below.is_empty() => {
-                if raise(room, &mut self.known.cx, floor, below) {
-                    room.roamers.settle();
-                }
+/// Whether the era is in some member's lane.
+fn has_member_for(known: &Known, era: Era) -> bool {
+    era.lane().is_some_and(|lane| known.cx.lanes.values().any(|lanes| lanes.contains(&lane)))
+}
+
+/// This node has started a moment ago, and has not met all members again.
+fn is_meeting_others(known: &Known) -> bool {
+    let others = known.cx.lanes.keys().filter(|it| **it != known.cx.me);
+    let mut apart = others.filter(|it| !known.cx.parted.has(**it) && !known.cx.up.contains(*it));
+    known.cx.now.mono < known.started + ROAM_START_FOR && apart.next().is_some()
+}
+
+/// What was said below the cursor of a client from an era that is not known here gets a number above it. `false`:
+/// nobody waits for that any more.
+fn raise_what_is_below(known: &mut Known, id: RoomId) -> bool {
+    let Some(room) = known.rooms.get_mut(&id) else { return false };
+    let current = room.numbering.current();
+    let floor = room.roamers.floor(current).filter(|_| room.is_writable(&known.cx));
+    let below = room.roamers.below().to_vec();
+    match floor {
+        Some(floor) if !below.is_empty() => {
+            if raise(room, &mut known.cx, floor, below) {
+                room.roamers.settle();
             }
-            Some(_) => {}
-            None => room.roamers.settle(),
         }
-        room.roamers.is_waiting()
+        Some(_) => {}
+        None => room.roamers.settle(),
     }
+    room.roamers.is_waiting()
 }
 
 /// Gives entries numbers above a cursor. `false`: not now.

@@ -2,7 +2,9 @@
 //! live as long as somebody lists them, and the lobby of a node that joined another mesh.
 
 use super::{
-    Engine, Waiter,
+    Engine,
+    calls::Waiter,
+    elections,
     known::{NO_MEMORY, NOT_WRITABLE, reach::Reach},
 };
 use crate::{
@@ -15,10 +17,7 @@ use crate::{
         EPHEMERAL_ROOMS_MAX, EPHEMERAL_ROOMS_PER_NODE_MAX, HELD_MAX, MENTIONS_MAX, NAME_BYTES_MAX,
         NUMBER_WITHIN, PLAIN_BODY_BYTES_MAX, ROOMS_MAX,
     },
-    name::{
-        id::{LocalRef, RoomId},
-        number::Number,
-    },
+    name::{id::RoomId, number::Number},
     presence::ephemeral::ephemeral_id,
     wire::{
         entry::{Body, Decision, DedupId, RoomCreated, Said},
@@ -55,7 +54,7 @@ impl Engine {
             return self.reply(call, Err(Refused::Closed));
         };
         let waiter = Waiter::Created { call, key: caller.key };
-        self.waiters.entry((directory, at)).or_default().push(waiter);
+        self.calls.wait((directory, at), waiter);
         // Known at once: the next one that is asked for in this turn is counted with it.
         self.fold_facts();
     }
@@ -182,18 +181,10 @@ impl Engine {
         for entry in room.numbering.undelivered.values() {
             self.known.cx.memory.warm -= entry.body_bytes;
         }
-        let waiting: Vec<(RoomId, LocalRef)> =
-            self.waiters.range((id, LocalRef { log: 0, seq: 0 })..).map(|(key, _)| *key).collect();
-        for key in waiting.into_iter().take_while(|(room, _)| *room == id) {
-            for waiter in self.waiters.remove(&key).unwrap_or_default() {
-                if let Waiter::Said { call, .. } | Waiter::Created { call, .. } = waiter {
-                    self.reply(call, Err(Refused::NoRoom));
-                }
-            }
-        }
-        self.forget_votes(&room);
-        self.forget_tasks(&room);
-        self.led.remove(&id);
+        self.calls.refuse_ended(&mut self.known, id);
+        self.voting.forget_votes(&mut self.known, &room);
+        self.claims.forget_tasks(&mut self.known, &room);
+        self.leaders.forget(id);
         self.forget_digest(id, room.record.seal.as_ref());
         self.known.busy.remove(&id);
         self.unshared.remove(&id);
@@ -258,8 +249,9 @@ impl Engine {
             Speech::Thinking => Body::Thinking(said),
             Speech::Decision => {
                 // Whoever is refused has been told before why.
-                self.settle_elections(room);
-                let election = self.led_by(room, &caller.agent).ok_or(Refused::NotLeader)?;
+                self.leaders.settle_elections(&mut self.known, room);
+                let election = elections::led_by(&self.known, room, &caller.agent)
+                    .ok_or(Refused::NotLeader)?;
                 Body::Decision(Decision { said, election })
             }
         };
@@ -277,7 +269,7 @@ impl Engine {
         let at = state.append(&mut self.known.cx, &body).ok_or(Refused::Closed)?;
         let wall_ms = self.known.cx.now.wall_ms;
         let waiter = Waiter::Said { call, name, wall_ms, repeated: false };
-        self.waiters.entry((room, at)).or_default().push(waiter);
+        self.calls.wait((room, at), waiter);
         Ok(())
     }
 
@@ -311,7 +303,7 @@ impl Engine {
             None if !room.is_writable(&self.known.cx) => return false,
             None => {
                 let waiter = Waiter::Said { call, name, wall_ms, repeated: true };
-                self.waiters.entry((say.room, at)).or_default().push(waiter);
+                self.calls.wait((say.room, at), waiter);
             }
         }
         true

@@ -1,6 +1,11 @@
 //! Tasks: making them, updating them, and claims, which the room's sequencer answers.
 
-use super::{Engine, votes::forget};
+use std::collections::BTreeMap;
+
+use super::{
+    known::{Known, NOT_WRITABLE},
+    votes::forget,
+};
 use crate::{
     api::{
         agenda::{NewTask, TaskUpdate, TaskView},
@@ -16,133 +21,152 @@ use crate::{
     },
 };
 
-impl Engine {
-    pub(super) fn assign_task(
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    /// The calls that wait for an answer, by the entry of the claim.
+    pub(super) waiting: BTreeMap<(RoomId, LocalRef), CallId>,
+}
+
+impl Claims {
+    pub(super) fn update_task(
         &mut self,
+        known: &mut Known,
+        call: CallId,
         caller: &Caller,
-        new: NewTask,
-    ) -> Result<Outcome, Refused> {
-        self.known.may_act(caller, new.room)?;
-        check_new(&new.title, new.description.as_deref(), new.assignee.as_deref())
-            .map_err(|wrong| Refused::Invalid(wrong.to_owned()))?;
-        let act = TaskAct::Assigned(TaskAssigned {
-            title: new.title,
-            description: new.description,
-            assignee: new.assignee,
-            created_by: caller.agent.clone(),
-            id: None,
-        });
-        let at = self.known.write_act(new.room, &Body::Task(act))?;
-        let room = self.known.rooms.get(&new.room).ok_or(Refused::NoRoom)?;
-        let task = EntryRef { log: room.mine, seq: at.seq };
-        self.task(new.room, task)
-    }
-
-    pub(super) fn update_task(&mut self, call: CallId, caller: &Caller, update: TaskUpdate) {
-        match self.try_update(caller, update) {
-            Ok(Started::Done(outcome)) => self.reply(call, Ok(*outcome)),
+        update: TaskUpdate,
+    ) {
+        match try_update(known, caller, update) {
+            Ok(Started::Done(outcome)) => known.cx.reply(call, Ok(*outcome)),
             Ok(Started::Claimed(room, at)) => {
-                self.claiming.insert((room, at), call);
+                self.waiting.insert((room, at), call);
             }
-            Err(refused) => self.reply(call, Err(refused)),
+            Err(refused) => known.cx.reply(call, Err(refused)),
         }
-    }
-
-    fn try_update(&mut self, caller: &Caller, it: TaskUpdate) -> Result<Started, Refused> {
-        self.known.caller(caller)?;
-        let (room, task) = self.known.index.tasks.get(&it.task).copied().ok_or(Refused::NoTask)?;
-        self.known.may_act(caller, room).map_err(no_task_without_room)?;
-        check_update(it.assignee.as_deref(), it.note.as_deref())
-            .map_err(|wrong| Refused::Invalid(wrong.to_owned()))?;
-        if !is_agent_id(it.if_assignee.as_ref().and_then(|it| it.as_deref())) {
-            return Err(Refused::Invalid("if_assignee must have 1 to 128 bytes".to_owned()));
-        }
-        let sets = it.status.is_some() || it.assignee.is_some() || it.note.is_some();
-        let update = TaskUpdated {
-            task,
-            over: Vec::new(),
-            status: it.status,
-            assignee: it.assignee,
-            note: it.note,
-            by: caller.agent.clone(),
-        };
-        let state = self.known.rooms.get(&room).ok_or(Refused::NoTask)?;
-        if let Some(if_assignee) = it.if_assignee {
-            let era = state.numbering.current();
-            let claim = TaskAct::Claimed { update, if_assignee, era };
-            let at = self.known.write_act(room, &Body::Task(claim))?;
-            return Ok(Started::Claimed(room, at));
-        }
-        if sets {
-            let update = state.tasks.over_what_is_known(update);
-            self.known.write_act(room, &Body::Task(TaskAct::Updated(update)))?;
-        }
-        self.task(room, task).map(|it| Started::Done(Box::new(it)))
-    }
-
-    fn task(&self, room: RoomId, task: EntryRef) -> Result<Outcome, Refused> {
-        let view = self.known.rooms.get(&room).and_then(|it| it.tasks.view(task));
-        view.map(|it| Outcome::Task(Box::new(it))).ok_or(Refused::NoTask)
-    }
-
-    pub(super) fn list_tasks(
-        &self,
-        key: KeyPrint,
-        room: RoomId,
-        status: Option<TaskStatus>,
-    ) -> Result<Outcome, Refused> {
-        self.known.may_read(key, room)?;
-        let tasks =
-            self.known.rooms.get(&room).map(|it| it.tasks.newest(status)).unwrap_or_default();
-        Ok(Outcome::Tasks(tasks))
     }
 
     // What acts came to.
 
-    /// After a start: where the tasks are that were there before. Nobody is told of them.
-    pub(super) fn note_tasks(&mut self) {
-        for room in self.known.rooms.values_mut() {
-            drop(room.tasks.take_news());
-            let id = room.id;
-            for (task, place) in room.tasks.ids() {
-                self.known.index.tasks.entry(task).or_insert((id, place));
-            }
-        }
-    }
-
-    pub(super) fn settle_tasks(&mut self, id: RoomId) {
-        let Some(room) = self.known.rooms.get_mut(&id) else { return };
+    pub(super) fn settle_tasks(&mut self, known: &mut Known, id: RoomId) {
+        let Some(room) = known.rooms.get_mut(&id) else { return };
         for news in room.tasks.take_news() {
             match news {
                 News::Assigned { place, view } => {
-                    self.known.index.tasks.entry(view.task).or_insert((id, place));
-                    self.known.cx.notify(id, RoomEvent::TaskAssigned(view));
+                    known.index.tasks.entry(view.task).or_insert((id, place));
+                    known.cx.notify(id, RoomEvent::TaskAssigned(view));
                 }
-                News::Updated(view) => self.known.cx.notify(id, RoomEvent::TaskUpdated(view)),
-                News::Forgotten(task, place) => {
-                    forget(&mut self.known.index.tasks, task, (id, place))
-                }
+                News::Updated(view) => known.cx.notify(id, RoomEvent::TaskUpdated(view)),
+                News::Forgotten(task, place) => forget(&mut known.index.tasks, task, (id, place)),
                 News::Answered { claim, answer } => {
-                    if let Some(call) = self.claiming.remove(&(id, claim)) {
-                        self.reply(call, told(answer));
+                    if let Some(call) = self.waiting.remove(&(id, claim)) {
+                        known.cx.reply(call, told(answer));
                     }
                 }
             }
         }
     }
 
+    /// Nobody takes the claims that this node wrote in these rooms, so nobody is to wait for them.
+    pub(super) fn refuse(&mut self, known: &mut Known, which: impl Fn(&Known, RoomId) -> bool) {
+        let refused = self.waiting.extract_if(.., |(room, _), _| which(known, *room));
+        let refused: Vec<CallId> = refused.map(|(_, call)| call).collect();
+        for call in refused {
+            known.cx.reply(call, Err(Refused::Full(NOT_WRITABLE.to_owned())));
+        }
+    }
+
     /// The room has ended.
-    pub(super) fn forget_tasks(&mut self, room: &Room) {
+    pub(super) fn forget_tasks(&mut self, known: &mut Known, room: &Room) {
         for (task, place) in room.tasks.ids() {
-            forget(&mut self.known.index.tasks, task, (room.id, place));
+            forget(&mut known.index.tasks, task, (room.id, place));
         }
         let all = (room.id, LocalRef { log: 0, seq: 0 })..;
-        let waiting = self.claiming.range(all).take_while(|((it, _), _)| *it == room.id);
+        let waiting = self.waiting.range(all).take_while(|((it, _), _)| *it == room.id);
         let waiting: Vec<(RoomId, LocalRef)> = waiting.map(|(key, _)| *key).collect();
         for key in waiting {
-            if let Some(call) = self.claiming.remove(&key) {
-                self.reply(call, Err(Refused::NoTask));
+            if let Some(call) = self.waiting.remove(&key) {
+                known.cx.reply(call, Err(Refused::NoTask));
             }
+        }
+    }
+}
+
+fn view(known: &Known, room: RoomId, task: EntryRef) -> Result<Outcome, Refused> {
+    let view = known.rooms.get(&room).and_then(|it| it.tasks.view(task));
+    view.map(|it| Outcome::Task(Box::new(it))).ok_or(Refused::NoTask)
+}
+
+pub(super) fn assign_task(
+    known: &mut Known,
+    caller: &Caller,
+    new: NewTask,
+) -> Result<Outcome, Refused> {
+    known.may_act(caller, new.room)?;
+    check_new(&new.title, new.description.as_deref(), new.assignee.as_deref())
+        .map_err(|wrong| Refused::Invalid(wrong.to_owned()))?;
+    let act = TaskAct::Assigned(TaskAssigned {
+        title: new.title,
+        description: new.description,
+        assignee: new.assignee,
+        created_by: caller.agent.clone(),
+        id: None,
+    });
+    let at = known.write_act(new.room, &Body::Task(act))?;
+    let room = known.rooms.get(&new.room).ok_or(Refused::NoRoom)?;
+    let task = EntryRef { log: room.mine, seq: at.seq };
+    view(known, new.room, task)
+}
+
+fn try_update(known: &mut Known, caller: &Caller, it: TaskUpdate) -> Result<Started, Refused> {
+    known.caller(caller)?;
+    let (room, task) = known.index.tasks.get(&it.task).copied().ok_or(Refused::NoTask)?;
+    known.may_act(caller, room).map_err(no_task_without_room)?;
+    check_update(it.assignee.as_deref(), it.note.as_deref())
+        .map_err(|wrong| Refused::Invalid(wrong.to_owned()))?;
+    if !is_agent_id(it.if_assignee.as_ref().and_then(|it| it.as_deref())) {
+        return Err(Refused::Invalid("if_assignee must have 1 to 128 bytes".to_owned()));
+    }
+    let sets = it.status.is_some() || it.assignee.is_some() || it.note.is_some();
+    let update = TaskUpdated {
+        task,
+        over: Vec::new(),
+        status: it.status,
+        assignee: it.assignee,
+        note: it.note,
+        by: caller.agent.clone(),
+    };
+    let state = known.rooms.get(&room).ok_or(Refused::NoTask)?;
+    if let Some(if_assignee) = it.if_assignee {
+        let era = state.numbering.current();
+        let claim = TaskAct::Claimed { update, if_assignee, era };
+        let at = known.write_act(room, &Body::Task(claim))?;
+        return Ok(Started::Claimed(room, at));
+    }
+    if sets {
+        let update = state.tasks.over_what_is_known(update);
+        known.write_act(room, &Body::Task(TaskAct::Updated(update)))?;
+    }
+    view(known, room, task).map(|it| Started::Done(Box::new(it)))
+}
+
+pub(super) fn list_tasks(
+    known: &Known,
+    key: KeyPrint,
+    room: RoomId,
+    status: Option<TaskStatus>,
+) -> Result<Outcome, Refused> {
+    known.may_read(key, room)?;
+    let tasks = known.rooms.get(&room).map(|it| it.tasks.newest(status)).unwrap_or_default();
+    Ok(Outcome::Tasks(tasks))
+}
+
+/// After a start: where the tasks are that were there before. Nobody is told of them.
+pub(super) fn note_tasks(known: &mut Known) {
+    for room in known.rooms.values_mut() {
+        drop(room.tasks.take_news());
+        let id = room.id;
+        for (task, place) in room.tasks.ids() {
+            known.index.tasks.entry(task).or_insert((id, place));
         }
     }
 }

@@ -1,16 +1,15 @@
 //! Ending a turn: what inputs set going is brought to rest, sealed, and handed to the driver.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use super::{Engine, Waiter};
+use super::{Engine, known::Known};
 use crate::{
     api::{
         batch::{Change, NumberRange},
         boundary::{Alarm, Effect, Turn},
-        command::{Outcome, Refused, SaidOk},
         event::{Delivered, RoomEvent, TurnReason},
     },
-    directory::{Learned, Named, Source},
+    directory::{Learned, Source},
     engine::happened::{Fact, Happened, Proof, Step},
     limits::{BUCKETS, CROWD_TOLD_EVERY, GOSSIP_BYTES_MAX, PROOFS_MAX, TURNS_TOLD_UP_TO},
     name::{
@@ -61,9 +60,9 @@ impl Engine {
                     room.advance(&mut self.known.cx, &mut self.known.live);
                     room.pump(&mut self.known.cx);
                 }
-                self.go_on_voting(id);
-                self.settle_tasks(id);
-                self.settle_elections(id);
+                self.voting.go_on_voting(&mut self.known, id);
+                self.claims.settle_tasks(&mut self.known, id);
+                self.leaders.settle_elections(&mut self.known, id);
             }
         }
         self.seal_and_flush(&touched);
@@ -178,7 +177,7 @@ impl Engine {
             }
             Learned::Rooms(rooms) => {
                 for room in rooms {
-                    self.note_if_without_lead(room);
+                    self.calls.note_if_without_lead(&self.known, room);
                     self.known.tell_of_room(room, true);
                 }
             }
@@ -246,31 +245,10 @@ impl Engine {
             }
         }
         if log.author == self.known.cx.me {
-            self.refuse_waiters(|engine, other| {
-                let same_key = key.is_none() || key == engine.known.sealed_for(other);
+            self.refuse_waiters(|known, other| {
+                let same_key = key.is_none() || key == known.sealed_for(other);
                 if memory { other == room } else { same_key }
             });
-        }
-    }
-
-    /// Nobody takes what this node wrote in these rooms, so nobody is to wait for it.
-    pub(super) fn refuse_waiters(&mut self, which: impl Fn(&Engine, RoomId) -> bool) {
-        let waiters = std::mem::take(&mut self.waiters);
-        let claiming = std::mem::take(&mut self.claiming);
-        let here = |(room, _): &(RoomId, LocalRef)| which(self, *room);
-        let (refused, wait): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            waiters.into_iter().partition(|(place, _)| here(place));
-        let (held, claims): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            claiming.into_iter().partition(|(place, _)| here(place));
-        (self.waiters, self.claiming) = (wait, claims);
-        let waited = refused.into_values().flatten().map(|waiter| {
-            let (Waiter::Said { call, .. }
-            | Waiter::Created { call, .. }
-            | Waiter::Claimed { call, .. }) = waiter;
-            call
-        });
-        for call in waited.chain(held.into_values()) {
-            self.reply(call, Err(Refused::Full(super::known::NOT_WRITABLE.to_owned())));
         }
     }
 
@@ -297,123 +275,26 @@ impl Engine {
                 self.tell_turn(room, TurnReason::MessageSent, true);
             }
         }
-        self.answer_all(room, at, number);
+        self.answer_all((room, at), number);
     }
 
-    fn answer_all(&mut self, room: RoomId, at: LocalRef, number: Number) {
-        let waiters = self.waiters.remove(&(room, at)).unwrap_or_default();
-        let creates = waiters.iter().any(|it| matches!(it, Waiter::Created { .. }));
-        if creates && !self.is_settled(room, (at, number)) {
-            self.waiters.insert((room, at), waiters);
-            self.unsettled.insert((room, at), number);
-            return;
-        }
-        for waiter in waiters {
-            self.answer(room, at, (waiter, number));
+    fn answer_all(&mut self, place: Source, number: Number) {
+        for registering in self.calls.answer_all(&mut self.known, place, number) {
+            self.attach(registering.call, registering.attach);
         }
     }
 
-    /// Whether it is sure what becomes of a room's name. It is not where a number was left as a hole: what that turns
-    /// out to be may be a room of this name, and was numbered first. Nor is it where a node that is out gave the number,
-    /// and others know nothing of that.
-    fn is_settled(&self, directory: RoomId, (at, number): (LocalRef, Number)) -> bool {
-        let id = self.known.directory.created_at((directory, at));
-        let named = id.is_some_and(|id| matches!(self.known.directory.name(id), Named::Name(_)));
-        let room = self.known.rooms.get(&directory).filter(|it| it.is_writable(&self.known.cx));
-        let in_doubt = |room: &Room| named && room.is_behind_holes(&self.known.cx, number);
-        room.is_none_or(|it| !in_doubt(it) && !self.is_without_lead((directory, at)))
-    }
-
-    fn is_without_lead(&self, source: Source) -> bool {
-        let room =
-            self.known.directory.created_at(source).and_then(|id| self.known.directory.room(id));
-        room.is_some_and(|it| self.known.directory.has_lost_its_lead(it))
-    }
-
-    /// Rooms of this node that a number made which does not count any more get another one.
-    pub(super) fn note_rooms_without_lead(&mut self) {
-        for room in self.known.directory.lost_a_number(self.known.cx.me) {
-            self.note_if_without_lead(room);
-        }
-    }
-
-    fn note_if_without_lead(&mut self, room: RoomId) {
-        let Some(it) = self.known.directory.room(room).filter(|it| it.author == self.known.cx.me)
-        else {
-            return;
-        };
-        if self.known.directory.has_lost_its_lead(it) {
-            self.unsettled.entry(it.source).or_insert(Number::ZERO);
-        }
-    }
-
-    /// Numbers rooms of which that is not sure once more, in a new era in which they are the first of their names: so
-    /// they count as made on one side of a split. Then it answers.
     pub(super) fn answer_unsettled(&mut self) {
-        if self.unsettled.is_empty() || self.known.stopping {
-            return;
-        }
-        let unsettled = std::mem::take(&mut self.unsettled);
-        let mut first: BTreeMap<RoomId, Vec<LocalRef>> = BTreeMap::new();
-        for ((room, at), number) in &unsettled {
-            if !self.is_settled(*room, (*at, *number)) {
-                first.entry(*room).or_default().push(*at);
-            }
-        }
-        for (room, first) in &mut first {
-            let Some(room) = self.known.rooms.get_mut(room) else { continue };
-            if room.claim_for(&mut self.known.cx, first.clone()) {
-                first.clear();
-            }
-        }
-        self.act_on_events(Step::Numbered);
-        for ((room, at), number) in unsettled {
-            let waits = first.get(&room).is_some_and(|it| it.contains(&at));
-            // Of two rooms of one name the second one is not the first of that era.
-            if waits || self.is_without_lead((room, at)) {
-                self.unsettled.insert((room, at), number);
-                continue;
-            }
-            for waiter in self.waiters.remove(&(room, at)).unwrap_or_default() {
-                self.answer(room, at, (waiter, number));
-            }
+        if let Some(unsettled) = self.calls.number_again(&mut self.known) {
+            self.act_on_events(Step::Numbered);
+            self.calls.answer_settled(&mut self.known, unsettled);
         }
     }
 
-    fn answer(
-        &mut self,
-        room: RoomId,
-        at: crate::name::id::LocalRef,
-        (waiter, number): (Waiter, Number),
-    ) {
-        match waiter {
-            Waiter::Said { call, name, wall_ms, repeated } => {
-                let Some(message) = self.known.message_id(room, at) else { return };
-                let said = SaidOk { message, number, wall_ms, name, repeated };
-                self.reply(call, Ok(Outcome::Said(said)));
-            }
-            Waiter::Created { call, key } => {
-                let id = self.known.directory.created_at((room, at));
-                let result = id.map(|id| (id, self.known.directory.name(id)));
-                let reply = match result {
-                    Some((id, Named::Name(_))) => match self.known.view(id) {
-                        Some(view) => Ok(Outcome::Room(self.known.for_key(view, key))),
-                        None => Err(Refused::NoRoom),
-                    },
-                    Some((id, Named::Void)) => {
-                        let room = self.known.directory.room(id);
-                        let name = room.map(|it| it.created.name.clone()).unwrap_or_default();
-                        Err(Refused::NameTaken(name))
-                    }
-                    Some((_, Named::NotYet)) | None => Err(Refused::NoRoom),
-                };
-                self.reply(call, reply);
-            }
-            Waiter::Claimed { call, .. } if self.known.stopping => {
-                self.reply(call, Err(Refused::Stopping));
-            }
-            Waiter::Claimed { call, attach } => self.attach(call, *attach),
-        }
+    /// Nobody takes what this node wrote in these rooms, so nobody is to wait for it.
+    pub(super) fn refuse_waiters(&mut self, which: impl Fn(&Known, RoomId) -> bool) {
+        self.calls.refuse(&mut self.known, &which);
+        self.claims.refuse(&mut self.known, &which);
     }
 
     fn note_ephemeral_claim(&mut self, room: RoomId, era: Era) {

@@ -1,8 +1,8 @@
 //! What clients and operators see.
 
+use super::{Engine, elections};
 use std::collections::BTreeSet;
 
-use super::Engine;
 use crate::{
     api::{
         command::{AgentView, Command, Outcome, Refused, RoomInfo, RoomView},
@@ -109,7 +109,7 @@ impl Engine {
             .collect();
         let turn = self.turn_holder(room);
         let agents = self.known.members_of(room);
-        let leader = self.leader(room);
+        let leader = elections::leader(&self.known, room);
         Ok(Outcome::RoomInfo(RoomInfo { room: view, agents, sub_rooms, turn, leader }))
     }
 

@@ -3,9 +3,9 @@
 //! When to do what is decided here, from what this node sees of others and of the time; what it then
 //! comes to is a function of the logs (`crate::fold::votes`).
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use super::Engine;
+use super::known::{Known, Places};
 use crate::{
     api::{
         agenda::{NewVote, VoteView},
@@ -26,338 +26,344 @@ use crate::{
     },
 };
 
-/// What clients ask.
-impl Engine {
-    pub(super) fn create_vote(
-        &mut self,
-        caller: &Caller,
-        vote: NewVote,
-    ) -> Result<Outcome, Refused> {
-        let id = vote.room;
-        self.known.may_act(caller, id)?;
-        let it = self.to_open(caller, vote);
-        check(&it, self.known.cx.now.wall_ms).map_err(Refused::Invalid)?;
-        let at = self.known.write_act(id, &Body::Vote(VoteAct::Opened(it)))?;
-        self.vote_at(id, at).map(Outcome::Vote).ok_or(Refused::NoVote)
-    }
-
-    fn to_open(&self, caller: &Caller, vote: NewVote) -> VoteOpened {
-        let members = self.known.rosters.members(vote.room).iter();
-        let eligible = members.filter_map(|it| {
-            let (_, record) = self.known.rosters.record(&it.agent)?;
-            Some(Named { agent: it.agent.clone(), name: record.name.to_string() })
-        });
-        let now = self.known.cx.now.wall_ms;
-        let ms = |secs: u64| secs.saturating_mul(1_000);
-        VoteOpened {
-            title: vote.title,
-            description: vote.description,
-            options: vote.options,
-            eligible: eligible.collect(),
-            created_by: caller.agent.clone(),
-            closes_ms: vote.duration_secs.map(|secs| now.saturating_add(ms(secs))),
-        }
-    }
-
-    pub(super) fn cast_vote(
-        &mut self,
-        caller: &Caller,
-        (vote, option): (MessageId, u64),
-    ) -> Result<Outcome, Refused> {
-        let record = self.known.caller(caller)?;
-        let (id, place) = self.readable_vote(caller.key, vote)?;
-        let known = self.known.rooms.get(&id).and_then(|room| room.votes.get(place));
-        let vote = known.ok_or(Refused::NoVote)?;
-        if vote.is_closed() || vote.is_overdue(self.known.cx.now.wall_ms) {
-            return Err(Refused::VoteClosed);
-        }
-        if !record.rooms.contains_key(&id) {
-            return Err(Refused::NotMember);
-        }
-        if !vote.may_vote(&caller.agent) {
-            return Err(Refused::NotEligible);
-        }
-        let choice = usize::try_from(option).ok().filter(|it| *it < vote.options());
-        let choice = choice.and_then(|it| u32::try_from(it).ok());
-        let choice = choice.ok_or(Refused::NoOption { max: vote.options() - 1 })?;
-        if vote.has_voted(&caller.agent) {
-            return Err(Refused::AlreadyVoted);
-        }
-        let agent = caller.agent.clone();
-        let nonce = nonce(&self.known.identity, (id, place), &agent);
-        let commitment = commitment((id, place), &agent, (choice, &nonce));
-        let ballot = BallotCast { vote: place, agent, commitment };
-        let at = self.known.write_act(id, &Body::Vote(VoteAct::Cast(ballot)))?;
-        let room = self.known.rooms.get_mut(&id).ok_or(Refused::NoVote)?;
-        let vote = room.votes.edit(place).ok_or(Refused::NoVote)?;
-        vote.choose(at.seq, choice);
-        let (cast, eligible) = vote.turnout();
-        Ok(Outcome::Cast { cast, eligible })
-    }
-
-    pub(super) fn get_vote(&self, key: KeyPrint, vote: MessageId) -> Result<Outcome, Refused> {
-        let (id, place) = self.readable_vote(key, vote)?;
-        let vote = self.known.rooms.get(&id).and_then(|room| room.votes.get(place));
-        let view = vote.ok_or(Refused::NoVote)?.view(id, self.known.cx.now);
-        Ok(Outcome::Vote(Box::new(view)))
-    }
-
-    pub(super) fn list_votes(
-        &self,
-        key: KeyPrint,
-        id: RoomId,
-        limit: usize,
-    ) -> Result<Outcome, Refused> {
-        self.known.may_read(key, id)?;
-        let all = self.known.rooms.get(&id).into_iter().flat_map(|room| room.votes.all());
-        let mut all: Vec<&Vote> = all.collect();
-        all.sort_by_cached_key(|vote| std::cmp::Reverse((vote.created_ms(), vote.id(id))));
-        let views = all.into_iter().take(limit).map(|vote| vote.view(id, self.known.cx.now));
-        Ok(Outcome::Votes(views.collect()))
-    }
-
-    /// Where a vote is, if agents of this key may know of it.
-    fn readable_vote(&self, key: KeyPrint, vote: MessageId) -> Result<(RoomId, EntryRef), Refused> {
-        let (id, place) = *self.known.index.votes.get(&vote).ok_or(Refused::NoVote)?;
-        let unknown = |it| if it == Refused::NoRoom { Refused::NoVote } else { it };
-        self.known.may_read(key, id).map(|()| (id, place)).map_err(unknown)
-    }
-
-    fn vote_at(&self, id: RoomId, at: LocalRef) -> Option<Box<VoteView>> {
-        let room = self.known.rooms.get(&id)?;
-        let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
-        Some(Box::new(room.votes.get(place)?.view(id, self.known.cx.now)))
-    }
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Voting {
+    /// Rooms with votes in which something may become due.
+    pub(super) waiting: BTreeSet<RoomId>,
 }
 
-/// What becomes due, or possible.
-impl Engine {
+/// Acts that become due, or possible.
+impl Voting {
     /// LocalRef every tick: what becomes due with time, and with who is there.
-    pub(super) fn go_on_with_all_votes(&mut self) {
-        for id in self.voting.clone() {
-            let waiting = self.known.rooms.get(&id).map(|room| room.votes.waiting());
-            self.go_on_with(id, waiting.unwrap_or_default());
+    pub(super) fn go_on_with_all_votes(&mut self, known: &mut Known) {
+        for id in self.waiting.clone() {
+            let waiting = known.rooms.get(&id).map(|room| room.votes.waiting());
+            self.go_on_with(known, id, waiting.unwrap_or_default());
         }
     }
 
     /// Goes on with the votes of a room that acts have come to, as far as is possible now.
-    pub(super) fn go_on_voting(&mut self, id: RoomId) {
-        let stirred = self.known.rooms.get_mut(&id).map(|room| room.votes.take_stirred());
-        self.go_on_with(id, stirred.unwrap_or_default());
+    pub(super) fn go_on_voting(&mut self, known: &mut Known, id: RoomId) {
+        let stirred = known.rooms.get_mut(&id).map(|room| room.votes.take_stirred());
+        self.go_on_with(known, id, stirred.unwrap_or_default());
     }
 
-    fn go_on_with(&mut self, id: RoomId, votes: Vec<EntryRef>) {
-        self.note_votes(id, true);
+    fn go_on_with(&mut self, known: &mut Known, id: RoomId, votes: Vec<EntryRef>) {
+        note_votes(known, id, true);
         for place in votes {
-            self.close_vote_if_due(id, place);
-            self.judge_closes(id, place);
-            self.show_ballots(id, place);
-            self.tell_result(id, place);
-            self.keep_vote(id, place);
+            close_vote_if_due(known, id, place);
+            judge_closes(known, id, place);
+            show_ballots(known, id, place);
+            tell_result(known, id, place);
+            keep_vote(known, id, place);
         }
-        if self.known.rooms.get(&id).is_some_and(|room| room.votes.is_waiting()) {
-            self.voting.insert(id);
+        if known.rooms.get(&id).is_some_and(|room| room.votes.is_waiting()) {
+            self.waiting.insert(id);
         } else {
-            self.voting.remove(&id);
+            self.waiting.remove(&id);
         }
-    }
-
-    /// Votes of a room that are new, or not known any more.
-    fn note_votes(&mut self, id: RoomId, tell: bool) {
-        let Some(room) = self.known.rooms.get_mut(&id) else { return };
-        let opened = std::mem::take(&mut room.votes.opened);
-        let forgotten = std::mem::take(&mut room.votes.forgotten);
-        for vote in opened.into_iter().filter_map(|place| room.votes.get(place)) {
-            self.known.index.votes.entry(vote.id(id)).or_insert((id, vote.place()));
-            let over = vote.has_close() || vote.is_overdue(self.known.cx.now.wall_ms);
-            if tell && !over {
-                let view = Arc::new(vote.view(id, self.known.cx.now));
-                self.known.cx.notify(id, RoomEvent::VoteOpened(view));
-            }
-        }
-        for vote in forgotten {
-            forget(&mut self.known.index.votes, vote.id(id), (id, vote.place()));
-            note(&mut self.known.cx.batch, room, (vote.at(), None));
-        }
-    }
-
-    fn close_vote_if_due(&mut self, id: RoomId, place: EntryRef) {
-        let Some(room) = self.known.rooms.get(&id) else { return };
-        let wait = room.votes.get(place).and_then(|vote| self.close_after(room, vote));
-        let Some(room) = self.known.rooms.get_mut(&id) else { return };
-        let Some(vote) = room.votes.edit(place) else { return };
-        let since = vote.due_for(self.known.cx.now.mono, wait.is_some());
-        let due = wait.zip(since).is_some_and(|(wait, since)| since >= wait);
-        if due {
-            let close = vote.close();
-            self.write_vote_act(id, VoteAct::Closed(close));
-        }
-    }
-
-    /// How long this node, once it finds that a vote should be closed, leaves that to time and to
-    /// others. `None`: it should not be closed, or not by this node.
-    fn close_after(&self, room: &Room, vote: &Vote) -> Option<Duration> {
-        let now = self.known.cx.now;
-        let overdue = vote.is_overdue(now.wall_ms);
-        let opener = vote.opener();
-        if opener == self.known.cx.me {
-            return self.close_own_after(room, vote);
-        }
-        let for_good = self.known.live.silent_for(now.mono, opener) >= RECONNECT_WITHIN;
-        let reason = overdue || vote.is_complete() || (!vote.has_deadline() && for_good);
-        let due = reason && self.is_gone(room.id, opener);
-        // It counted as closed here, and by a close that is void now, since its author is out.
-        let lost = vote.is_closed();
-        if vote.has_close() || !(due || lost) {
-            return None;
-        }
-        let rank = self.known.live.rank(now.mono, room.heirs(&self.known.cx), opener);
-        Some(VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * rank)
-    }
-
-    fn close_own_after(&self, room: &Room, vote: &Vote) -> Option<Duration> {
-        if vote.has_opener_close() {
-            return None;
-        }
-        // After another's close others may have opened their ballots: none may be cast any more.
-        if vote.is_complete() || vote.has_close() {
-            return Some(Duration::ZERO);
-        }
-        let now = self.known.cx.now;
-        let overdue = vote.is_overdue(now.wall_ms);
-        if room.record.local || self.known.live.others.is_empty() {
-            return overdue.then_some(Duration::ZERO);
-        }
-        let listened = self.known.live.awake_for(now.mono) >= VOTE_LISTEN;
-        let collect = if self.may_get_ballots(room) { VOTE_COLLECT_APART } else { VOTE_COLLECT };
-        (overdue && listened).then_some(collect)
-    }
-
-    /// Whether ballots that were cast on another side of a split may still come.
-    fn may_get_ballots(&self, room: &Room) -> bool {
-        let heirs = room.heirs(&self.known.cx);
-        let mut others = self.known.live.others.iter().filter(|it| heirs.has(**it));
-        others.any(|it| self.known.live.may_bring_more(self.known.cx.now.mono, *it))
-    }
-
-    /// Whether a node can be counted upon to do something: not if it was not heard for a while.
-    fn is_gone(&self, room: RoomId, node: NodeId) -> bool {
-        let silent = self.known.live.silent_for(self.known.cx.now.mono, node);
-        let out = self.known.rooms.get(&room).is_some_and(|it| it.is_out(&self.known.cx, node));
-        node != self.known.cx.me && (silent >= ROSTER_LEASE || out)
-    }
-
-    /// Whether a close that is here is to be believed: whoever lies closes early, to see the ballots of
-    /// others while there is time to cast.
-    fn judge_closes(&mut self, id: RoomId, place: EntryRef) {
-        let Some(vote) = self.known.rooms.get(&id).and_then(|room| room.votes.get(place)) else {
-            return;
-        };
-        let now = self.known.cx.now;
-        let grace = u64::try_from(VOTE_CLOSE_GRACE.as_millis()).unwrap_or(u64::MAX);
-        let in_time = || {
-            vote.is_complete()
-                || vote.is_overdue(now.wall_ms.saturating_sub(grace))
-                || self.is_gone(id, vote.opener())
-        };
-        let believed = vote.has_opener_close() || (vote.has_close() && in_time());
-        if believed && let Some(vote) = self.edit_vote(id, place) {
-            vote.mark_closed(now.mono);
-        }
-    }
-
-    /// Opens the ballots of this node's agents that count.
-    fn show_ballots(&mut self, id: RoomId, place: EntryRef) {
-        let Some(room) = self.known.rooms.get_mut(&id) else { return };
-        let (mine, writable) = (room.mine, room.is_writable(&self.known.cx));
-        let Some(vote) = room.votes.edit(place) else { return };
-        if vote.is_closed() && vote.has_choices() && writable {
-            for shown in vote.show_own(&self.known.identity, (id, mine)) {
-                self.write_vote_act(id, VoteAct::Shown(shown));
-            }
-        }
-    }
-
-    fn write_vote_act(&mut self, id: RoomId, act: VoteAct) {
-        if let Some(room) = self.known.rooms.get_mut(&id)
-            && room.is_writable(&self.known.cx)
-        {
-            room.append(&mut self.known.cx, &Body::Vote(act));
-        }
-    }
-
-    /// Tells local members the result, once for ever. While there are none it waits for some: those
-    /// whom a crash of this node has cut off come back.
-    fn tell_result(&mut self, id: RoomId, place: EntryRef) {
-        let (now, me) = (self.known.cx.now, self.known.cx.me);
-        let Some(room) = self.known.rooms.get_mut(&id) else { return };
-        let Some(vote) = room.votes.edit(place) else { return };
-        let members = self.known.rosters.members(id);
-        let here = || members.iter().any(|it| it.node == me);
-        let waited = vote.closed_for(now.mono).is_some_and(|it| it >= RECONNECT_WITHIN);
-        if !vote.is_told() && vote.has_result(now.mono) && (waited || here()) {
-            vote.mark_told();
-            let keep_ms = u64::try_from(VOTE_NEWS_FOR.as_millis()).unwrap_or(u64::MAX);
-            let news = vote.ended_ms().is_some_and(|at| now.wall_ms <= at.saturating_add(keep_ms));
-            if news {
-                let result = Arc::new(vote.result(id, now));
-                self.known.cx.notify(id, RoomEvent::VoteEnded(result));
-            }
-        }
-        // A close that counted may be void later: then there has to be another.
-        if vote.is_told() && vote.has_close() {
-            room.votes.rest(place);
-        }
-    }
-
-    fn keep_vote(&mut self, id: RoomId, place: EntryRef) {
-        let Some(room) = self.known.rooms.get_mut(&id) else { return };
-        let Some(vote) = room.votes.edit(place) else { return };
-        if let Some(new) = vote.take_note() {
-            let at = vote.at();
-            note(&mut self.known.cx.batch, room, (at, new));
-        }
-    }
-
-    fn edit_vote(&mut self, id: RoomId, place: EntryRef) -> Option<&mut Vote> {
-        self.known.rooms.get_mut(&id)?.votes.edit(place)
     }
 
     // Over a restart, and with rooms that end.
 
     /// What only this node knows of votes, as the store had it.
-    pub(super) fn restore_votes(&mut self, notes: Vec<(RoomId, LocalRef, VoteNote)>) {
-        let ids: Vec<RoomId> = self.known.rooms.keys().copied().collect();
+    pub(super) fn restore_votes(
+        &mut self,
+        known: &mut Known,
+        notes: Vec<(RoomId, LocalRef, VoteNote)>,
+    ) {
+        let ids: Vec<RoomId> = known.rooms.keys().copied().collect();
         for id in ids {
-            self.note_votes(id, false);
-            if self.known.rooms.get(&id).is_some_and(|room| room.votes.is_waiting()) {
-                self.voting.insert(id);
+            note_votes(known, id, false);
+            if known.rooms.get(&id).is_some_and(|room| room.votes.is_waiting()) {
+                self.waiting.insert(id);
             }
         }
         for (id, at, kept) in notes {
-            let Some(room) = self.known.rooms.get_mut(&id) else { continue };
+            let Some(room) = known.rooms.get_mut(&id) else { continue };
             let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
             if !room.votes.restore(place, kept) {
-                note(&mut self.known.cx.batch, room, (at, None));
+                note(&mut known.cx.batch, room, (at, None));
             }
         }
     }
 
     /// Nobody finds the votes of this room any more.
-    pub(super) fn forget_votes(&mut self, room: &Room) {
-        self.voting.remove(&room.id);
+    pub(super) fn forget_votes(&mut self, known: &mut Known, room: &Room) {
+        self.waiting.remove(&room.id);
         for vote in room.votes.all() {
-            forget(&mut self.known.index.votes, vote.id(room.id), (room.id, vote.place()));
+            forget(&mut known.index.votes, vote.id(room.id), (room.id, vote.place()));
         }
     }
 }
 
+fn to_open(known: &Known, caller: &Caller, vote: NewVote) -> VoteOpened {
+    let members = known.rosters.members(vote.room).iter();
+    let eligible = members.filter_map(|it| {
+        let (_, record) = known.rosters.record(&it.agent)?;
+        Some(Named { agent: it.agent.clone(), name: record.name.to_string() })
+    });
+    let now = known.cx.now.wall_ms;
+    let ms = |secs: u64| secs.saturating_mul(1_000);
+    VoteOpened {
+        title: vote.title,
+        description: vote.description,
+        options: vote.options,
+        eligible: eligible.collect(),
+        created_by: caller.agent.clone(),
+        closes_ms: vote.duration_secs.map(|secs| now.saturating_add(ms(secs))),
+    }
+}
+
+pub(super) fn list_votes(
+    known: &Known,
+    key: KeyPrint,
+    id: RoomId,
+    limit: usize,
+) -> Result<Outcome, Refused> {
+    known.may_read(key, id)?;
+    let all = known.rooms.get(&id).into_iter().flat_map(|room| room.votes.all());
+    let mut all: Vec<&Vote> = all.collect();
+    all.sort_by_cached_key(|vote| std::cmp::Reverse((vote.created_ms(), vote.id(id))));
+    let views = all.into_iter().take(limit).map(|vote| vote.view(id, known.cx.now));
+    Ok(Outcome::Votes(views.collect()))
+}
+
+/// Where a vote is, if agents of this key may know of it.
+fn readable_vote(
+    known: &Known,
+    key: KeyPrint,
+    vote: MessageId,
+) -> Result<(RoomId, EntryRef), Refused> {
+    let (id, place) = *known.index.votes.get(&vote).ok_or(Refused::NoVote)?;
+    let unknown = |it| if it == Refused::NoRoom { Refused::NoVote } else { it };
+    known.may_read(key, id).map(|()| (id, place)).map_err(unknown)
+}
+
+pub(super) fn cast_vote(
+    known: &mut Known,
+    caller: &Caller,
+    vote: MessageId,
+    option: u64,
+) -> Result<Outcome, Refused> {
+    let record = known.caller(caller)?;
+    let (id, place) = readable_vote(known, caller.key, vote)?;
+    let room = known.rooms.get(&id);
+    let vote = room.and_then(|room| room.votes.get(place)).ok_or(Refused::NoVote)?;
+    if vote.is_closed() || vote.is_overdue(known.cx.now.wall_ms) {
+        return Err(Refused::VoteClosed);
+    }
+    if !record.rooms.contains_key(&id) {
+        return Err(Refused::NotMember);
+    }
+    if !vote.may_vote(&caller.agent) {
+        return Err(Refused::NotEligible);
+    }
+    let choice = usize::try_from(option).ok().filter(|it| *it < vote.options());
+    let choice = choice.and_then(|it| u32::try_from(it).ok());
+    let choice = choice.ok_or(Refused::NoOption { max: vote.options() - 1 })?;
+    if vote.has_voted(&caller.agent) {
+        return Err(Refused::AlreadyVoted);
+    }
+    let agent = caller.agent.clone();
+    let nonce = nonce(&known.identity, (id, place), &agent);
+    let commitment = commitment((id, place), &agent, (choice, &nonce));
+    let ballot = BallotCast { vote: place, agent, commitment };
+    let at = known.write_act(id, &Body::Vote(VoteAct::Cast(ballot)))?;
+    let room = known.rooms.get_mut(&id).ok_or(Refused::NoVote)?;
+    let vote = room.votes.edit(place).ok_or(Refused::NoVote)?;
+    vote.choose(at.seq, choice);
+    let (cast, eligible) = vote.turnout();
+    Ok(Outcome::Cast { cast, eligible })
+}
+
+pub(super) fn get_vote(known: &Known, key: KeyPrint, vote: MessageId) -> Result<Outcome, Refused> {
+    let (id, place) = readable_vote(known, key, vote)?;
+    let vote = known.rooms.get(&id).and_then(|room| room.votes.get(place));
+    let view = vote.ok_or(Refused::NoVote)?.view(id, known.cx.now);
+    Ok(Outcome::Vote(Box::new(view)))
+}
+
+fn vote_at(known: &Known, id: RoomId, at: LocalRef) -> Option<Box<VoteView>> {
+    let room = known.rooms.get(&id)?;
+    let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
+    Some(Box::new(room.votes.get(place)?.view(id, known.cx.now)))
+}
+
+pub(super) fn create_vote(
+    known: &mut Known,
+    caller: &Caller,
+    vote: NewVote,
+) -> Result<Outcome, Refused> {
+    let id = vote.room;
+    known.may_act(caller, id)?;
+    let it = to_open(known, caller, vote);
+    check(&it, known.cx.now.wall_ms).map_err(Refused::Invalid)?;
+    let at = known.write_act(id, &Body::Vote(VoteAct::Opened(it)))?;
+    vote_at(known, id, at).map(Outcome::Vote).ok_or(Refused::NoVote)
+}
+
+/// Votes of a room that are new, or not known any more.
+fn note_votes(known: &mut Known, id: RoomId, tell: bool) {
+    let Some(room) = known.rooms.get_mut(&id) else { return };
+    let opened = std::mem::take(&mut room.votes.opened);
+    let forgotten = std::mem::take(&mut room.votes.forgotten);
+    for vote in opened.into_iter().filter_map(|place| room.votes.get(place)) {
+        known.index.votes.entry(vote.id(id)).or_insert((id, vote.place()));
+        let over = vote.has_close() || vote.is_overdue(known.cx.now.wall_ms);
+        if tell && !over {
+            let view = Arc::new(vote.view(id, known.cx.now));
+            known.cx.notify(id, RoomEvent::VoteOpened(view));
+        }
+    }
+    for vote in forgotten {
+        forget(&mut known.index.votes, vote.id(id), (id, vote.place()));
+        note(&mut known.cx.batch, room, (vote.at(), None));
+    }
+}
+
+/// Whether ballots that were cast on another side of a split may still come.
+fn may_get_ballots(known: &Known, room: &Room) -> bool {
+    let heirs = room.heirs(&known.cx);
+    let mut others = known.live.others.iter().filter(|it| heirs.has(**it));
+    others.any(|it| known.live.may_bring_more(known.cx.now.mono, *it))
+}
+
+fn close_own_after(known: &Known, room: &Room, vote: &Vote) -> Option<Duration> {
+    if vote.has_opener_close() {
+        return None;
+    }
+    // After another's close others may have opened their ballots: none may be cast any more.
+    if vote.is_complete() || vote.has_close() {
+        return Some(Duration::ZERO);
+    }
+    let now = known.cx.now;
+    let overdue = vote.is_overdue(now.wall_ms);
+    if room.record.local || known.live.others.is_empty() {
+        return overdue.then_some(Duration::ZERO);
+    }
+    let listened = known.live.awake_for(now.mono) >= VOTE_LISTEN;
+    let collect = if may_get_ballots(known, room) { VOTE_COLLECT_APART } else { VOTE_COLLECT };
+    (overdue && listened).then_some(collect)
+}
+
+/// Whether a node can be counted upon to do something: not if it was not heard for a while.
+fn is_gone(known: &Known, room: RoomId, node: NodeId) -> bool {
+    let silent = known.live.silent_for(known.cx.now.mono, node);
+    let out = known.rooms.get(&room).is_some_and(|it| it.is_out(&known.cx, node));
+    node != known.cx.me && (silent >= ROSTER_LEASE || out)
+}
+
+/// How long this node, once it finds that a vote should be closed, leaves that to time and to
+/// others. `None`: it should not be closed, or not by this node.
+fn close_after(known: &Known, room: &Room, vote: &Vote) -> Option<Duration> {
+    let now = known.cx.now;
+    let overdue = vote.is_overdue(now.wall_ms);
+    let opener = vote.opener();
+    if opener == known.cx.me {
+        return close_own_after(known, room, vote);
+    }
+    let for_good = known.live.silent_for(now.mono, opener) >= RECONNECT_WITHIN;
+    let reason = overdue || vote.is_complete() || (!vote.has_deadline() && for_good);
+    let due = reason && is_gone(known, room.id, opener);
+    // It counted as closed here, and by a close that is void now, since its author is out.
+    let lost = vote.is_closed();
+    if vote.has_close() || !(due || lost) {
+        return None;
+    }
+    let rank = known.live.rank(now.mono, room.heirs(&known.cx), opener);
+    Some(VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * rank)
+}
+
+/// Whether a close that is here is to be believed: whoever lies closes early, to see the ballots of
+/// others while there is time to cast.
+fn judge_closes(known: &mut Known, id: RoomId, place: EntryRef) {
+    let Some(vote) = known.rooms.get(&id).and_then(|room| room.votes.get(place)) else {
+        return;
+    };
+    let now = known.cx.now;
+    let grace = u64::try_from(VOTE_CLOSE_GRACE.as_millis()).unwrap_or(u64::MAX);
+    let in_time = || {
+        vote.is_complete()
+            || vote.is_overdue(now.wall_ms.saturating_sub(grace))
+            || is_gone(known, id, vote.opener())
+    };
+    let believed = vote.has_opener_close() || (vote.has_close() && in_time());
+    let room = known.rooms.get_mut(&id);
+    if believed && let Some(vote) = room.and_then(|room| room.votes.edit(place)) {
+        vote.mark_closed(now.mono);
+    }
+}
+
+fn write_vote_act(known: &mut Known, id: RoomId, act: VoteAct) {
+    if let Some(room) = known.rooms.get_mut(&id)
+        && room.is_writable(&known.cx)
+    {
+        room.append(&mut known.cx, &Body::Vote(act));
+    }
+}
+
+fn close_vote_if_due(known: &mut Known, id: RoomId, place: EntryRef) {
+    let Some(room) = known.rooms.get(&id) else { return };
+    let wait = room.votes.get(place).and_then(|vote| close_after(known, room, vote));
+    let Some(room) = known.rooms.get_mut(&id) else { return };
+    let Some(vote) = room.votes.edit(place) else { return };
+    let since = vote.due_for(known.cx.now.mono, wait.is_some());
+    let due = wait.zip(since).is_some_and(|(wait, since)| since >= wait);
+    if due {
+        let close = vote.close();
+        write_vote_act(known, id, VoteAct::Closed(close));
+    }
+}
+
+/// Opens the ballots of this node's agents that count.
+fn show_ballots(known: &mut Known, id: RoomId, place: EntryRef) {
+    let Some(room) = known.rooms.get_mut(&id) else { return };
+    let (mine, writable) = (room.mine, room.is_writable(&known.cx));
+    let Some(vote) = room.votes.edit(place) else { return };
+    if vote.is_closed() && vote.has_choices() && writable {
+        for shown in vote.show_own(&known.identity, (id, mine)) {
+            write_vote_act(known, id, VoteAct::Shown(shown));
+        }
+    }
+}
+
+/// Tells local members the result, once for ever. While there are none it waits for some: those
+/// whom a crash of this node has cut off come back.
+fn tell_result(known: &mut Known, id: RoomId, place: EntryRef) {
+    let (now, me) = (known.cx.now, known.cx.me);
+    let Some(room) = known.rooms.get_mut(&id) else { return };
+    let Some(vote) = room.votes.edit(place) else { return };
+    let members = known.rosters.members(id);
+    let here = || members.iter().any(|it| it.node == me);
+    let waited = vote.closed_for(now.mono).is_some_and(|it| it >= RECONNECT_WITHIN);
+    if !vote.is_told() && vote.has_result(now.mono) && (waited || here()) {
+        vote.mark_told();
+        let keep_ms = u64::try_from(VOTE_NEWS_FOR.as_millis()).unwrap_or(u64::MAX);
+        let news = vote.ended_ms().is_some_and(|at| now.wall_ms <= at.saturating_add(keep_ms));
+        if news {
+            let result = Arc::new(vote.result(id, now));
+            known.cx.notify(id, RoomEvent::VoteEnded(result));
+        }
+    }
+    // A close that counted may be void later: then there has to be another.
+    if vote.is_told() && vote.has_close() {
+        room.votes.rest(place);
+    }
+}
+
+fn keep_vote(known: &mut Known, id: RoomId, place: EntryRef) {
+    let Some(room) = known.rooms.get_mut(&id) else { return };
+    let Some(vote) = room.votes.edit(place) else { return };
+    if let Some(new) = vote.take_note() {
+        let at = vote.at();
+        note(&mut known.cx.batch, room, (at, new));
+    }
+}
+
 /// Nothing leads to what is there any more. Another one may have been brought under its id.
-pub(super) fn forget(
-    known: &mut BTreeMap<MessageId, (RoomId, EntryRef)>,
-    id: MessageId,
-    there: (RoomId, EntryRef),
-) {
+pub(super) fn forget(known: &mut Places, id: MessageId, there: (RoomId, EntryRef)) {
     if known.get(&id) == Some(&there) {
         known.remove(&id);
     }

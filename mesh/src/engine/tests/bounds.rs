@@ -271,7 +271,7 @@ fn who_waits_in_a_room_that_ends_is_told_that_there_is_none() {
     // Claims of tasks that wait for their answer, there and elsewhere.
     let at = LocalRef { log: 0, seq: 1_000 };
     let [there, elsewhere] = [(room, 1_001), (node.lobby(), 1_002)].map(|(room, call)| {
-        node.engine.claiming.insert((room, at), CallId(call));
+        node.engine.claims.waiting.insert((room, at), CallId(call));
         CallId(call)
     });
     let what = What::Changes { version: 2, changes: vec![RosterChange::NoRoom(room)] };
@@ -281,7 +281,10 @@ fn who_waits_in_a_room_that_ends_is_told_that_there_is_none() {
     assert_eq!(node.reply(call).and_then(|it| it.err()), Some(Refused::NoRoom));
     assert_eq!(node.reply(there).and_then(|it| it.err()), Some(Refused::NoTask));
     assert!(node.reply(elsewhere).is_none());
-    assert_eq!(node.engine.claiming.keys().map(|it| it.0).collect::<Vec<_>>(), [node.lobby()]);
+    assert_eq!(
+        node.engine.claims.waiting.keys().map(|it| it.0).collect::<Vec<_>>(),
+        [node.lobby()]
+    );
     assert_eq!((node.engine.known.cx.memory.warm, node.engine.known.cx.memory.ephemeral), (0, 0));
 }
 

@@ -326,7 +326,8 @@ fn an_election_that_others_ended_is_over_after_a_restart_too() {
     world.ask(2, elect(&caller, room)).expect("none runs");
     world.down.insert(2);
     world.pass(STEP * 60);
-    let term = |node: &Node| node.engine.leader(room).map(|it| it.term);
+    let term =
+        |node: &Node| crate::engine::elections::leader(&node.engine.known, room).map(|it| it.term);
     let node = &world.nodes[0];
     let again = Node::open(1, stored(&node.rows), node.now);
     assert_eq!([term(node), term(&again)], [Some(2), Some(2)]);

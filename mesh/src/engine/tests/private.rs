@@ -341,11 +341,11 @@ fn a_fork_of_ones_own_log_in_a_private_room_refuses_what_waits_in_rooms_of_its_k
     let (held, waits) = (CallId(1_001), CallId(1_002));
     let at = crate::name::id::LocalRef { log: 0, seq: 1_000 };
     let lobby = node.lobby();
-    node.engine.claiming.extend([((room, at), held), ((lobby, at), waits)]);
+    node.engine.claims.waiting.extend([((room, at), held), ((lobby, at), waits)]);
     node.hear(&written(&node, 1, (room, &[vec![1; 40], vec![2; 40], vec![3; 40]])));
     assert!(matches!(node.reply(held), Some(Err(Refused::Full(_)))));
     assert!(node.reply(waits).is_none());
-    assert_eq!(node.engine.claiming.get(&(lobby, at)), Some(&waits));
+    assert_eq!(node.engine.claims.waiting.get(&(lobby, at)), Some(&waits));
 }
 
 /// What a node may have elected that forked in a private room is judged alike in all rooms of the key,

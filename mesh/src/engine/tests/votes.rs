@@ -304,7 +304,7 @@ fn a_vote_ends_when_everybody_has_voted_and_nothing_is_open_before() {
         assert_eq!(result.vote, world.view(n, vote));
         assert_eq!(result.vote.notes, Default::default());
         let engine = &world.nodes[n].engine;
-        assert!(engine.voting.is_empty(), "node {n}: there is nothing to look at any more");
+        assert!(engine.voting.waiting.is_empty(), "node {n}: there is nothing to look at any more");
         assert!(!engine.known.rooms[&world.lobby()].votes.is_waiting());
     }
 }
