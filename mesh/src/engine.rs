@@ -5,106 +5,108 @@
 //! store's commit is the batching window.
 
 mod agents;
-mod archived;
+pub(crate) mod archived;
 mod asked;
 mod barrier;
+mod beacons;
 mod calls;
+mod command_traits;
 pub(crate) mod config;
 pub(crate) mod context;
+mod creating;
+pub(crate) mod digests;
+mod directories;
 mod elections;
+mod ephemeral;
+mod exchange;
+mod forks;
 mod handover;
 pub(crate) mod happened;
 mod import;
 mod keys;
 mod known;
+mod listing;
 mod membership;
+mod messages;
 pub(crate) mod noise;
 mod open;
-mod peers;
 mod private;
 mod refold;
 mod retention;
 mod roaming;
-mod rooms;
+mod roster_sync;
 mod secret;
+mod speaking;
 mod tasks;
 mod turn;
-mod view;
+mod turns;
 mod votes;
 
-pub use archived::archive;
-pub use turn::bucket;
-
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::time::Duration;
 
 use crate::{
     api::{
+        agenda::NewKey,
         batch::Change,
         boundary::{Input, Turn},
-        command::{CallId, Caller, Command, Outcome, Refused, Say},
+        command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused},
+        import::Import,
     },
-    engine::{known::Known, roaming::Roamer},
-    limits::{BUCKETS, PAUSED_AFTER, TICK},
+    engine::{
+        agents::{Agents, Typing},
+        barrier::Barriers,
+        beacons::Beacons,
+        calls::{Calls, Registering, Waiter},
+        command_traits::Unwritten,
+        creating::Created,
+        digests::Digests,
+        elections::Leaders,
+        forks::Forks,
+        handover::{Handovers, Leaving, Next, Owes},
+        known::Known,
+        private::Private,
+        retention::Pruning,
+        roaming::{Roamer, Roams},
+        roster_sync::RosterSync,
+        secret::Renewal,
+        speaking::{Saying, Speaking},
+        tasks::Claims,
+        turns::Turns,
+        votes::Voting,
+    },
+    limits::{KEYS_FOR_OPERATORS, PAUSED_AFTER, TICK},
     name::{
-        id::{AgentId, NodeId, RoomId},
+        id::{KeyPrint, NodeId, RoomId},
+        number::Number,
         time::Now,
     },
-    order::pulse::{Pulse, Spread},
-    wire::message::Post,
+    wire::{
+        acts::KeyAct,
+        entry::{AgentClaimed, Parting},
+    },
 };
 
 /// See the module.
 #[derive(Debug)]
 pub struct Engine {
     known: Known,
-    /// Rooms in which this node wrote what no other one is known to have: looked at when a peer turns out
-    /// to have everything.
-    unshared: BTreeSet<RoomId>,
-    pulse: Pulse,
-    /// How beacons go from now on.
-    spread: Spread,
-    calls: calls::Calls,
-    voting: votes::Voting,
-    leaders: elections::Leaders,
-    claims: tasks::Claims,
-    roams: roaming::Roams,
-    next_registration: u64,
-    /// Whose turn it is, as members were last told.
-    turns: BTreeMap<RoomId, Option<AgentId>>,
-    /// Rooms with so many members that they are not told of every turn.
-    crowds: BTreeMap<RoomId, turn::Crowd>,
-    /// Digests of all shared rooms, folded by bucket; and what each room contributes.
-    buckets: [u64; BUCKETS],
-    digests: BTreeMap<RoomId, u64>,
-    /// Over all buckets: every beacon is compared with it.
-    digest: u64,
-    /// What each member said of itself.
-    about: BTreeMap<NodeId, crate::wire::message::About>,
-    /// How this node stands to the secret that it has.
-    renewal: secret::Renewal,
-    /// When this node last told its whole roster to whoever asked by gossip.
-    roster_asked: Option<Duration>,
-    /// When digests were last compared with a peer.
-    compared: BTreeMap<NodeId, Duration>,
-    /// Rosters known to be newer elsewhere: since when, so that news under way can come first.
-    rosters_behind: BTreeMap<NodeId, Duration>,
-    /// The digest at which a peer was last known to have everything.
-    in_step: u64,
-    /// Proofs of forks, for peers that have not heard of them.
-    proofs: Vec<crate::wire::message::Message>,
-    /// Messages for the lobby that wait until it is above this node's old one.
-    held: Vec<(CallId, Caller, Say)>,
-    roster_kept: agents::RosterKept,
-    private: private::Private,
-    barriers: barrier::Barriers,
-    pruning: retention::Pruning,
-    typing_nonce: u64,
-    stopping: Option<handover::Stopping>,
-    /// Eras that were handed to this node, by the node that had them before.
-    taken: BTreeMap<NodeId, Vec<Post>>,
+    calls: Calls,
+    speaking: Speaking,
+    agents: Agents,
+    turns: Turns,
+    voting: Voting,
+    leaders: Leaders,
+    claims: Claims,
+    roams: Roams,
+    private: Private,
+    barriers: Barriers,
+    roster_sync: RosterSync,
+    digests: Digests,
+    forks: Forks,
+    renewal: Renewal,
+    beacons: Beacons,
+    pruning: Pruning,
+    handovers: Handovers,
     next_tick: Duration,
     last_called: Duration,
 }
@@ -141,115 +143,294 @@ impl Engine {
         self.known.cx.now = now;
     }
 
-    fn on_command(&mut self, call: CallId, command: Command) {
-        if self.known.stopping
-            && !matches!(command, Command::Status | Command::Behind | Command::Stop)
-        {
-            return self.reply(call, Err(Refused::Stopping));
+    /// Writes something that a ClawChat server had. Its effects are in the next turn, as with all
+    /// inputs; a room is there to be written in once the turn with it was taken.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be brought: this node did not found the mesh, numbers would not rise, or it is not of
+    /// the form that all nodes take. Nothing of it is written then, but the part of a list that comes before.
+    pub fn import(&mut self, now: Now, brought: Import) -> Result<(), Refused> {
+        self.note_time(now);
+        import::check(&self.known)?;
+        let known = &mut self.known;
+        match brought {
+            Import::Key(key, opener) => {
+                let print = key.key;
+                keys::mint(known, key, 0)?;
+                self.fold_facts();
+                if let Some(opener) = opener {
+                    self.private.follow(&mut self.known, &self.digests, print, &opener);
+                }
+            }
+            Import::Agent(agent, key) => {
+                import::agent(known, AgentClaimed { agent, key })?;
+                self.fold_facts();
+            }
+            Import::Lobby(description, created_ms) => {
+                import::lobby(known, description, created_ms)?;
+                self.fold_facts();
+            }
+            Import::Room(room) => {
+                let id = room.room;
+                import::room(known, room)?;
+                self.fold_facts();
+                import::check_taken(&self.known, id)?;
+            }
+            Import::Messages(messages) => import::messages(known, messages)?,
+            Import::Vote(room, wall_ms, vote) => import::vote(known, room, wall_ms, vote)?,
+            Import::Task(task) => import::task(known, task)?,
         }
-        // Events go out in the order of what they tell: who is listed in a reply was announced before it,
+        Ok(())
+    }
+
+    // Commands.
+
+    fn on_command(&mut self, call: CallId, command: Command) {
+        if self.known.stopping && !command.traits().while_stopping {
+            return self.known.cx.reply(call, Err(Refused::Stopping));
+        }
+        // Events go out in the order of what they tell: an agent that is listed in a reply was announced before it,
         // or an agent that joins next would hear of a member that it has seen already.
         self.settle_rosters();
-        if let Some(command) = self.hold_back(call, command) {
+        if let Some(command) = self.barriers.hold_back(&mut self.known, call, command) {
             self.carry_out(call, command);
         }
     }
 
-    /// What a command wants is done, or refused, as things are known now.
+    /// Does what a command wants, or refuses it, as things are known now.
     fn carry_out(&mut self, call: CallId, command: Command) {
-        if self.known.stopping
-            && !matches!(command, Command::Status | Command::Behind | Command::Stop)
-        {
-            return self.reply(call, Err(Refused::Stopping));
+        if self.known.stopping && !command.traits().while_stopping {
+            return self.known.cx.reply(call, Err(Refused::Stopping));
         }
+        self.dispatch(call, command);
+    }
+
+    /// Gives a command to its part.
+    fn dispatch(&mut self, call: CallId, command: Command) {
+        let known = &mut self.known;
         let result = match command {
             Command::Attach(attach) => return self.attach(call, attach),
             Command::Detach { caller, seen } => self.detach(&caller, &seen),
             Command::CreateRoom { caller, room } => return self.create_room(call, &caller, room),
-            Command::Join { caller, room } => self.join(&caller, room),
-            Command::Leave { caller, room } => self.leave(&caller, room),
-            Command::Say { caller, say } => return self.say(call, &caller, say),
-            Command::SetTyping { caller, room, typing } => self.set_typing(&caller, room, typing),
-            Command::SetPresence { caller, presence } => self.set_presence(&caller, presence),
-            Command::ListRooms { key, parent } => self.list_rooms(key, parent),
-            Command::ListAgents { key, room } => self.list_agents(key, room),
-            Command::RoomInfo { key, room } => self.room_info(key, room),
-            Command::CreateVote { caller, vote } => {
-                votes::create_vote(&mut self.known, &caller, vote)
+            Command::Join { caller, room } => self.agents.join(known, &caller, room),
+            Command::Leave { caller, room } => self.agents.leave(known, &caller, room),
+            Command::Say { caller, say } => {
+                return self.say(Saying { call, caller, say });
             }
+            Command::SetTyping { caller, room, typing } => {
+                let typing = Typing { room, typing };
+                self.agents.set_typing(known, &mut self.roster_sync, &caller, typing)
+            }
+            Command::SetPresence { caller, presence } => {
+                agents::set_presence(known, &caller, presence)
+            }
+            Command::ListRooms { key, parent } => listing::list_rooms(known, key, parent),
+            Command::ListAgents { key, room } => listing::list_agents(known, key, room),
+            Command::RoomInfo { key, room } => listing::room_info(known, key, room),
+            Command::CreateVote { caller, vote } => votes::create_vote(known, &caller, vote),
             Command::CastVote { caller, vote, option } => {
-                votes::cast_vote(&mut self.known, &caller, vote, option)
+                votes::cast_vote(known, &caller, vote, option)
             }
-            Command::GetVote { key, agent: _, vote } => votes::get_vote(&self.known, key, vote),
-            Command::ListVotes { key, room, limit } => {
-                votes::list_votes(&self.known, key, room, limit)
-            }
-            Command::ElectLeader { caller, room } => {
-                elections::elect_leader(&mut self.known, &caller, room)
-            }
-            Command::Decline { caller, room } => elections::decline(&mut self.known, &caller, room),
-            Command::AssignTask { caller, task } => {
-                tasks::assign_task(&mut self.known, &caller, task)
-            }
+            Command::GetVote { key, agent: _, vote } => votes::get_vote(known, key, vote),
+            Command::ListVotes { key, room, limit } => votes::list_votes(known, key, room, limit),
+            Command::ElectLeader { caller, room } => elections::elect_leader(known, &caller, room),
+            Command::Decline { caller, room } => elections::decline(known, &caller, room),
+            Command::AssignTask { caller, task } => tasks::assign_task(known, &caller, task),
             Command::UpdateTask { caller, update } => {
-                return self.claims.update_task(&mut self.known, call, &caller, update);
+                return self.claims.update_task(known, call, &caller, update);
             }
-            Command::ListTasks { key, room, status } => {
-                tasks::list_tasks(&self.known, key, room, status)
-            }
+            Command::ListTasks { key, room, status } => tasks::list_tasks(known, key, room, status),
             Command::MintKey(key) => self.mint_key(key, 0),
-            Command::SignUp(key) => self.mint_key(key, crate::limits::KEYS_FOR_OPERATORS),
+            Command::SignUp(key) => self.mint_key(key, KEYS_FOR_OPERATORS),
             Command::RevokeKey { key } => self.revoke_key(key),
-            Command::ListKeys => Ok(self.list_keys()),
-            Command::CheckKey { key, own } => self.known.standing(key, own).map(Outcome::Key),
-            Command::Keep { name, value } => Ok(self.keep(name, value)),
+            Command::ListKeys => Ok(keys::list(known)),
+            Command::CheckKey { key, own } => known.standing(key, own).map(Outcome::Key),
+            Command::Keep { name, value } => Ok(keys::keep(known, name, value)),
             Command::Roam { room, cursor, entries } => {
-                return self.roams.roam(&mut self.known, call, Roamer { room, cursor, entries });
+                return self.roams.roam(known, call, Roamer { room, cursor, entries });
             }
-            // What was to be waited for was.
+            // The command has waited for the thing that it seeks.
             Command::Seek { .. } => Ok(Outcome::Done),
-            Command::Status => Ok(Outcome::Status(self.status())),
-            Command::Behind => Ok(Outcome::Behind(self.behind())),
-            Command::Members => Ok(self.members()),
-            Command::RotateSecret { drawn, force } => self.rotate_secret(&drawn, force),
+            Command::Status => Ok(Outcome::Status(listing::status(known))),
+            Command::Behind => Ok(Outcome::Behind(listing::behind(known))),
+            Command::Members => Ok(membership::members(known, &self.renewal.about)),
+            Command::RotateSecret { drawn, force } => {
+                self.renewal.rotate_secret(known, &drawn, force)
+            }
             Command::Part { node, why, force } => self.part(node, why, force),
             Command::LeaveMesh { force } => return self.leave_mesh(call, force),
             Command::Stop => return self.begin_stopping(None),
         };
-        self.reply(call, result);
-    }
-
-    fn reply(&mut self, call: CallId, result: Result<Outcome, Refused>) {
         self.known.cx.reply(call, result);
     }
 
-    /// What has become due.
+    // Commands that several parts carry out.
+
+    fn attach(&mut self, call: CallId, attach: Attach) {
+        let standing = match agents::admit(&mut self.known, &attach) {
+            Ok(standing) => standing,
+            Err(refused) => return self.known.cx.reply(call, Err(refused)),
+        };
+        let registering = Registering { call, attach };
+        let registering = self.private.present(&mut self.known, &self.digests, registering);
+        let Some(Registering { call, attach }) = registering else { return };
+        if agents::must_claim(&self.known, &attach) {
+            return self.claim_id(call, attach);
+        }
+        let attached = self.agents.register(&mut self.known, attach, standing);
+        self.known.cx.reply(call, Ok(Outcome::Attached(attached)));
+    }
+
+    fn claim_id(&mut self, call: CallId, attach: Attach) {
+        match agents::claim_id(&mut self.known, &attach) {
+            Ok(place) => {
+                let attach = Box::new(attach);
+                self.calls.wait(place, Waiter::Claimed { call, attach });
+                // Known at once, as rooms are.
+                self.fold_facts();
+            }
+            Err(refused) => self.known.cx.reply(call, Err(refused)),
+        }
+    }
+
+    fn detach(&mut self, caller: &Caller, seen: &[(RoomId, Number)]) -> Result<Outcome, Refused> {
+        if let Ok(record) = agents::leaving(&self.known, caller, seen) {
+            self.send_off(&caller.agent, record);
+        }
+        Ok(Outcome::Done)
+    }
+
+    fn create_room(&mut self, call: CallId, caller: &Caller, room: NewRoom) {
+        let key = caller.key;
+        match creating::create(&mut self.known, caller, room) {
+            Ok(Created::Listed(place)) => {
+                self.calls.wait(place, Waiter::Created { call, key });
+                // Known at once: the next one that is asked for in this turn is counted with it.
+                self.fold_facts();
+            }
+            Ok(Created::Ephemeral(room)) => {
+                self.settle_rosters();
+                let view = self.known.view(room).ok_or(Refused::NoRoom);
+                let view = view.map(|view| Outcome::Room(self.known.for_key(view, key)));
+                self.known.cx.reply(call, view);
+            }
+            Err(refused) => self.known.cx.reply(call, Err(refused)),
+        }
+    }
+
+    fn say(&mut self, saying: Saying) {
+        self.speaking.say(&mut self.known, &mut self.calls, &mut self.leaders, saying);
+    }
+
+    /// `kept`: how many places it leaves.
+    fn mint_key(&mut self, key: NewKey, kept: usize) -> Result<Outcome, Refused> {
+        keys::mint(&mut self.known, key, kept)?;
+        self.fold_facts();
+        Ok(Outcome::Done)
+    }
+
+    fn revoke_key(&mut self, key: KeyPrint) -> Result<Outcome, Refused> {
+        for local in keys::to_revoke(&self.known, key)? {
+            keys::write(&mut self.known, local, KeyAct::Revoked(key))?;
+            self.fold_facts();
+        }
+        Ok(Outcome::Done)
+    }
+
+    /// Shuts another node out (`force` aside), or says that it is gone for good.
+    fn part(&mut self, node: NodeId, why: Parting, force: bool) -> Result<Outcome, Refused> {
+        membership::part(&mut self.known, node, why, force)?;
+        self.fold_facts();
+        Ok(Outcome::Done)
+    }
+
+    /// This node leaves the mesh for good. Answered when it has.
+    fn leave_mesh(&mut self, call: CallId, force: bool) {
+        match membership::may_leave(&self.known, force) {
+            Ok(()) => self.begin_stopping(Some(Leaving { call, written: None, heard: false })),
+            Err(refused) => self.known.cx.reply(call, Err(refused)),
+        }
+    }
+
+    // Time, and the end.
+
+    /// The operator wants the node to stop, or to leave.
+    fn begin_stopping(&mut self, leaving: Option<Leaving>) {
+        if self.known.stopping {
+            return;
+        }
+        self.known.stopping = true;
+        agents::let_all_go(&mut self.known);
+        self.barriers.refuse_parked(&mut self.known);
+        self.handovers.begin(&mut self.known, leaving);
+        self.go_on_stopping();
+    }
+
+    /// Ends the stop when nothing is left to wait for.
+    fn go_on_stopping(&mut self) {
+        if !self.known.stopping {
+            return;
+        }
+        let owes = if self.calls.owe_numbers() { Owes::Numbers } else { Owes::Nothing };
+        if self.handovers.go_on(&mut self.known, owes) == Next::WriteParting {
+            // A log that forked takes nothing more: the others do not count on this node already.
+            let me = self.known.cx.me;
+            if membership::write_parted(&mut self.known, me, Parting::Left).is_ok() {
+                self.fold_facts();
+            }
+            if self.known.cx.up.is_empty() {
+                self.go_on_stopping();
+            }
+        }
+    }
+
+    /// Goes on with things that have become due.
     fn tick(&mut self) {
         let now = self.known.cx.now.mono;
         if self.known.live.gave_up_hearing(now) {
-            self.close_own_eras();
+            self.known.close_own_eras();
         }
-        self.refresh_liveness();
-        self.refresh_spread();
+        membership::refresh_liveness(&mut self.known);
+        self.beacons.refresh_spread(&self.known);
         self.known.rosters.expire(now);
-        self.forget_empty_ephemeral_rooms();
+        for room in ephemeral::empty_for_long(&self.known) {
+            self.unlist_if_empty(room);
+        }
         self.roams.go_on_roaming(&mut self.known);
-        self.raise_lobby();
+        self.speaking.raise_lobby(&mut self.known, &mut self.calls, &mut self.leaders);
         self.redraw_lane();
         self.answer_unsettled();
-        self.ask_for_rosters();
-        self.offer();
+        self.roster_sync.ask(&mut self.known);
+        self.handovers.offer(&mut self.known);
         self.go_on_stopping();
         self.voting.go_on_with_all_votes(&mut self.known);
         self.pruning.go_on_pruning(&mut self.known);
         self.leaders.go_on_electing(&mut self.known);
-        self.tell_crowds();
-        self.compare_private_rooms();
-        self.go_on_reading();
-        self.measure_peers();
-        self.repeat_about();
-        self.give_to_those_left_out();
-        self.known.cx.active.extend(self.known.busy.iter().copied());
+        self.turns.tell_crowds(&mut self.known);
+        self.digests.compare_private_rooms(&mut self.known);
+        private::go_on_reading(&mut self.known);
+        self.barriers.measure_peers(&mut self.known);
+        self.renewal.repeat_about(&mut self.known);
+        self.renewal.give_to_those_left_out(&mut self.known);
+        self.known.stir_busy();
+    }
+
+    /// Whether a command has its answer in the next turn and asks for nothing to be made durable before it,
+    /// other than who is there: all that a node whose disk is full takes. The time that goes with it is to be
+    /// that of the turn that could not be written, so that nothing else becomes due.
+    #[must_use]
+    pub fn answers_unwritten(&self, command: &Command) -> bool {
+        match command.traits().unwritten {
+            Unwritten::Answered => true,
+            Unwritten::Waits => false,
+            // An id that nobody has claimed is claimed first, and where the private rooms of a minted key are
+            // others are asked.
+            Unwritten::IfKnown(attach) => {
+                !agents::must_claim(&self.known, attach)
+                    && (attach.own || !self.known.spans(attach.key))
+            }
+        }
     }
 
     /// The rows and effects so far, as a turn.

@@ -32,5 +32,5 @@ pub mod wire;
 
 pub use api::boundary::{Alarm, Effect, Input, Turn};
 pub use api::deferred::DeferredCommit;
-pub use engine::{Engine, archive, bucket, config::Config, noise::Hearing};
+pub use engine::{Engine, archived::archive, config::Config, digests::bucket, noise::Hearing};
 pub use name::identity::{Identity, LinkSecret, MeshSecret};

@@ -1,15 +1,19 @@
-//! Agents: registering, reconnecting, joining, leaving; and telling members what rosters came to.
+//! Agents: registering, reconnecting, joining, leaving.
 
-use super::{Engine, calls::Waiter, elections};
+use super::{
+    keys,
+    known::{Known, NOT_WRITABLE},
+    roster_sync::RosterSync,
+};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use crate::{
     api::{
         agenda::Standing,
-        boundary::Effect,
-        command::{Attach, Attached, CallId, Caller, Outcome, Presence, Refused, Registration},
-        event::{AgentEvent, RoomEvent, TurnReason},
+        command::{Attach, Attached, Caller, Outcome, Presence, Refused, Registration},
+        event::RoomEvent,
     },
+    directory::Source,
     limits::{
         AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
         MEMBERS_PER_ROOM_MAX, NAME_BYTES_MAX, ROOMS_PER_AGENT_MAX, ROSTER_KEPT_AT_ONCE_BYTES_MAX,
@@ -19,16 +23,15 @@ use crate::{
         id::{AgentId, RoomId},
         number::Number,
     },
-    presence::rosters::Happened,
     wire::{
         entry::{AgentClaimed, Body},
-        roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
+        roster::{AgentRecord, RosterChange, Seat, What},
     },
 };
 
 /// The roster as it was last written down.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RosterKept {
+struct RosterKept {
     at: Duration,
     version: u64,
     bytes: usize,
@@ -36,107 +39,41 @@ pub(super) struct RosterKept {
     moved: bool,
 }
 
-impl RosterKept {
-    /// Nothing was, since the start.
-    pub(super) fn none(started: Duration) -> RosterKept {
-        RosterKept { at: started, ..RosterKept::default() }
-    }
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Agents {
+    kept: RosterKept,
+    /// Registrations since the start.
+    registered: u64,
+    /// Typing events since the start.
+    typing_nonce: u64,
 }
 
-impl Engine {
+impl Agents {
+    pub(super) fn new(started: Duration) -> Agents {
+        let kept = RosterKept { at: started, ..RosterKept::default() };
+        Agents { kept, registered: 0, typing_nonce: 0 }
+    }
+
     // Registering.
 
-    pub(super) fn attach(&mut self, call: CallId, attach: Attach) {
-        if attach.own {
-            self.known.own_keys.insert(attach.key);
-        }
-        let standing = self.known.standing(attach.key, attach.own);
-        let may = |_: &_| self.may_have_agent(&attach).and_then(|()| self.may_attach(&attach));
-        let standing = standing.and_then(|it| may(&it).map(|()| it));
-        let standing = match standing {
-            Ok(standing) => standing,
-            Err(refused) => return self.reply(call, Err(refused)),
-        };
-        let Some(attach) = self.present_key(call, attach) else { return };
-        if attach.stable && self.known.directory.owner(&attach.agent).is_none() {
-            return self.claim_id(call, attach);
-        }
-        let attached = self.register(attach, standing);
-        self.reply(call, Ok(Outcome::Attached(attached)));
-    }
-
-    fn may_attach(&self, attach: &Attach) -> Result<(), Refused> {
-        let agent = &attach.agent;
-        let invalid = |text: &str| Err(Refused::Invalid(text.to_owned()));
-        if !(1..=AGENT_ID_BYTES_MAX).contains(&agent.len()) {
-            return invalid("agent_id must have 1 to 128 bytes");
-        }
-        if attach.name.is_empty() || attach.name.len() > NAME_BYTES_MAX {
-            return invalid("name must have 1 to 256 bytes");
-        }
-        let capabilities = &attach.capabilities;
-        if capabilities.len() > CAPABILITIES_MAX
-            || capabilities.iter().any(|it| it.len() > NAME_BYTES_MAX)
-        {
-            return invalid("capabilities: at most 64, of at most 256 bytes each");
-        }
-        if self.known.rosters.count_at(self.known.cx.me) >= AGENTS_PER_NODE_MAX {
-            return Err(Refused::Full("too many agents are attached to this node".to_owned()));
-        }
-        let owner = self.known.directory.owner(agent).map(|(key, _)| key);
-        if attach.stable && owner.is_some_and(|key| key != attach.key) {
-            return Err(Refused::AgentTaken(agent.clone()));
-        }
-        let connected = self.known.rosters.record(agent);
-        match connected {
-            Some((_, record)) if !attach.reconnect || record.key != attach.key => {
-                Err(Refused::AgentTaken(agent.clone()))
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// A stable id that nobody claimed: it is claimed for its key first, and the registration goes
-    /// on when the claim has its number.
-    fn claim_id(&mut self, call: CallId, attach: Attach) {
-        let claim = AgentClaimed { agent: attach.agent.clone(), key: attach.key };
-        if !self.known.directory.has_room_for(&claim) {
-            let full = "the mesh has no room for more stable agent ids".to_owned();
-            return self.reply(call, Err(Refused::Full(full)));
-        }
-        if let Err(refused) = self.may_claim(attach.key) {
-            return self.reply(call, Err(refused));
-        }
-        let directory = RoomId::directory(self.known.cx.mesh);
-        if !self.known.rooms.get(&directory).is_some_and(|it| it.is_writable(&self.known.cx)) {
-            let full = super::known::NOT_WRITABLE.to_owned();
-            return self.reply(call, Err(Refused::Full(full)));
-        }
-        let body = Body::AgentClaimed(claim);
-        let room = self.known.rooms.get_mut(&directory);
-        match room.and_then(|room| room.append(&mut self.known.cx, &body)) {
-            Some(at) => {
-                let waiter = Waiter::Claimed { call, attach: Box::new(attach) };
-                self.calls.wait((directory, at), waiter);
-                // Known at once, as rooms are.
-                self.fold_facts();
-            }
-            None => self.reply(call, Err(Refused::Closed)),
-        }
-    }
-
-    fn register(&mut self, attach: Attach, standing: Standing) -> Attached {
-        let now = self.known.cx.now;
-        let me = self.known.cx.me;
-        let earlier = self.known.rosters.latest(&attach.agent).map(|(node, it)| (node, it.clone()));
+    pub(super) fn register(
+        &mut self,
+        known: &mut Known,
+        attach: Attach,
+        standing: Standing,
+    ) -> Attached {
+        let now = known.cx.now;
+        let me = known.cx.me;
+        let earlier = known.rosters.latest(&attach.agent).map(|(node, it)| (node, it.clone()));
         let earlier = earlier.filter(|(_, it)| attach.reconnect && it.key == attach.key);
         let was_here = earlier.as_ref().is_some_and(|(node, it)| *node == me && it.gone.is_none());
-        let restored = earlier.as_ref().map(|(_, record)| self.restore_seats(record, was_here));
+        let restored = earlier.as_ref().map(|(_, record)| restore_seats(known, record, was_here));
         let record = AgentRecord {
             name: attach.name.into(),
             key: attach.key,
             capabilities: attach.capabilities,
-            registered: self.known.rosters.stamp(now),
+            registered: known.rosters.stamp(now),
             connected_ms: now.wall_ms,
             last_active_ms: now.wall_ms,
             presence: Presence::default(),
@@ -145,13 +82,13 @@ impl Engine {
             gone: None,
         };
         for room in record.rooms.keys() {
-            self.known.list_if_ephemeral(*room);
+            known.list_if_ephemeral(*room);
         }
-        self.roster_kept.moved = true;
-        self.next_registration += 1;
-        let registration = Registration(self.next_registration);
-        let displaced = self.known.registrations.insert(attach.agent.clone(), registration);
-        self.known.rosters.put(now, attach.agent, record);
+        self.kept.moved = true;
+        self.registered += 1;
+        let registration = Registration(self.registered);
+        let displaced = known.registrations.insert(attach.agent.clone(), registration);
+        known.rosters.put(now, attach.agent, record);
         let seats = |it: BTreeMap<RoomId, Seat>| {
             it.into_iter().map(|(room, seat)| (room, seat.seen)).collect()
         };
@@ -166,233 +103,255 @@ impl Engine {
 
     // Over a restart.
 
-    /// Agents that were attached when the node last wrote its roster: gone, and free to come back.
-    pub(super) fn restore_agents(&mut self) {
-        // It stays until another one is written: the next crash may come before that.
-        let Some(kept) = self.known.node.roster.clone() else { return };
-        let agents = minicbor::decode::<Vec<RosterChange>>(&kept).unwrap_or_default();
-        for change in agents {
-            if let RosterChange::Agent(agent, mut record) = change {
-                record.gone = Some(self.known.rosters.stamp(self.known.cx.now));
-                self.known.rosters.put(self.known.cx.now, agent, record);
-            }
-        }
-    }
-
     /// Writes the roster down when it has changed: who is there and where, with the turn that says so, as
     /// long as that is little to write; else now and then. What is newer than that is lost with the
     /// node, and with it an agent or a seat, but no message.
-    pub(super) fn keep_roster(&mut self) {
-        let now = self.known.cx.now.mono;
-        let kept = self.roster_kept;
-        let version = self.known.rosters.version(self.known.cx.me).1;
+    pub(super) fn keep_roster(&mut self, known: &mut Known) {
+        let now = known.cx.now.mono;
+        let kept = self.kept;
+        let version = known.rosters.version(known.cx.me).1;
         let at_once = kept.moved && kept.bytes <= ROSTER_KEPT_AT_ONCE_BYTES_MAX;
-        let due = at_once || now >= kept.at + ROSTER_KEPT_EVERY || self.known.stopping;
+        let due = at_once || now >= kept.at + ROSTER_KEPT_EVERY || known.stopping;
         if version == kept.version || !due {
             return;
         }
-        let bytes = crate::wire::entry::encode(&self.known.rosters.own_permanent_seats());
-        self.roster_kept = RosterKept { at: now, version, bytes: bytes.len(), moved: false };
+        let bytes = crate::wire::entry::encode(&known.rosters.own_permanent_seats());
+        self.kept = RosterKept { at: now, version, bytes: bytes.len(), moved: false };
         if bytes.len() <= ROSTER_KEPT_BYTES_MAX {
-            self.known.change_node().roster = Some(bytes.into());
+            known.change_node().roster = Some(bytes.into());
         }
-    }
-
-    /// The seats of an earlier registration, in the rooms that are still there. A connection that is
-    /// taken over here was told of everything up to the tip.
-    fn restore_seats(&self, record: &AgentRecord, was_here: bool) -> BTreeMap<RoomId, Seat> {
-        let seats =
-            record.rooms.iter().filter(|(room, _)| self.known.may_read(record.key, **room).is_ok());
-        seats
-            .map(|(room, seat)| {
-                let tip = self.known.rooms.get(room).map_or(Number::ZERO, |it| it.tip());
-                (*room, Seat { seen: if was_here { tip } else { seat.seen }, ..*seat })
-            })
-            .collect()
-    }
-
-    pub(super) fn detach(
-        &mut self,
-        caller: &Caller,
-        seen: &[(RoomId, Number)],
-    ) -> Result<Outcome, Refused> {
-        let Ok(mut record) = self.known.caller(caller) else { return Ok(Outcome::Done) };
-        for (room, number) in seen {
-            if let Some(seat) = record.rooms.get_mut(room) {
-                seat.seen = *number;
-            }
-        }
-        self.send_off(&caller.agent, record);
-        Ok(Outcome::Done)
-    }
-
-    /// An agent of this node is gone, and may come back.
-    pub(super) fn send_off(&mut self, agent: &AgentId, mut record: AgentRecord) {
-        self.known.registrations.remove(agent);
-        record.gone = Some(self.known.rosters.stamp(self.known.cx.now));
-        self.known.rosters.put(self.known.cx.now, agent.clone(), record);
-        self.settle_rosters();
-        self.unlist_rooms_made_by(agent);
-    }
-
-    /// All of this node's agents are gone: it stops.
-    pub(super) fn detach_all(&mut self) {
-        let agents: Vec<(AgentId, AgentRecord)> = self
-            .known
-            .rosters
-            .own_agents()
-            .map(|(agent, record)| (agent.clone(), record.clone()))
-            .collect();
-        for (agent, mut record) in agents {
-            record.gone = Some(self.known.rosters.stamp(self.known.cx.now));
-            self.known.rosters.put(self.known.cx.now, agent, record);
-        }
-        self.known.registrations.clear();
     }
 
     // In rooms.
 
-    pub(super) fn join(&mut self, caller: &Caller, room: RoomId) -> Result<Outcome, Refused> {
-        let mut record = self.known.caller(caller)?;
-        self.known.may_read(caller.key, room)?;
-        self.known.may_write(room)?;
+    pub(super) fn join(
+        &mut self,
+        known: &mut Known,
+        caller: &Caller,
+        room: RoomId,
+    ) -> Result<Outcome, Refused> {
+        let mut record = known.caller(caller)?;
+        known.may_read(caller.key, room)?;
+        known.may_write(room)?;
         if record.rooms.contains_key(&room) {
             return Ok(Outcome::Joined(false));
         }
-        if self.known.rosters.members(room).len() >= MEMBERS_PER_ROOM_MAX {
+        if known.rosters.members(room).len() >= MEMBERS_PER_ROOM_MAX {
             return Err(Refused::Full(format!("the room has {MEMBERS_PER_ROOM_MAX} members")));
         }
         if record.rooms.len() >= ROOMS_PER_AGENT_MAX {
             return Err(Refused::Full(format!("an agent may be in {ROOMS_PER_AGENT_MAX} rooms")));
         }
-        let seen = self.known.rooms.get(&room).map_or(Number::ZERO, |it| it.tip());
-        let seat = Seat { joined: self.known.rosters.stamp(self.known.cx.now), seen };
+        let seen = known.rooms.get(&room).map_or(Number::ZERO, |it| it.tip());
+        let seat = Seat { joined: known.rosters.stamp(known.cx.now), seen };
         record.rooms.insert(room, seat);
-        self.known.list_if_ephemeral(room);
-        self.roster_kept.moved = true;
-        self.put(caller, record);
+        known.list_if_ephemeral(room);
+        self.kept.moved = true;
+        put(known, caller, record);
         Ok(Outcome::Joined(true))
     }
 
-    pub(super) fn leave(&mut self, caller: &Caller, room: RoomId) -> Result<Outcome, Refused> {
-        let mut record = self.known.caller(caller)?;
-        self.known.may_read(caller.key, room)?;
+    pub(super) fn leave(
+        &mut self,
+        known: &mut Known,
+        caller: &Caller,
+        room: RoomId,
+    ) -> Result<Outcome, Refused> {
+        let mut record = known.caller(caller)?;
+        known.may_read(caller.key, room)?;
         if record.rooms.remove(&room).is_none() {
             return Err(Refused::NotMember);
         }
-        self.roster_kept.moved = true;
-        self.put(caller, record);
-        Ok(Outcome::Done)
-    }
-
-    fn put(&mut self, caller: &Caller, mut record: AgentRecord) {
-        record.last_active_ms = self.known.cx.now.wall_ms;
-        self.known.rosters.put(self.known.cx.now, caller.agent.clone(), record);
-    }
-
-    pub(super) fn set_presence(
-        &mut self,
-        caller: &Caller,
-        presence: Presence,
-    ) -> Result<Outcome, Refused> {
-        let mut record = self.known.caller(caller)?;
-        if presence.detail.as_ref().is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
-            return Err(Refused::Invalid("status_detail may have 4096 bytes".to_owned()));
-        }
-        if presence.progress.is_some_and(|it| it > 100) {
-            return Err(Refused::Invalid("progress must be within 0 to 100".to_owned()));
-        }
-        record.presence = presence;
-        self.put(caller, record);
+        self.kept.moved = true;
+        put(known, caller, record);
         Ok(Outcome::Done)
     }
 
     pub(super) fn set_typing(
         &mut self,
+        known: &mut Known,
+        roster_sync: &mut RosterSync,
         caller: &Caller,
-        room: RoomId,
-        typing: bool,
+        typing: Typing,
     ) -> Result<Outcome, Refused> {
-        let record = self.known.caller(caller)?;
-        self.known.may_read(caller.key, room)?;
+        let Typing { room, typing } = typing;
+        let record = known.caller(caller)?;
+        known.may_read(caller.key, room)?;
         if !record.rooms.contains_key(&room) {
             return Err(Refused::NotMember);
         }
         let agent = caller.agent.clone();
-        self.known
+        known
             .cx
             .notify(room, RoomEvent::Typing { agent: agent.clone(), name: record.name, typing });
-        if !self.known.rosters.local_rooms.contains(&room) {
+        if !known.rosters.local_rooms.contains(&room) {
             self.typing_nonce += 1;
             let what = What::Typing { agent, room, typing, nonce: self.typing_nonce };
-            self.tell_roster(RosterNews { node: self.known.cx.me, boot: self.known.cx.boot, what });
+            roster_sync.tell(known, what);
         }
         Ok(Outcome::Done)
     }
+}
 
-    // What rosters came to.
+fn may_attach(known: &Known, attach: &Attach) -> Result<(), Refused> {
+    let agent = &attach.agent;
+    let invalid = |text: &str| Err(Refused::Invalid(text.to_owned()));
+    if !(1..=AGENT_ID_BYTES_MAX).contains(&agent.len()) {
+        return invalid("agent_id must have 1 to 128 bytes");
+    }
+    if attach.name.is_empty() || attach.name.len() > NAME_BYTES_MAX {
+        return invalid("name must have 1 to 256 bytes");
+    }
+    let capabilities = &attach.capabilities;
+    if capabilities.len() > CAPABILITIES_MAX
+        || capabilities.iter().any(|it| it.len() > NAME_BYTES_MAX)
+    {
+        return invalid("capabilities: at most 64, of at most 256 bytes each");
+    }
+    if known.rosters.count_at(known.cx.me) >= AGENTS_PER_NODE_MAX {
+        return Err(Refused::Full("too many agents are attached to this node".to_owned()));
+    }
+    let owner = known.directory.owner(agent).map(|(key, _)| key);
+    if attach.stable && owner.is_some_and(|key| key != attach.key) {
+        return Err(Refused::AgentTaken(agent.clone()));
+    }
+    let connected = known.rosters.record(agent);
+    match connected {
+        Some((_, record)) if !attach.reconnect || record.key != attach.key => {
+            Err(Refused::AgentTaken(agent.clone()))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
 
-    pub(super) fn settle_rosters(&mut self) {
-        let mut left = std::collections::VecDeque::from(self.known.rosters.take_happened());
-        while let Some(happened) = left.pop_front() {
-            match happened {
-                Happened::Joined { room, agent, reconnected } => {
-                    let Some((_, record)) = self.known.rosters.record(&agent) else { continue };
-                    let name = Arc::clone(&record.name);
-                    self.known.cx.notify(room, RoomEvent::Joined { agent, name, reconnected });
-                    self.tell_turn(room, TurnReason::Joined, false);
-                }
-                Happened::Left { room, agent, disconnected } => {
-                    self.known.cx.notify(room, RoomEvent::Left { agent });
-                    let reason =
-                        if disconnected { TurnReason::Disconnected } else { TurnReason::Left };
-                    self.tell_turn(room, reason, false);
-                    elections::clear_leader_if_gone(&mut self.known, room);
-                    self.unlist_if_empty(room);
-                }
-                Happened::Presence { agent } => self.tell_presence(&agent),
-                Happened::Superseded { agent } => {
-                    if let Some(registration) = self.known.registrations.remove(&agent) {
-                        let event = AgentEvent::Displaced { agent, registration };
-                        self.known.cx.effects.push(Effect::Tell(event));
-                    }
-                }
-                Happened::RoomLives { room } => self.ephemeral_room_lives(room),
-                Happened::RoomDied { room } => self.ephemeral_room_died(room),
-                Happened::Shows { node } => self.on_shown(node),
-            }
-            // One thing leads to another.
-            left.extend(self.known.rosters.take_happened());
+/// Agents that were attached when the node last wrote its roster: gone, and free to come back.
+pub(super) fn restore_agents(known: &mut Known) {
+    // It stays until another one is written: the next crash may come before that.
+    let Some(kept) = known.node.roster.clone() else { return };
+    let agents = minicbor::decode::<Vec<RosterChange>>(&kept).unwrap_or_default();
+    for change in agents {
+        if let RosterChange::Agent(agent, mut record) = change {
+            record.gone = Some(known.rosters.stamp(known.cx.now));
+            known.rosters.put(known.cx.now, agent, record);
         }
     }
+}
 
-    fn tell_presence(&mut self, agent: &AgentId) {
-        let Some(view) = self.known.rosters.view(agent) else { return };
-        let view = Arc::new(view);
-        let rooms: Vec<RoomId> = self
-            .known
-            .rosters
-            .record(agent)
-            .map(|(_, record)| record.rooms.keys().copied().collect())
-            .unwrap_or_default();
-        for room in rooms {
-            self.known.cx.notify(room, RoomEvent::Presence(Arc::clone(&view)));
+/// The seats of an earlier registration, in the rooms that are still there. A connection that is
+/// taken over here was told of everything up to the tip.
+fn restore_seats(known: &Known, record: &AgentRecord, was_here: bool) -> BTreeMap<RoomId, Seat> {
+    let seats = record.rooms.iter().filter(|(room, _)| known.may_read(record.key, **room).is_ok());
+    seats
+        .map(|(room, seat)| {
+            let tip = known.rooms.get(room).map_or(Number::ZERO, |it| it.tip());
+            (*room, Seat { seen: if was_here { tip } else { seat.seen }, ..*seat })
+        })
+        .collect()
+}
+
+fn put(known: &mut Known, caller: &Caller, mut record: AgentRecord) {
+    record.last_active_ms = known.cx.now.wall_ms;
+    known.rosters.put(known.cx.now, caller.agent.clone(), record);
+}
+
+pub(super) fn set_presence(
+    known: &mut Known,
+    caller: &Caller,
+    presence: Presence,
+) -> Result<Outcome, Refused> {
+    let mut record = known.caller(caller)?;
+    if presence.detail.as_ref().is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
+        return Err(Refused::Invalid("status_detail may have 4096 bytes".to_owned()));
+    }
+    if presence.progress.is_some_and(|it| it > 100) {
+        return Err(Refused::Invalid("progress must be within 0 to 100".to_owned()));
+    }
+    record.presence = presence;
+    put(known, caller, record);
+    Ok(Outcome::Done)
+}
+
+/// An agent begins to type in a room, or ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Typing {
+    pub(super) room: RoomId,
+    pub(super) typing: bool,
+}
+
+/// Whether an agent may register, and as what.
+pub(super) fn admit(known: &mut Known, attach: &Attach) -> Result<Standing, Refused> {
+    if attach.own {
+        known.own_keys.insert(attach.key);
+    }
+    let standing = known.standing(attach.key, attach.own)?;
+    keys::may_have_agent(known, attach)?;
+    may_attach(known, attach)?;
+    Ok(standing)
+}
+
+/// Whether the id must be claimed for its key first: it is to be stable, and nobody has claimed it.
+pub(super) fn must_claim(known: &Known, attach: &Attach) -> bool {
+    attach.stable && known.directory.owner(&attach.agent).is_none()
+}
+
+/// Claims a stable id. The registration goes on when the claim has its number.
+pub(super) fn claim_id(known: &mut Known, attach: &Attach) -> Result<Source, Refused> {
+    let claim = AgentClaimed { agent: attach.agent.clone(), key: attach.key };
+    if !known.directory.has_room_for(&claim) {
+        let full = "the mesh has no room for more stable agent ids";
+        return Err(Refused::Full(full.to_owned()));
+    }
+    keys::may_claim(known, attach.key)?;
+    let directory = RoomId::directory(known.cx.mesh);
+    let room = known.rooms.get_mut(&directory).filter(|room| room.is_writable(&known.cx));
+    let room = room.ok_or_else(|| Refused::Full(NOT_WRITABLE.to_owned()))?;
+    let at = room.append(&mut known.cx, &Body::AgentClaimed(claim)).ok_or(Refused::Closed)?;
+    Ok((directory, at))
+}
+
+/// A connection ends in good order: its agent's record, with the numbers that it has seen.
+pub(super) fn leaving(
+    known: &Known,
+    caller: &Caller,
+    seen: &[(RoomId, Number)],
+) -> Result<AgentRecord, Refused> {
+    let mut record = known.caller(caller)?;
+    for (room, number) in seen {
+        if let Some(seat) = record.rooms.get_mut(room) {
+            seat.seen = *number;
         }
     }
+    Ok(record)
+}
 
-    /// Whose turn it is: a function of the roster and of the last message by position, which names its
-    /// successor by join stamp. Is that one gone, or was nothing said, it is the first's in join order.
-    pub(super) fn turn_holder(&self, room: RoomId) -> Option<AgentId> {
-        let members = self.known.rosters.members(room);
-        let turn = self.known.rooms.get(&room).and_then(|it| it.record.spoke?.turn);
-        let next = members.iter().find(|it| Some(it.joined) == turn).or_else(|| members.first());
-        next.map(|it| it.agent.clone())
+/// An agent of this node is gone, and may come back.
+pub(super) fn let_go(known: &mut Known, agent: &AgentId, mut record: AgentRecord) {
+    known.registrations.remove(agent);
+    record.gone = Some(known.rosters.stamp(known.cx.now));
+    known.rosters.put(known.cx.now, agent.clone(), record);
+}
+
+/// All of this node's agents are gone: it stops.
+pub(super) fn let_all_go(known: &mut Known) {
+    let agents: Vec<(AgentId, AgentRecord)> =
+        known.rosters.own_agents().map(|(agent, record)| (agent.clone(), record.clone())).collect();
+    for (agent, mut record) in agents {
+        record.gone = Some(known.rosters.stamp(known.cx.now));
+        known.rosters.put(known.cx.now, agent, record);
     }
+    known.registrations.clear();
+}
 
-    /// The join stamp of the member after `agent`, round robin: who is next once it has spoken.
-    pub(super) fn next_turn(&self, room: RoomId, agent: &AgentId) -> Option<u64> {
-        let members = self.known.rosters.members(room);
-        let place = members.iter().position(|it| it.agent == *agent)?;
-        members.get((place + 1) % members.len()).map(|it| it.joined)
+/// Tells the rooms of an agent how it is.
+pub(super) fn tell_presence(known: &mut Known, agent: &AgentId) {
+    let Some(view) = known.rosters.view(agent) else { return };
+    let view = Arc::new(view);
+    let rooms: Vec<RoomId> = known
+        .rosters
+        .record(agent)
+        .map(|(_, record)| record.rooms.keys().copied().collect())
+        .unwrap_or_default();
+    for room in rooms {
+        known.cx.notify(room, RoomEvent::Presence(Arc::clone(&view)));
     }
 }

@@ -2,18 +2,17 @@
 //! that takes, and how much each has asked itself (`docs/decisions/barrier.md`).
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
 use crate::{
     limits::{
         BARRIER_ANSWERS_PER_TICK, BARRIER_LEFT_OUT_FOR, BARRIER_MEASURED_EVERY,
-        BARRIER_ROUND_TRIPS, BARRIER_WITHIN, BARRIER_WITHIN_MAX, BEACON_EVERY, ROSTER_NEWS_KEPT,
-        ROSTER_NEWS_KEPT_BYTES, TICK,
+        BARRIER_ROUND_TRIPS, BARRIER_WITHIN, BARRIER_WITHIN_MAX, BEACON_EVERY, TICK,
     },
     name::id::{NodeId, RoomId},
-    wire::message::{Heads, Message},
+    wire::message::Heads,
 };
 
 /// A connected peer, as barriers know it.
@@ -111,38 +110,6 @@ pub(crate) struct Asked {
     pub(crate) said: Option<((u64, u64), Vec<Heads>)>,
 }
 
-/// A node's last roster news, signed, each with its version: for peers that lack some of them.
-#[derive(Debug, Default)]
-pub(crate) struct Recent {
-    news: VecDeque<(u64, usize, Message)>,
-    bytes: usize,
-}
-
-impl Recent {
-    /// These were the changes from the version before to this one.
-    pub(crate) fn push(&mut self, version: u64, bytes: usize, news: Message) {
-        if self.news.back().is_some_and(|(last, ..)| last + 1 != version) {
-            // A whole roster came in between: nothing leads past it.
-            (self.news, self.bytes) = Default::default();
-        }
-        self.news.push_back((version, bytes, news));
-        self.bytes += bytes;
-        while self.news.len() > ROSTER_NEWS_KEPT || self.bytes > ROSTER_NEWS_KEPT_BYTES {
-            let Some((_, bytes, _)) = self.news.pop_front() else { break };
-            self.bytes -= bytes;
-        }
-    }
-
-    /// Those that lead from `known` to `version`. `None`: not all of them are here.
-    pub(crate) fn between(&self, known: u64, version: u64) -> Option<Vec<Message>> {
-        let reaches =
-            self.news.front().is_some_and(|(first, ..)| *first <= known.saturating_add(1))
-                && self.news.back().is_some_and(|(last, ..)| *last == version);
-        let later = self.news.iter().filter(|(it, ..)| *it > known);
-        reaches.then(|| later.map(|(.., news)| news.clone()).collect())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,28 +159,5 @@ mod tests {
         assert!(peers.may_ask(MS * 7 + TICK, PEER));
         assert!(peers.may_have_whole(MS * 7, PEER) && !peers.may_have_whole(MS * 8, PEER));
         assert!(peers.may_have_whole(MS * 7 + BEACON_EVERY, PEER));
-    }
-
-    #[test]
-    fn the_last_roster_news_are_said_again_to_who_lacks_these_and_no_more() {
-        let news = || Message::Probe { node: PEER };
-        let mut recent = Recent::default();
-        assert!(recent.between(0, 0).is_none());
-        for version in 5..=9 {
-            recent.push(version, 10, news());
-        }
-        assert_eq!(recent.between(4, 9).map(|it| it.len()), Some(5));
-        assert_eq!(recent.between(8, 9).map(|it| it.len()), Some(1));
-        assert!(recent.between(3, 9).is_none(), "one is missing");
-        assert!(recent.between(8, 10).is_none(), "the last is missing");
-        recent.push(11, 10, news());
-        assert!(recent.between(8, 11).is_none(), "nothing leads from 9 to 11");
-        assert_eq!(recent.between(10, 11).map(|it| it.len()), Some(1));
-        for version in 12..=11 + ROSTER_NEWS_KEPT as u64 {
-            recent.push(version, 10, news());
-        }
-        assert_eq!(recent.news.len(), ROSTER_NEWS_KEPT);
-        recent.push(12 + ROSTER_NEWS_KEPT as u64, ROSTER_NEWS_KEPT_BYTES, news());
-        assert_eq!((recent.news.len(), recent.bytes), (1, ROSTER_NEWS_KEPT_BYTES));
     }
 }

@@ -3,15 +3,20 @@
 //!
 //! One runs at a time. Whatever comes meanwhile waits for the next one, together.
 
-use super::{Engine, elections};
+use super::{
+    command_traits::Names,
+    elections,
+    known::Known,
+    roster_sync::{self, RosterSync},
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
 use crate::{
-    api::command::{Attach, CallId, Caller, Command, Refused, Speech},
-    engine::asked::{Asked, Peers, Recent},
+    api::command::{Attach, CallId, Caller, Command, Refused},
+    engine::asked::{Asked, Peers},
     limits::{
         BARRIER_EVERY, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BARRIER_ROUNDS_MAX,
         BARRIER_SEEKING_MAX, BARRIER_STRANGERS_MAX, BARRIER_WAITING_MAX, BARRIER_WITHIN_MAX,
@@ -19,10 +24,7 @@ use crate::{
     },
     name::id::{AgentId, KeyPrint, LocalRef, LogId, MessageId, NodeId, RoomId},
     room::Room,
-    wire::{
-        message::{Heads, Message, RoomDigest},
-        roster::{RosterNews, What},
-    },
+    wire::message::{Heads, Message, RoomDigest},
 };
 
 /// Why a command waits.
@@ -53,9 +55,9 @@ struct Need {
 
 /// A command that waits.
 #[derive(Debug)]
-struct Parked {
-    call: CallId,
-    command: Command,
+pub(super) struct Parked {
+    pub(super) call: CallId,
+    pub(super) command: Command,
     need: Need,
     /// The room that was not known when it came.
     unknown: Option<RoomId>,
@@ -69,18 +71,46 @@ struct Parked {
 
 /// A barrier under way.
 #[derive(Debug)]
-struct Running {
+pub(super) struct Running {
     nonce: u64,
     until: Duration,
-    asked: BTreeMap<NodeId, Asked>,
+    pub(super) asked: AskedPeers,
     waiting: Vec<Parked>,
+}
+
+/// The peers that were asked in a barrier.
+pub(super) type AskedPeers = BTreeMap<NodeId, Asked>;
+
+/// Commands that have waited, and their barrier.
+#[derive(Debug)]
+pub(super) struct Waited {
+    pub(super) commands: Vec<Parked>,
+    pub(super) running: Running,
+}
+
+/// A peer asks how far this node is.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub(super) nonce: u64,
+    /// The version of this node's roster that it has.
+    pub(super) roster: (u64, u64),
+    pub(super) rooms: Vec<RoomDigest>,
+}
+
+/// A peer says how far it is.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) nonce: u64,
+    /// The version of its roster.
+    pub(super) roster: (u64, u64),
+    /// Rooms of which one of the two lacks something.
+    pub(super) rooms: Vec<Heads>,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Barriers {
     pub(super) peers: Peers,
-    recent: Recent,
     nonce: u64,
     /// When the last one began.
     began: Option<Duration>,
@@ -111,13 +141,6 @@ impl Barriers {
         }
     }
 
-    /// News of this node's roster are kept for a while, for peers that lack them.
-    pub(super) fn keep_news(&mut self, what: &What, bytes: usize, message: &Message) {
-        if let What::Changes { version, .. } = what {
-            self.recent.push(*version, bytes, message.clone());
-        }
-    }
-
     fn count(&self, which: impl Fn(Why) -> bool) -> usize {
         let running = self.running.iter().flat_map(|it| &it.waiting);
         running.chain(&self.next).filter(|it| which(it.need.why)).count()
@@ -133,313 +156,86 @@ impl Barriers {
 }
 
 /// What waits.
-impl Engine {
+impl Barriers {
     /// The node stops: of what waits nothing has been done.
-    pub(super) fn refuse_parked(&mut self) {
-        let running = self.barriers.running.take().into_iter().flat_map(|it| it.waiting);
-        let parked: Vec<Parked> = running.chain(std::mem::take(&mut self.barriers.next)).collect();
+    pub(super) fn refuse_parked(&mut self, known: &mut Known) {
+        let running = self.running.take().into_iter().flat_map(|it| it.waiting);
+        let parked: Vec<Parked> = running.chain(std::mem::take(&mut self.next)).collect();
         for it in parked {
-            self.reply(it.call, Err(Refused::Stopping));
+            known.cx.reply(it.call, Err(Refused::Stopping));
         }
     }
 
     /// A command that must wait waits. `None`: it does, or was refused.
-    pub(super) fn hold_back(&mut self, call: CallId, command: Command) -> Option<Command> {
+    pub(super) fn hold_back(
+        &mut self,
+        known: &mut Known,
+        call: CallId,
+        command: Command,
+    ) -> Option<Command> {
         let Some(need) =
-            self.need(&command).filter(|need| need.came || !self.to_ask(need).is_empty())
+            need(known, &command).filter(|need| need.came || !self.to_ask(known, need).is_empty())
         else {
             return Some(command);
         };
-        if !self.barriers.has_place_for(need.why) {
+        if !self.has_place_for(need.why) {
             if need.why != Why::Begins {
                 return Some(command);
             }
             // Begun now it might be without somebody.
             let full = "too many votes and elections begin at this node just now: try again";
-            self.reply(call, Err(Refused::Full(full.to_owned())));
+            known.cx.reply(call, Err(Refused::Full(full.to_owned())));
             return None;
         }
         let unknown = need.unknown;
         let (rounds, since, until) = (0, None, None);
-        self.barriers.next.push(Parked { call, command, need, unknown, rounds, since, until });
+        self.next.push(Parked { call, command, need, unknown, rounds, since, until });
         None
     }
 
-    /// What a command has to wait for; `None` if it is answered from what is known.
-    fn need(&self, command: &Command) -> Option<Need> {
-        match command {
-            Command::CreateVote { caller, vote } => self.everybody(caller, vote.room),
-            Command::ElectLeader { caller, room } => {
-                let running = self.is_electing(*room, |_| true);
-                self.everybody(caller, *room).filter(|_| !running)
-            }
-            Command::Decline { caller, room } => {
-                let knows = self.is_electing(*room, |it| it.is_open(self.known.cx.now.mono));
-                self.what_is_in(caller.key, *room, knows)
-            }
-            Command::Say { caller, say } => {
-                let leads = say.speech != Speech::Decision
-                    || elections::led_by(&self.known, say.room, &caller.agent).is_some();
-                self.what_is_in(caller.key, say.room, leads)
-            }
-            Command::CastVote { caller, vote, .. } => self.entry(
-                caller.key,
-                &caller.agent,
-                (*vote, self.known.index.votes.contains_key(vote)),
-            ),
-            Command::GetVote { key, agent, vote } => self.entry(
-                *key,
-                agent.as_ref()?,
-                (*vote, self.known.index.votes.contains_key(vote)),
-            ),
-            Command::UpdateTask { caller, update } => {
-                let known = self.known.index.tasks.contains_key(&update.task);
-                self.entry(caller.key, &caller.agent, (update.task, known))
-            }
-            Command::AssignTask { caller, task } => self.room_itself(caller.key, task.room),
-            Command::CreateRoom { caller, room } => self.room_itself(caller.key, room.parent?),
-            Command::Join { caller, room }
-            | Command::Leave { caller, room }
-            | Command::SetTyping { caller, room, .. } => self.room_itself(caller.key, *room),
-            Command::Seek { caller, room, message } => self
-                .room_itself(caller.key, *room)
-                .or_else(|| self.message_in(caller.key, *room, (*message)?)),
-            Command::ListRooms { key, parent } => self.room_itself(*key, (*parent)?),
-            Command::ListAgents { key, room } => self.room_itself(*key, (*room)?),
-            Command::RoomInfo { key, room }
-            | Command::ListVotes { key, room, .. }
-            | Command::ListTasks { key, room, .. } => self.room_itself(*key, *room),
-            Command::Attach(attach) => self.who_may_come(attach),
-            Command::Detach { .. }
-            | Command::SetPresence { .. }
-            | Command::MintKey(_)
-            | Command::SignUp(_)
-            | Command::RevokeKey { .. }
-            | Command::ListKeys
-            | Command::CheckKey { .. }
-            | Command::Keep { .. }
-            | Command::Roam { .. }
-            | Command::Status
-            | Command::Behind
-            | Command::Members
-            | Command::Part { .. }
-            | Command::RotateSecret { .. }
-            | Command::LeaveMesh { .. }
-            | Command::Stop => None,
-        }
-    }
-
-    /// What a client names of an agent's rooms is looked for in the directories.
-    fn seeking(&self, key: KeyPrint, rooms: impl IntoIterator<Item = RoomId>) -> Need {
-        let sealed = self.known.cx.followers.directory(key);
-        let directories = [RoomId::directory(self.known.cx.mesh)].into_iter().chain(sealed);
-        let rooms = directories.chain(rooms).take(BARRIER_ROOMS_MAX).collect();
-        Need { why: Why::Seeks, rooms, of: None, came: false, unknown: None }
-    }
-
-    /// What came to a room has not been looked into before the end of this turn.
-    fn came_just_now(&self, room: RoomId) -> Option<Need> {
-        let (why, rooms, of, unknown) = (Why::Seeks, BTreeSet::new(), None, None);
-        let active = self.known.cx.active.contains(&room);
-        active.then_some(Need { why, rooms, of, came: true, unknown })
-    }
-
-    /// A room that is not known.
-    fn room_itself(&self, key: KeyPrint, room: RoomId) -> Option<Need> {
-        let known = self.known.told.contains_key(&room);
-        // One that is listed and not shown yet may be asked for: those who have it are known.
-        let unread = self.known.is_unread(room).then_some(room);
-        (!known).then(|| Need { unknown: Some(room), ..self.seeking(key, unread) })
-    }
-
-    /// A room that is not known, or in which something is not.
-    fn what_is_in(&self, key: KeyPrint, room: RoomId, known: bool) -> Option<Need> {
-        let unknown = self.room_itself(key, room);
-        unknown.or_else(|| (!known && self.is_shared(room)).then(|| self.seeking(key, [room])))
-    }
-
-    /// Everybody who is in a room, if the caller may begin something there.
-    fn everybody(&self, caller: &Caller, room: RoomId) -> Option<Need> {
-        if let Some(unknown) = self.room_itself(caller.key, room) {
-            return Some(unknown);
-        }
-        let begins = self.is_shared(room) && self.known.may_act(caller, room).is_ok();
-        begins.then(|| Need { why: Why::Begins, ..self.seeking(caller.key, [room]) })
-    }
-
-    /// Whether other nodes have it, too.
-    fn is_shared(&self, room: RoomId) -> bool {
-        self.known.rooms.get(&room).is_some_and(|it| !it.record.local)
-    }
-
-    fn is_electing(
-        &self,
-        room: RoomId,
-        which: impl Fn(&crate::fold::elections::Election) -> bool,
-    ) -> bool {
-        let running =
-            self.known.rooms.get(&room).and_then(|it| it.elections.running(self.known.cx.now.mono));
-        running.is_some_and(which)
-    }
-
-    /// A vote or a task, which is in some room of the agent's.
-    fn entry(
-        &self,
-        key: KeyPrint,
-        agent: &AgentId,
-        (id, known): (MessageId, bool),
-    ) -> Option<Need> {
-        if known {
-            return None;
-        }
-        let seats = &self.known.rosters.own(agent)?.rooms;
-        let mut rooms: Vec<(u64, RoomId)> =
-            seats.iter().map(|(room, seat)| (seat.joined, *room)).collect();
-        rooms.sort_unstable();
-        let rooms = rooms.into_iter().rev().map(|(_, room)| room);
-        let rooms: Vec<RoomId> =
-            rooms.filter(|it| self.is_shared(*it)).take(ID_ROOMS_MAX).collect();
-        match self.whereabouts(id, &rooms) {
-            Whereabouts::Here(room, _) => self.came_just_now(room),
-            it @ (Whereabouts::Nowhere | Whereabouts::Ahead(..) | Whereabouts::Unknown) => {
-                self.elsewhere(key, rooms, it)
-            }
-        }
-    }
-
-    /// A message: here, and it has its number.
-    fn message_in(&self, key: KeyPrint, room: RoomId, id: MessageId) -> Option<Need> {
-        if !self.is_shared(room) || self.known.may_read(key, room).is_err() {
-            return None;
-        }
-        match self.whereabouts(id, &[room]) {
-            Whereabouts::Here(room, at) => {
-                let known = self.known.rooms.get(&room)?;
-                let waits = known.numbering.undelivered.contains_key(&at);
-                self.came_just_now(room).or_else(|| waits.then(|| self.seeking(key, [room])))
-            }
-            it @ (Whereabouts::Nowhere | Whereabouts::Ahead(..) | Whereabouts::Unknown) => {
-                self.elsewhere(key, vec![room], it)
-            }
-        }
-    }
-
-    fn elsewhere(&self, key: KeyPrint, rooms: Vec<RoomId>, it: Whereabouts) -> Option<Need> {
-        match it {
-            Whereabouts::Nowhere | Whereabouts::Here(..) => None,
-            Whereabouts::Ahead(room, author) => {
-                Some(Need { of: Some(author), ..self.seeking(key, [room]) })
-            }
-            Whereabouts::Unknown => Some(self.seeking(key, rooms)),
-        }
-    }
-
-    fn whereabouts(&self, id: MessageId, rooms: &[RoomId]) -> Whereabouts {
-        let logs = rooms.iter().filter_map(|id| self.known.rooms.get(id)).flat_map(|room| {
-            let known = room.logs.iter().map(|(_, log)| log.id);
-            // What a peer writes first in a room begins a log that is not known yet.
-            let nodes = self
-                .known
-                .cx
-                .up
-                .iter()
-                .chain([&self.known.cx.me])
-                .filter(|_| !room.record.ephemeral);
-            let first = nodes.map(|node| LogId { author: *node, incarnation: 0 });
-            known
-                .chain(first.filter(|log| room.logs.ix(*log).is_none()))
-                .map(move |log| (room, log))
-        });
-        for (room, log) in logs.take(ID_LOGS_MAX) {
-            let Some(seq) = id.seq_in(room.id, log) else { continue };
-            return match room.logs.ix(log).filter(|_| seq <= room.logs.head_of(log)) {
-                Some(log) => Whereabouts::Here(room.id, LocalRef { log, seq }),
-                None if log.author == self.known.cx.me => Whereabouts::Nowhere,
-                None => Whereabouts::Ahead(room.id, log.author),
-            };
-        }
-        Whereabouts::Unknown
-    }
-
-    /// A key that is not known, or an id that is taken as far as is known.
-    fn who_may_come(&self, attach: &Attach) -> Option<Need> {
-        let unknown = self.known.standing(attach.key, attach.own) == Err(Refused::NoKey);
-        let elsewhere =
-            self.known.rosters.record(&attach.agent).filter(|(at, _)| *at != self.known.cx.me);
-        let taken = elsewhere.is_some_and(|(_, it)| !attach.reconnect || it.key != attach.key);
-        let stranger = || Need { why: Why::Stranger, ..self.seeking(attach.key, []) };
-        (unknown || taken).then(stranger)
-    }
-
     /// Connected peers that a barrier for this asks.
-    fn to_ask(&self, need: &Need) -> BTreeSet<NodeId> {
+    fn to_ask(&self, known: &Known, need: &Need) -> BTreeSet<NodeId> {
         if need.came {
             return BTreeSet::new();
         }
-        let now = self.known.cx.now.mono;
-        let answers = |peer: &NodeId| self.barriers.peers.answers(now, *peer);
-        let alone = need.of.filter(|it| self.known.cx.up.contains(it) && answers(it));
+        let now = known.cx.now.mono;
+        let answers = |peer: &NodeId| self.peers.answers(now, *peer);
+        let alone = need.of.filter(|it| known.cx.up.contains(it) && answers(it));
         match alone {
             Some(peer) => BTreeSet::from([peer]),
-            None => self.known.cx.up.iter().copied().filter(answers).collect(),
+            None => known.cx.up.iter().copied().filter(answers).collect(),
         }
-    }
-
-    /// Those of these rooms that a peer has, as far as is known here.
-    fn shared_with(&self, peer: NodeId, rooms: &BTreeSet<RoomId>) -> BTreeSet<RoomId> {
-        rooms.iter().copied().filter(|room| self.may_hear_of(peer, *room).is_some()).collect()
-    }
-
-    /// A room that a peer may be told of, and asked about.
-    fn may_hear_of(&self, peer: NodeId, room: RoomId) -> Option<&Room> {
-        self.known
-            .rooms
-            .get(&room)
-            .filter(|it| !it.record.local && it.heirs(&self.known.cx).has(peer))
     }
 }
 
 /// How it goes on.
-impl Engine {
-    /// Whether something has come of it that others may wait for.
-    pub(super) fn go_on_with_barrier(&mut self) -> bool {
-        let ended = self.end_barrier();
-        let looked = self.go_on_with_what_came();
-        self.begin_barrier() || ended || looked
+impl Barriers {
+    /// Takes the commands whose room is looked into by now.
+    pub(super) fn take_came(&mut self) -> Vec<Parked> {
+        self.next.extract_if(.., |parked| parked.need.came).collect()
     }
 
-    /// What had come and was not looked into has been.
-    fn go_on_with_what_came(&mut self) -> bool {
-        let next = std::mem::take(&mut self.barriers.next);
-        let (came, wait): (Vec<_>, Vec<_>) = next.into_iter().partition(|it| it.need.came);
-        self.barriers.next = wait;
-        let some = !came.is_empty();
-        for it in came {
-            self.go_on_after(it, &BTreeMap::new());
+    /// Begins the next barrier. Returns commands that go on without one.
+    pub(super) fn begin(&mut self, known: &mut Known) -> Vec<Parked> {
+        let now = known.cx.now.mono;
+        if known.stopping {
+            return std::mem::take(&mut self.next);
         }
-        some
-    }
-
-    fn begin_barrier(&mut self) -> bool {
-        let now = self.known.cx.now.mono;
-        if self.known.stopping {
-            return self.carry_out_all();
-        }
-        let soon = self.barriers.began.is_some_and(|at| now < at + BARRIER_EVERY);
-        if self.barriers.running.is_some() || self.barriers.next.is_empty() || soon {
-            return false;
+        let soon = self.began.is_some_and(|at| now < at + BARRIER_EVERY);
+        if self.running.is_some() || self.next.is_empty() || soon {
+            return Vec::new();
         }
         let (mut asked, mut rooms) = (BTreeMap::<NodeId, Asked>::new(), BTreeSet::new());
         let mut waiting = Vec::new();
-        for parked in std::mem::take(&mut self.barriers.next) {
+        for parked in std::mem::take(&mut self.next) {
             let more = parked.need.rooms.difference(&rooms).count();
             if rooms.len() + more > BARRIER_ROOMS_MAX {
-                self.barriers.next.push(parked);
+                self.next.push(parked);
                 continue;
             }
             rooms.extend(parked.need.rooms.iter().copied());
-            for peer in self.to_ask(&parked.need) {
-                let named = self.shared_with(peer, &parked.need.rooms);
+            for peer in self.to_ask(known, &parked.need) {
+                let named = shared_with(known, peer, &parked.need.rooms);
                 let none = || Asked { named: BTreeSet::new(), said: None };
                 asked.entry(peer).or_insert_with(none).named.extend(named);
             }
@@ -447,142 +243,123 @@ impl Engine {
         }
         if asked.is_empty() {
             // Whoever could be asked is gone.
-            self.barriers.next.append(&mut waiting);
-            return self.carry_out_all();
+            self.next.append(&mut waiting);
+            return std::mem::take(&mut self.next);
         }
-        self.barriers.nonce += 1;
-        self.barriers.began = Some(now);
-        let (nonce, until) = (self.barriers.nonce, now + self.barriers.peers.bound(asked.keys()));
+        self.nonce += 1;
+        self.began = Some(now);
+        let (nonce, until) = (self.nonce, now + self.peers.bound(asked.keys()));
         for it in &mut waiting {
             it.rounds += 1;
             let all = *it.since.get_or_insert(now) + BARRIER_WITHIN_MAX;
             it.until = Some(until.min(all));
         }
         for (peer, it) in &asked {
-            self.ask_frontier(*peer, nonce, &it.named);
+            self.ask_frontier(known, *peer, nonce, &it.named);
         }
-        self.barriers.running = Some(Running { nonce, until, asked, waiting });
-        false
+        self.running = Some(Running { nonce, until, asked, waiting });
+        Vec::new()
     }
 
     /// Asks nothing, to see how long that takes.
-    pub(super) fn measure(&mut self, peer: NodeId) {
-        self.barriers.nonce += 1;
-        let nonce = self.barriers.nonce;
-        self.barriers.peers.ask(self.known.cx.now.mono, peer, nonce);
+    pub(super) fn measure(&mut self, known: &mut Known, peer: NodeId) {
+        self.nonce += 1;
+        let nonce = self.nonce;
+        self.peers.ask(known.cx.now.mono, peer, nonce);
         // Nothing of its roster is newer than this.
         let (boot, version, rooms) = (u64::MAX, u64::MAX, Vec::new());
-        self.known.cx.send(peer, Message::AskFrontier { nonce, boot, version, rooms });
+        known.cx.send(peer, Message::AskFrontier { nonce, boot, version, rooms });
     }
 
     /// LocalRef every tick.
-    pub(super) fn measure_peers(&mut self) {
-        if self.barriers.running.is_some() {
+    pub(super) fn measure_peers(&mut self, known: &mut Known) {
+        if self.running.is_some() {
             return;
         }
-        let now = self.known.cx.now.mono;
-        let peers = self.known.cx.up.iter().copied();
-        let due: Vec<NodeId> =
-            peers.filter(|it| self.barriers.peers.is_to_be_measured(now, *it)).collect();
-        due.into_iter().for_each(|peer| self.measure(peer));
+        let now = known.cx.now.mono;
+        let peers = known.cx.up.iter().copied();
+        let due: Vec<NodeId> = peers.filter(|it| self.peers.is_to_be_measured(now, *it)).collect();
+        due.into_iter().for_each(|peer| self.measure(known, peer));
     }
 
-    /// What waits for the next barrier goes on without. Whether anything did.
-    fn carry_out_all(&mut self) -> bool {
-        let waiting = std::mem::take(&mut self.barriers.next);
-        let some = !waiting.is_empty();
-        for it in waiting {
-            self.carry_out(it.call, it.command);
-        }
-        some
-    }
-
-    fn ask_frontier(&mut self, peer: NodeId, nonce: u64, named: &BTreeSet<RoomId>) {
+    fn ask_frontier(
+        &mut self,
+        known: &mut Known,
+        peer: NodeId,
+        nonce: u64,
+        named: &BTreeSet<RoomId>,
+    ) {
         let digest = |room: &RoomId| {
-            let digest = self.known.rooms.get(room)?.logs.digest();
+            let digest = known.rooms.get(room)?.logs.digest();
             Some(RoomDigest { room: *room, digest })
         };
         let rooms = named.iter().filter_map(digest).collect();
-        let (boot, version) = self.known.rosters.version(peer);
-        self.barriers.peers.ask(self.known.cx.now.mono, peer, nonce);
-        self.known.cx.send(peer, Message::AskFrontier { nonce, boot, version, rooms });
+        let (boot, version) = known.rosters.version(peer);
+        self.peers.ask(known.cx.now.mono, peer, nonce);
+        known.cx.send(peer, Message::AskFrontier { nonce, boot, version, rooms });
     }
 
-    fn end_barrier(&mut self) -> bool {
-        let now = self.known.cx.now.mono;
-        let Some(mut running) = self.barriers.running.take() else { return false };
+    /// Takes the commands that have waited long enough for the barrier that runs. It goes on for the others.
+    pub(super) fn end(&mut self, known: &Known) -> Option<Waited> {
+        let now = known.cx.now.mono;
+        let mut running = self.running.take()?;
         for (peer, asked) in &mut running.asked {
-            self.strike_out(*peer, asked);
+            strike_out(known, *peer, asked);
         }
         let open =
-            |(peer, it): &(&NodeId, &Asked)| self.known.cx.up.contains(peer) && !it.is_over();
+            |(peer, asked): &(&NodeId, &Asked)| known.cx.up.contains(peer) && !asked.is_over();
         let open: BTreeSet<NodeId> =
             running.asked.iter().filter(open).map(|(peer, _)| *peer).collect();
-        let over = |it: &Parked| {
-            let done = it.need.of.map_or(open.is_empty(), |peer| {
-                if running.asked.contains_key(&peer) {
-                    !open.contains(&peer)
-                } else {
-                    open.is_empty()
-                }
-            });
-            done || self.known.stopping || it.until.is_some_and(|until| now >= until)
+        let over = |parked: &mut Parked| {
+            let alone = parked.need.of.filter(|peer| running.asked.contains_key(peer));
+            let done = alone.map_or(open.is_empty(), |peer| !open.contains(&peer));
+            done || known.stopping || parked.until.is_some_and(|until| now >= until)
         };
-        let (go_on, wait) = std::mem::take(&mut running.waiting).into_iter().partition(over);
-        let go_on: Vec<Parked> = go_on;
-        running.waiting = wait;
+        let commands: Vec<Parked> = running.waiting.extract_if(.., over).collect();
         if now >= running.until {
             let silent =
                 running.asked.iter().filter(|(peer, it)| it.said.is_none() && open.contains(peer));
             for (peer, _) in silent {
-                self.barriers.peers.leave_out(now, *peer);
+                self.peers.leave_out(now, *peer);
             }
         }
-        let some = !go_on.is_empty();
-        for it in go_on {
-            self.go_on_after(it, &running.asked);
-        }
+        Some(Waited { commands, running })
+    }
+
+    /// The barrier goes on, if any command still waits for it.
+    pub(super) fn resume(&mut self, running: Running) {
         if !running.waiting.is_empty() {
-            self.barriers.running = Some(running);
+            self.running = Some(running);
         }
-        some
     }
 
-    /// What a peer has named and is here, or does not count, or was never to be had.
-    fn strike_out(&self, peer: NodeId, asked: &mut Asked) {
-        let Some((roster, rooms)) = &mut asked.said else { return };
-        if self.known.rosters.version(peer) >= *roster {
-            *roster = (0, 0);
-        }
-        rooms.retain_mut(|it| {
-            let Some(room) = self.known.rooms.get(&it.room) else { return false };
-            it.heads.retain(|head| {
-                let worth = room.worth_having(&self.known.cx, head.log, head.seq);
-                room.takes_more(&self.known.cx, head.log) && room.logs.head_of(head.log) < worth
-            });
-            !it.heads.is_empty()
-        });
-    }
-
-    /// A command has waited. It goes on, or waits for the next barrier, if that asks for something new.
-    fn go_on_after(&mut self, it: Parked, asked: &BTreeMap<NodeId, Asked>) {
-        let end = it.since.map(|since| since + BARRIER_WITHIN_MAX);
-        let in_time = end.is_none_or(|end| self.known.cx.now.mono < end);
-        let again = in_time && it.rounds < BARRIER_ROUNDS_MAX && self.stopping.is_none();
-        let known =
-            it.unknown.filter(|room| self.known.told.contains_key(room) && self.is_shared(*room));
-        let contents = || known.map(|room| self.seeking(KeyPrint::OPEN, [room]));
-        let need = self.need(&it.command).or_else(contents);
-        match need.filter(|need| again && self.asks_more(need, asked)) {
-            Some(need) => self.barriers.next.push(Parked { need, ..it }),
-            None => self.carry_out(it.call, it.command),
+    /// A command has waited. It goes on, or waits for the next barrier (`None`), if that asks for something new.
+    pub(super) fn go_on(
+        &mut self,
+        known: &Known,
+        parked: Parked,
+        asked: &AskedPeers,
+    ) -> Option<Parked> {
+        let end = parked.since.map(|since| since + BARRIER_WITHIN_MAX);
+        let in_time = end.is_none_or(|end| known.cx.now.mono < end);
+        let again = in_time && parked.rounds < BARRIER_ROUNDS_MAX && !known.stopping;
+        let found =
+            parked.unknown.filter(|room| known.told.contains_key(room) && is_shared(known, *room));
+        let contents = || found.map(|room| seeking(known, KeyPrint::OPEN, [room]));
+        let need = need(known, &parked.command).or_else(contents);
+        match need.filter(|need| again && self.asks_more(known, need, asked)) {
+            Some(need) => {
+                self.next.push(Parked { need, ..parked });
+                None
+            }
+            None => Some(parked),
         }
     }
 
     /// Whether a barrier for this asks somebody for something that was not asked in the one before.
-    fn asks_more(&self, need: &Need, asked: &BTreeMap<NodeId, Asked>) -> bool {
-        self.to_ask(need).into_iter().any(|peer| {
-            let named = self.shared_with(peer, &need.rooms);
+    fn asks_more(&self, known: &Known, need: &Need, asked: &AskedPeers) -> bool {
+        self.to_ask(known, need).into_iter().any(|peer| {
+            let named = shared_with(known, peer, &need.rooms);
             asked.get(&peer).is_none_or(|it| !named.is_subset(&it.named))
         })
     }
@@ -596,24 +373,31 @@ impl Asked {
 }
 
 /// Questions and answers.
-impl Engine {
-    pub(super) fn on_ask_frontier(
+impl Barriers {
+    pub(super) fn on_question(
         &mut self,
+        known: &mut Known,
+        roster_sync: &RosterSync,
         from: NodeId,
-        (nonce, known): (u64, (u64, u64)),
-        theirs: Vec<RoomDigest>,
+        question: Question,
     ) {
-        let now = self.known.cx.now.mono;
-        if !self.known.cx.up.contains(&from) || !self.barriers.peers.may_ask(now, from) {
+        let now = known.cx.now.mono;
+        if !known.cx.up.contains(&from) || !self.peers.may_ask(now, from) {
             return;
         }
-        self.tell_what_lacks_of_roster(from, known);
+        // Before the answer, and by the same way: a peer that has the answer has these, too.
+        let lacks = roster_sync.tell_changes(known, from, question.roster);
+        if lacks && self.peers.may_have_whole(now, from) {
+            let whole = known.rosters.whole();
+            let message = roster_sync::signed(known, whole);
+            known.cx.send(from, message);
+        }
         // Each room once: an answer is much larger than a question.
         let theirs: BTreeMap<RoomId, u64> =
-            theirs.into_iter().map(|it| (it.room, it.digest)).collect();
+            question.rooms.into_iter().map(|it| (it.room, it.digest)).collect();
         let (mut rooms, mut count) = (Vec::new(), 0);
         for (id, digest) in theirs {
-            let Some(room) = self.may_hear_of(from, id) else { continue };
+            let Some(room) = may_hear_of(known, from, id) else { continue };
             if room.logs.digest() == digest {
                 continue;
             }
@@ -624,58 +408,214 @@ impl Engine {
             }
             rooms.push(Heads { room: id, heads });
         }
-        let (boot, version) = self.known.rosters.version(self.known.cx.me);
-        self.known.cx.send(from, Message::Frontier { nonce, boot, version, rooms });
+        let (boot, version) = known.rosters.version(known.cx.me);
+        let nonce = question.nonce;
+        known.cx.send(from, Message::Frontier { nonce, boot, version, rooms });
     }
 
-    /// Before the answer, and by the same way: who has that has these.
-    fn tell_what_lacks_of_roster(&mut self, peer: NodeId, known: (u64, u64)) {
-        let (boot, version) = self.known.rosters.version(self.known.cx.me);
-        if known >= (boot, version) {
-            return;
-        }
-        let since = if known.0 == boot { known.1 } else { 0 };
-        if let Some(news) = self.barriers.recent.between(since, version) {
-            for it in news {
-                self.known.cx.send(peer, it);
-            }
-        } else if self.barriers.peers.may_have_whole(self.known.cx.now.mono, peer) {
-            let news =
-                RosterNews { node: self.known.cx.me, boot, what: self.known.rosters.whole() };
-            let signed =
-                crate::wire::message::Signed::new(self.known.cx.mesh, &self.known.identity, news);
-            self.known.cx.send(peer, Message::Roster(Box::new(signed)));
-        }
-    }
-
-    pub(super) fn on_frontier(
-        &mut self,
-        from: NodeId,
-        (nonce, roster): (u64, (u64, u64)),
-        mut rooms: Vec<Heads>,
-    ) {
-        if !self.barriers.peers.answer(self.known.cx.now.mono, from, nonce) {
+    pub(super) fn on_answer(&mut self, known: &mut Known, from: NodeId, answer: Answer) {
+        let Answer { nonce, roster, mut rooms } = answer;
+        if !self.peers.answer(known.cx.now.mono, from, nonce) {
             // An earlier question may have been answered late.
-            self.known.cx.faults.stray += u64::from(nonce > self.barriers.nonce);
+            known.cx.faults.stray += u64::from(nonce > self.nonce);
             return;
         }
         // Too late: whoever waited has gone on.
-        let running = self.barriers.running.as_mut().filter(|it| it.nonce == nonce);
+        let running = self.running.as_mut().filter(|it| it.nonce == nonce);
         let Some(asked) = running.and_then(|it| it.asked.get_mut(&from)) else { return };
         rooms.retain(|it| asked.named.contains(&it.room));
         asked.said = Some((roster, rooms.clone()));
         for it in rooms {
-            self.known.cx.active.insert(it.room);
-            if let Some(room) = self.known.rooms.get_mut(&it.room) {
-                room.on_have(&mut self.known.cx, from, (&it.heads, false));
+            known.cx.active.insert(it.room);
+            if let Some(room) = known.rooms.get_mut(&it.room) {
+                room.on_have(&mut known.cx, from, (&it.heads, false));
             }
         }
-        let (boot, version) = self.known.rosters.version(from);
+        let (boot, version) = known.rosters.version(from);
         if (boot, version) < roster {
             // News that should have come before this were lost on the way.
-            self.known
-                .cx
-                .send(from, Message::WantRoster { node: from, boot, version, nonce: None });
+            known.cx.send(from, Message::WantRoster { node: from, boot, version, nonce: None });
         }
     }
+}
+
+/// What a client names of an agent's rooms is looked for in the directories.
+fn seeking(known: &Known, key: KeyPrint, rooms: impl IntoIterator<Item = RoomId>) -> Need {
+    let sealed = known.cx.followers.directory(key);
+    let directories = [RoomId::directory(known.cx.mesh)].into_iter().chain(sealed);
+    let rooms = directories.chain(rooms).take(BARRIER_ROOMS_MAX).collect();
+    Need { why: Why::Seeks, rooms, of: None, came: false, unknown: None }
+}
+
+/// What came to a room has not been looked into before the end of this turn.
+fn came_just_now(known: &Known, room: RoomId) -> Option<Need> {
+    let (why, rooms, of, unknown) = (Why::Seeks, BTreeSet::new(), None, None);
+    let active = known.cx.active.contains(&room);
+    active.then_some(Need { why, rooms, of, came: true, unknown })
+}
+
+/// A room that is not known.
+fn room_itself(known: &Known, key: KeyPrint, room: RoomId) -> Option<Need> {
+    let told = known.told.contains_key(&room);
+    // One that is listed and not shown yet may be asked for: those who have it are known.
+    let unread = known.is_unread(room).then_some(room);
+    (!told).then(|| Need { unknown: Some(room), ..seeking(known, key, unread) })
+}
+
+/// Whether other nodes have it, too.
+fn is_shared(known: &Known, room: RoomId) -> bool {
+    known.rooms.get(&room).is_some_and(|it| !it.record.local)
+}
+
+/// A room that is not known, or in which something is not.
+fn inside(known: &Known, key: KeyPrint, room: RoomId, here: bool) -> Option<Need> {
+    let unknown = room_itself(known, key, room);
+    unknown.or_else(|| (!here && is_shared(known, room)).then(|| seeking(known, key, [room])))
+}
+
+/// Everybody who is in a room, if the caller may begin something there.
+fn everybody(known: &Known, caller: &Caller, room: RoomId) -> Option<Need> {
+    if let Some(unknown) = room_itself(known, caller.key, room) {
+        return Some(unknown);
+    }
+    let begins = is_shared(known, room) && known.may_act(caller, room).is_ok();
+    begins.then(|| Need { why: Why::Begins, ..seeking(known, caller.key, [room]) })
+}
+
+fn is_electing(
+    known: &Known,
+    room: RoomId,
+    which: impl Fn(&crate::fold::elections::Election) -> bool,
+) -> bool {
+    let running = known.rooms.get(&room).and_then(|it| it.elections.running(known.cx.now.mono));
+    running.is_some_and(which)
+}
+
+fn elsewhere(known: &Known, key: KeyPrint, rooms: Vec<RoomId>, it: Whereabouts) -> Option<Need> {
+    match it {
+        Whereabouts::Nowhere | Whereabouts::Here(..) => None,
+        Whereabouts::Ahead(room, author) => {
+            Some(Need { of: Some(author), ..seeking(known, key, [room]) })
+        }
+        Whereabouts::Unknown => Some(seeking(known, key, rooms)),
+    }
+}
+
+fn whereabouts(known: &Known, id: MessageId, rooms: &[RoomId]) -> Whereabouts {
+    let logs = rooms.iter().filter_map(|id| known.rooms.get(id)).flat_map(|room| {
+        let written = room.logs.iter().map(|(_, log)| log.id);
+        // What a peer writes first in a room begins a log that is not known yet.
+        let nodes = known.cx.up.iter().chain([&known.cx.me]).filter(|_| !room.record.ephemeral);
+        let first = nodes.map(|node| LogId { author: *node, incarnation: 0 });
+        written.chain(first.filter(|log| room.logs.ix(*log).is_none())).map(move |log| (room, log))
+    });
+    for (room, log) in logs.take(ID_LOGS_MAX) {
+        let Some(seq) = id.seq_in(room.id, log) else { continue };
+        return match room.logs.ix(log).filter(|_| seq <= room.logs.head_of(log)) {
+            Some(log) => Whereabouts::Here(room.id, LocalRef { log, seq }),
+            None if log.author == known.cx.me => Whereabouts::Nowhere,
+            None => Whereabouts::Ahead(room.id, log.author),
+        };
+    }
+    Whereabouts::Unknown
+}
+
+/// A vote or a task, which is in some room of the agent's.
+fn entry(known: &Known, key: KeyPrint, agent: &AgentId, id: MessageId) -> Option<Need> {
+    let seats = &known.rosters.own(agent)?.rooms;
+    let mut rooms: Vec<(u64, RoomId)> =
+        seats.iter().map(|(room, seat)| (seat.joined, *room)).collect();
+    rooms.sort_unstable();
+    let rooms = rooms.into_iter().rev().map(|(_, room)| room);
+    let rooms: Vec<RoomId> = rooms.filter(|it| is_shared(known, *it)).take(ID_ROOMS_MAX).collect();
+    match whereabouts(known, id, &rooms) {
+        Whereabouts::Here(room, _) => came_just_now(known, room),
+        it @ (Whereabouts::Nowhere | Whereabouts::Ahead(..) | Whereabouts::Unknown) => {
+            elsewhere(known, key, rooms, it)
+        }
+    }
+}
+
+/// A message: here, and it has its number.
+fn message_in(known: &Known, key: KeyPrint, room: RoomId, id: MessageId) -> Option<Need> {
+    if !is_shared(known, room) || known.may_read(key, room).is_err() {
+        return None;
+    }
+    match whereabouts(known, id, &[room]) {
+        Whereabouts::Here(room, at) => {
+            let waits = known.rooms.get(&room)?.numbering.undelivered.contains_key(&at);
+            came_just_now(known, room).or_else(|| waits.then(|| seeking(known, key, [room])))
+        }
+        it @ (Whereabouts::Nowhere | Whereabouts::Ahead(..) | Whereabouts::Unknown) => {
+            elsewhere(known, key, vec![room], it)
+        }
+    }
+}
+
+/// A key that is not known, or an id that is taken as far as is known.
+fn who_may_come(known: &Known, attach: &Attach) -> Option<Need> {
+    let unknown = known.standing(attach.key, attach.own) == Err(Refused::NoKey);
+    let elsewhere = known.rosters.record(&attach.agent).filter(|(at, _)| *at != known.cx.me);
+    let taken = elsewhere.is_some_and(|(_, it)| !attach.reconnect || it.key != attach.key);
+    let stranger = || Need { why: Why::Stranger, ..seeking(known, attach.key, []) };
+    (unknown || taken).then(stranger)
+}
+
+/// What a command has to wait for; `None` if it is answered from what is known.
+fn need(known: &Known, command: &Command) -> Option<Need> {
+    match command.traits().names {
+        Names::Nothing => None,
+        Names::Room(key, room) => room_itself(known, key, room),
+        Names::Message(key, room, message) => {
+            room_itself(known, key, room).or_else(|| message_in(known, key, room, message?))
+        }
+        Names::Members(caller, room) => everybody(known, caller, room),
+        Names::Candidates(caller, room) => {
+            let running = is_electing(known, room, |_| true);
+            everybody(known, caller, room).filter(|_| !running)
+        }
+        Names::Election(key, room) => {
+            let open = is_electing(known, room, |it| it.is_open(known.cx.now.mono));
+            inside(known, key, room, open)
+        }
+        Names::Leadership(caller, room) => {
+            let leads = elections::led_by(known, room, &caller.agent).is_some();
+            inside(known, caller.key, room, leads)
+        }
+        Names::Vote(key, agent, id) => {
+            let here = known.index.votes.contains_key(&id);
+            if here { None } else { entry(known, key, agent, id) }
+        }
+        Names::Task(key, agent, id) => {
+            let here = known.index.tasks.contains_key(&id);
+            if here { None } else { entry(known, key, agent, id) }
+        }
+        Names::Agent(attach) => who_may_come(known, attach),
+    }
+}
+
+/// A room that a peer may be told of, and asked about.
+fn may_hear_of(known: &Known, peer: NodeId, room: RoomId) -> Option<&Room> {
+    known.rooms.get(&room).filter(|it| !it.record.local && it.heirs(&known.cx).has(peer))
+}
+
+/// Those of these rooms that a peer has, as far as is known here.
+fn shared_with(known: &Known, peer: NodeId, rooms: &BTreeSet<RoomId>) -> BTreeSet<RoomId> {
+    rooms.iter().copied().filter(|room| may_hear_of(known, peer, *room).is_some()).collect()
+}
+
+/// What a peer has named and is here, or does not count, or was never to be had.
+fn strike_out(known: &Known, peer: NodeId, asked: &mut Asked) {
+    let Some((roster, rooms)) = &mut asked.said else { return };
+    if known.rosters.version(peer) >= *roster {
+        *roster = (0, 0);
+    }
+    rooms.retain_mut(|it| {
+        let Some(room) = known.rooms.get(&it.room) else { return false };
+        it.heads.retain(|head| {
+            let worth = room.worth_having(&known.cx, head.log, head.seq);
+            room.takes_more(&known.cx, head.log) && room.logs.head_of(head.log) < worth
+        });
+        !it.heads.is_empty()
+    });
 }

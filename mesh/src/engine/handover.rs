@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::Engine;
+use super::known::Known;
 use crate::{
     api::{
         boundary::Effect,
@@ -16,7 +16,7 @@ use crate::{
         OFFERED_AGAIN_FOR,
     },
     name::{
-        id::{NodeId, RoomId},
+        id::{LogId, NodeId, RoomId},
         number::Era,
     },
     wire::{
@@ -36,9 +36,9 @@ enum Step {
     Handed(NodeId),
 }
 
-/// See the module.
+/// A stop under way.
 #[derive(Debug)]
-pub(super) struct Stopping {
+struct Stopping {
     since: Duration,
     /// When the first room was refused: from then on rooms are offered again for a while.
     refused: Option<Duration>,
@@ -60,22 +60,43 @@ pub(super) struct Leaving {
     pub(super) heard: bool,
 }
 
-impl Engine {
-    /// The operator wants the node to stop, or to leave.
-    pub(super) fn begin_stopping(&mut self, leaving: Option<Leaving>) {
-        if self.known.stopping {
-            return;
-        }
-        self.known.stopping = true;
-        let now = self.known.cx.now.mono;
-        self.detach_all();
-        self.refuse_parked();
+/// Whether senders wait for the numbers of their messages: else they would not know the fate of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owes {
+    Numbers,
+    Nothing,
+}
+
+/// The next step of a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// To wait, or nothing at all.
+    Wait,
+    /// To write the entry with which this node leaves.
+    WriteParting,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Handovers {
+    stopping: Option<Stopping>,
+    /// Eras that were handed to this node, by the node that had them before.
+    taken: BTreeMap<NodeId, Vec<Post>>,
+}
+
+impl Handovers {
+    /// An era was handed to this node.
+    pub(super) fn take(&mut self, room: RoomId, era: Era, from: LogId) {
+        self.taken.entry(from.author).or_default().push(Post { room, era, log: from });
+    }
+
+    /// The node begins to stop: its rooms are offered to others.
+    pub(super) fn begin(&mut self, known: &mut Known, leaving: Option<Leaving>) {
+        let now = known.cx.now.mono;
         let mut rooms = BTreeMap::new();
-        for room in self.known.rooms.values() {
+        for room in known.rooms.values() {
             let mine = room.numbering.sequencer() == room.mine && !room.record.local;
-            let Some(to) =
-                self.known.live.successor(now, room.heirs(&self.known.cx)).filter(|_| mine)
-            else {
+            let Some(to) = known.live.successor(now, room.heirs(&known.cx)).filter(|_| mine) else {
                 continue;
             };
             let era = room.numbering.current();
@@ -84,53 +105,28 @@ impl Engine {
         let answers_by = now + ANSWERED_WHILE_STOPPING;
         let (refused, told) = (None, false);
         self.stopping = Some(Stopping { since: now, refused, answers_by, rooms, told, leaving });
-        self.offer();
-        self.go_on_stopping();
+        self.offer(known);
     }
 
     /// Offers what was not offered yet, or refused.
-    pub(super) fn offer(&mut self) {
+    pub(super) fn offer(&mut self, known: &mut Known) {
         let Some(stopping) = &mut self.stopping else { return };
         let mut offers: BTreeMap<NodeId, Vec<Post>> = BTreeMap::new();
         for (room, (era, step)) in &mut stopping.rooms {
             let Step::Refused(to) = *step else { continue };
-            let Some(log) = self.known.rooms.get(room).map(|it| it.mine) else { continue };
+            let Some(log) = known.rooms.get(room).map(|it| it.mine) else { continue };
             *step = Step::Offered(to);
             offers.entry(to).or_default().push(Post { room: *room, era: *era, log });
         }
         for (to, posts) in offers {
             for part in posts.chunks(DIGEST_ROOMS_MAX) {
-                self.known.cx.send(to, Message::Offer(part.to_vec()));
+                known.cx.send(to, Message::Offer(part.to_vec()));
             }
         }
     }
 
-    /// A peer stops and would have this node sequence its rooms.
-    pub(super) fn on_offer(&mut self, from: NodeId, posts: &[Post]) {
-        if self.known.stopping {
-            return;
-        }
-        // A room that was made just now: there is no time to wait until it is heard of.
-        if posts.iter().any(|post| !self.known.rooms.contains_key(&post.room)) {
-            self.catch_up_with(from);
-        }
-        let accept: Vec<Post> = posts
-            .iter()
-            .filter_map(|post| {
-                let room = self.known.rooms.get(&post.room)?;
-                let theirs = room.numbering.sequencer() == post.log
-                    && post.log.author == from
-                    && room.numbering.current() == post.era
-                    && !room.record.local;
-                (theirs && room.is_writable(&self.known.cx))
-                    .then_some(Post { log: room.mine, ..*post })
-            })
-            .collect();
-        self.known.cx.send(from, Message::Accept(accept));
-    }
-
     /// The successor accepts: from here on this node does not issue in that era any more.
-    pub(super) fn on_accept(&mut self, from: NodeId, posts: &[Post]) {
+    pub(super) fn on_accept(&mut self, known: &mut Known, from: NodeId, posts: &[Post]) {
         let Some(mut stopping) = self.stopping.take() else { return };
         let asked = stopping.rooms.values().any(|(_, step)| *step == Step::Offered(from));
         for post in posts {
@@ -139,11 +135,10 @@ impl Engine {
             if !asked || *era != post.era || post.log.author != from {
                 continue;
             }
-            let handed = self
-                .known
+            let handed = known
                 .rooms
                 .get_mut(&post.room)
-                .and_then(|room| room.hand_over(&mut self.known.cx, post.era, post.log));
+                .and_then(|room| room.hand_over(&mut known.cx, post.era, post.log));
             if handed.is_some() {
                 *step = Step::Handed(from);
             } else {
@@ -152,16 +147,15 @@ impl Engine {
         }
         for (_, step) in stopping.rooms.values_mut() {
             if *step == Step::Offered(from) {
-                stopping.refused.get_or_insert(self.known.cx.now.mono);
+                stopping.refused.get_or_insert(known.cx.now.mono);
                 *step = Step::Refused(from);
             }
         }
         // Who was not asked, or answers again, gains no time.
         if asked {
-            stopping.since = self.known.cx.now.mono;
+            stopping.since = known.cx.now.mono;
         }
         self.stopping = Some(stopping);
-        self.go_on_stopping();
     }
 
     /// The successor has it durably.
@@ -174,30 +168,42 @@ impl Engine {
                 }
             }
         }
-        self.go_on_stopping();
     }
 
-    /// Ends the stop when nothing is left to wait for.
-    pub(super) fn go_on_stopping(&mut self) {
-        let now = self.known.cx.now.mono;
-        let Some(stopping) = &mut self.stopping else { return };
+    /// Ends the stop when nothing is left to wait for; `owes`: senders wait for their numbers.
+    pub(super) fn go_on(&mut self, known: &mut Known, owes: Owes) -> Next {
+        let now = known.cx.now.mono;
+        let Some(stopping) = &mut self.stopping else { return Next::Wait };
         if now >= stopping.since + HANDOVER_STEP {
             stopping.rooms.clear();
         }
         if stopping.refused.is_some_and(|at| now >= at + OFFERED_AGAIN_FOR) {
-            // What the successor does not accept has no successor.
+            // Rooms that the successor does not accept have none.
             stopping.rooms.retain(|_, (_, step)| !matches!(step, Step::Refused(_)));
         }
-        if stopping.rooms.is_empty() && !stopping.told {
-            let awaits = now < stopping.answers_by && !self.known.cx.up.is_empty();
-            if (awaits && self.calls.owe_numbers()) || !self.has_left() {
-                return;
-            }
-            let Some(stopping) = &mut self.stopping else { return };
-            stopping.told = true;
-            self.known.change_node().clean = true;
-            self.known.cx.effects.push(Effect::Stopped);
+        if !stopping.rooms.is_empty() || stopping.told {
+            return Next::Wait;
         }
+        let awaits = now < stopping.answers_by && !known.cx.up.is_empty();
+        if awaits && owes == Owes::Numbers {
+            return Next::Wait;
+        }
+        if let Some(leaving) = &mut stopping.leaving {
+            let Some(written) = leaving.written else {
+                leaving.written = Some(now);
+                return Next::WriteParting;
+            };
+            let (call, heard) = (leaving.call, leaving.heard);
+            // Another member is to have it, but it is not waited for for ever.
+            if !heard && !known.cx.up.is_empty() && now < written + LEAVE_HEARD_WITHIN {
+                return Next::Wait;
+            }
+            known.cx.reply(call, Ok(Outcome::LeftMesh { heard }));
+        }
+        stopping.told = true;
+        known.change_node().clean = true;
+        known.cx.effects.push(Effect::Stopped);
+        Next::Wait
     }
 
     /// How far this node is with leaving, if it leaves.
@@ -205,38 +211,37 @@ impl Engine {
         self.stopping.as_mut()?.leaving.as_mut()
     }
 
-    /// If this node leaves: writes its last entry, and waits until another member has it, but not for ever.
-    fn has_left(&mut self) -> bool {
-        let now = self.known.cx.now.mono;
-        let Some(leaving) = self.leaving() else { return true };
-        let Some(written) = leaving.written else {
-            leaving.written = Some(now);
-            self.write_own_parting();
-            return self.known.cx.up.is_empty() && self.has_left();
-        };
-        let (call, heard) = (leaving.call, leaving.heard);
-        if !heard && !self.known.cx.up.is_empty() && now < written + LEAVE_HEARD_WITHIN {
-            return false;
-        }
-        self.reply(call, Ok(Outcome::LeftMesh { heard }));
-        true
-    }
-
     /// Runs with a `HandedOver` go to the successor directly as well: gossip may be slow or lose it.
-    pub(super) fn send_to_successor(&mut self, out: &[(RoomId, Run)]) {
+    pub(super) fn send_to_successor(&mut self, known: &mut Known, out: &[(RoomId, Run)]) {
         let Some(stopping) = &self.stopping else { return };
         for (room, run) in out {
             if let Some((_, Step::Handed(to))) = stopping.rooms.get(room) {
                 let to = *to;
-                self.known.cx.send(to, Message::Runs(vec![run.clone()]));
+                known.cx.send(to, Message::Runs(vec![run.clone()]));
             }
         }
     }
 
     /// Eras handed to this node in this turn, durable with it: their old sequencers may go.
-    pub(super) fn confirm_handovers(&mut self) {
+    pub(super) fn confirm_handovers(&mut self, known: &mut Known) {
         for (to, posts) in std::mem::take(&mut self.taken) {
-            self.known.cx.send(to, Message::Taken(posts));
+            known.cx.send(to, Message::Taken(posts));
         }
     }
+}
+
+/// A peer stops and would have this node sequence its rooms.
+pub(super) fn on_offer(known: &mut Known, from: NodeId, posts: &[Post]) {
+    let accept: Vec<Post> = posts
+        .iter()
+        .filter_map(|post| {
+            let room = known.rooms.get(&post.room)?;
+            let theirs = room.numbering.sequencer() == post.log
+                && post.log.author == from
+                && room.numbering.current() == post.era
+                && !room.record.local;
+            (theirs && room.is_writable(&known.cx)).then_some(Post { log: room.mine, ..*post })
+        })
+        .collect();
+    known.cx.send(from, Message::Accept(accept));
 }

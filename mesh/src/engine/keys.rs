@@ -4,7 +4,7 @@
 //! (`docs/decisions/keys.md`). Limits are this node's alone. They are counted in the step that takes
 //! what they limit, so nothing can come in between.
 
-use super::Engine;
+use super::known::{Known, NOT_WRITABLE};
 use crate::{
     api::{
         agenda::{KeyLimits, NewKey},
@@ -23,141 +23,123 @@ use crate::{
     },
 };
 
-impl Engine {
-    // Which keys there are.
+// Which keys there are.
 
-    /// `kept`: how many places it leaves.
-    pub(super) fn mint_key(&mut self, it: NewKey, kept: usize) -> Result<Outcome, Refused> {
-        if it.label.as_ref().is_some_and(|it| it.len() > KEY_LABEL_BYTES_MAX) {
-            let text = format!("label may have {KEY_LABEL_BYTES_MAX} bytes");
-            return Err(Refused::Invalid(text));
-        }
-        if it.key == KeyPrint::OPEN || self.known.directory.keys.knows(it.key) {
-            let text = "a key with this fingerprint was minted before: make up another one";
-            return Err(Refused::Invalid(text.to_owned()));
-        }
-        if self.known.directory.keys.places() <= kept {
-            let max = KEYS_MAX - kept;
-            return Err(Refused::Full(format!("the mesh has {max} keys, which is the most")));
-        }
-        let minted = KeyMinted { key: it.key, tier: it.tier, label: it.label };
-        self.write_key(it.local, KeyAct::Minted(minted))?;
-        Ok(Outcome::Done)
+/// `kept`: how many places it leaves.
+pub(super) fn mint(known: &mut Known, it: NewKey, kept: usize) -> Result<(), Refused> {
+    if it.label.as_ref().is_some_and(|it| it.len() > KEY_LABEL_BYTES_MAX) {
+        let text = format!("label may have {KEY_LABEL_BYTES_MAX} bytes");
+        return Err(Refused::Invalid(text));
     }
-
-    pub(super) fn revoke_key(&mut self, key: KeyPrint) -> Result<Outcome, Refused> {
-        let known = &self.known.directory.keys;
-        let minted = [false, true].map(|local| known.is_minted(key, local));
-        if minted == [false, false] {
-            return Err(Refused::NoKey);
-        }
-        if known.tier(key).is_none() {
-            return Ok(Outcome::Done);
-        }
-        for local in [false, true] {
-            if minted[usize::from(local)] {
-                self.write_key(local, KeyAct::Revoked(key))?;
-            }
-        }
-        Ok(Outcome::Done)
+    if it.key == KeyPrint::OPEN || known.directory.keys.knows(it.key) {
+        let text = "a key with this fingerprint was minted before: make up another one";
+        return Err(Refused::Invalid(text.to_owned()));
     }
-
-    /// Known at once: nothing that is decided in this turn goes by the old state.
-    fn write_key(&mut self, local: bool, act: KeyAct) -> Result<(), Refused> {
-        let mesh = self.known.cx.mesh;
-        let directory =
-            if local { self.known.cx.private_directory } else { RoomId::directory(mesh) };
-        let room = self.known.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
-        if !room.is_writable(&self.known.cx) {
-            return Err(Refused::Full(super::known::NOT_WRITABLE.to_owned()));
-        }
-        room.append(&mut self.known.cx, &Body::Key(act)).ok_or(Refused::Closed)?;
-        self.fold_facts();
-        Ok(())
+    if known.directory.keys.places() <= kept {
+        let max = KEYS_MAX - kept;
+        return Err(Refused::Full(format!("the mesh has {max} keys, which is the most")));
     }
+    let minted = KeyMinted { key: it.key, tier: it.tier, label: it.label };
+    write(known, it.local, KeyAct::Minted(minted))
+}
 
-    /// A key is no longer valid. LocalRef a start this is said of every such key: whoever was to be told
-    /// may not have been when the node went down.
-    pub(super) fn on_revoked(&mut self, key: KeyPrint) {
-        if self.known.own_keys.contains(&key) {
-            return;
-        }
-        self.known.cx.effects.push(Effect::Tell(AgentEvent::KeyRevoked { key }));
-        let agents: Vec<(AgentId, AgentRecord)> =
-            self.agents_of(key).map(|(agent, record)| (agent.clone(), record.clone())).collect();
-        for (agent, record) in agents {
-            self.send_off(&agent, record);
-        }
-        self.withdraw_rooms_of(key);
+/// The acts that revoke a key: `local` in the node's own directory.
+pub(super) fn to_revoke(known: &Known, key: KeyPrint) -> Result<Vec<bool>, Refused> {
+    let keys = &known.directory.keys;
+    let minted = [false, true].into_iter().filter(|local| keys.is_minted(key, *local));
+    let minted: Vec<bool> = minted.collect();
+    if minted.is_empty() {
+        return Err(Refused::NoKey);
     }
+    // It is revoked already.
+    Ok(if keys.tier(key).is_none() { Vec::new() } else { minted })
+}
 
-    pub(super) fn list_keys(&self) -> Outcome {
-        Outcome::Keys(self.known.directory.keys.views())
+/// The directory has to fold it at once: nothing that is decided in this turn goes by the old state.
+pub(super) fn write(known: &mut Known, local: bool, act: KeyAct) -> Result<(), Refused> {
+    let mesh = known.cx.mesh;
+    let directory = if local { known.cx.private_directory } else { RoomId::directory(mesh) };
+    let room = known.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
+    if !room.is_writable(&known.cx) {
+        return Err(Refused::Full(NOT_WRITABLE.to_owned()));
     }
+    room.append(&mut known.cx, &Body::Key(act)).map(drop).ok_or(Refused::Closed)
+}
 
-    // What each may do here.
-
-    fn limits_of(&self, key: KeyPrint) -> KeyLimits {
-        if key == KeyPrint::OPEN {
-            return KeyLimits::default();
-        }
-        let tiers = &self.known.config.tiers;
-        match self.known.directory.keys.tier(key).filter(|_| !self.known.own_keys.contains(&key)) {
-            None => tiers.own,
-            Some(Tier::Free) => tiers.free,
-            Some(Tier::Pro) => tiers.pro,
-        }
+/// A key is no longer valid. At a start this is said of every such key: clients may not have been told when the
+/// node went down. Returns the agents that have to go; `None`: it is the node's own all the same.
+pub(super) fn on_revoked(known: &mut Known, key: KeyPrint) -> Option<Vec<(AgentId, AgentRecord)>> {
+    if known.own_keys.contains(&key) {
+        return None;
     }
+    known.cx.effects.push(Effect::Tell(AgentEvent::KeyRevoked { key }));
+    let agents = agents_of(known, key);
+    Some(agents.map(|(agent, record)| (agent.clone(), record.clone())).collect())
+}
 
-    /// Connected here.
-    fn agents_of(&self, key: KeyPrint) -> impl Iterator<Item = (&AgentId, &AgentRecord)> {
-        self.known.rosters.own_agents().filter(move |(_, it)| it.key == key)
+pub(super) fn list(known: &Known) -> Outcome {
+    Outcome::Keys(known.directory.keys.views())
+}
+
+// What each may do here.
+
+fn limits_of(known: &Known, key: KeyPrint) -> KeyLimits {
+    if key == KeyPrint::OPEN {
+        return KeyLimits::default();
     }
-
-    /// Whether one more agent of the key may be connected here. Whoever takes over a connection of
-    /// this node is not one more.
-    pub(super) fn may_have_agent(&self, attach: &Attach) -> Result<(), Refused> {
-        let Some(max) = self.limits_of(attach.key).agents else { return Ok(()) };
-        let others = self
-            .agents_of(attach.key)
-            .filter(|(agent, _)| !(attach.reconnect && **agent == attach.agent));
-        if others.count() >= max { Err(Refused::TooManyAgents { max }) } else { Ok(()) }
+    let tiers = &known.config.tiers;
+    match known.directory.keys.tier(key).filter(|_| !known.own_keys.contains(&key)) {
+        None => tiers.own,
+        Some(Tier::Free) => tiers.free,
+        Some(Tier::Pro) => tiers.pro,
     }
+}
 
-    /// Whether the key may claim one more stable id here.
-    pub(super) fn may_claim(&self, key: KeyPrint) -> Result<(), Refused> {
-        let Some(agents) = self.limits_of(key).agents else { return Ok(()) };
-        let max = agents.saturating_mul(AGENT_IDS_PER_AGENT);
-        if self.known.directory.claimed_by(self.known.cx.me, key) < max {
-            return Ok(());
-        }
-        Err(Refused::Invalid(format!(
-            "this key owns {max} stable agent ids of this node, which is the most: use one of them, or \
+/// Connected here.
+fn agents_of(known: &Known, key: KeyPrint) -> impl Iterator<Item = (&AgentId, &AgentRecord)> {
+    known.rosters.own_agents().filter(move |(_, it)| it.key == key)
+}
+
+/// Whether one more agent of the key may be connected here. Whoever takes over a connection of
+/// this node is not one more.
+pub(super) fn may_have_agent(known: &Known, attach: &Attach) -> Result<(), Refused> {
+    let Some(max) = limits_of(known, attach.key).agents else { return Ok(()) };
+    let others = agents_of(known, attach.key)
+        .filter(|(agent, _)| !(attach.reconnect && **agent == attach.agent));
+    if others.count() >= max { Err(Refused::TooManyAgents { max }) } else { Ok(()) }
+}
+
+/// Whether the key may claim one more stable id here.
+pub(super) fn may_claim(known: &Known, key: KeyPrint) -> Result<(), Refused> {
+    let Some(agents) = limits_of(known, key).agents else { return Ok(()) };
+    let max = agents.saturating_mul(AGENT_IDS_PER_AGENT);
+    if known.directory.claimed_by(known.cx.me, key) < max {
+        return Ok(());
+    }
+    Err(Refused::Invalid(format!(
+        "this key owns {max} stable agent ids of this node, which is the most: use one of them, or \
              register without `agent_id`"
-        )))
-    }
+    )))
+}
 
-    /// Whether the key may have one more room that was made here: those whose name is not certain yet
-    /// count, those that turned out to be none do not.
-    pub(super) fn may_have_room(&self, key: KeyPrint) -> Result<(), Refused> {
-        let Some(max) = self.limits_of(key).rooms else { return Ok(()) };
-        let me = self.known.cx.me;
-        let permanent = self.known.directory.made_by(me, key);
-        let permanent =
-            permanent.filter(|id| self.known.directory.name(*id) != Named::Void).count();
-        let ephemeral = self
-            .known
-            .rosters
-            .ephemeral_rooms()
-            .filter(|it| it.home.author == me && it.facts.owner == key)
-            .count();
-        if permanent + ephemeral >= max { Err(Refused::TooManyRooms { max }) } else { Ok(()) }
-    }
+/// Whether the key may have one more room that was made here: those whose name is not certain yet
+/// count, those that turned out to be none do not.
+pub(super) fn may_have_room(known: &Known, key: KeyPrint) -> Result<(), Refused> {
+    let Some(max) = limits_of(known, key).rooms else { return Ok(()) };
+    let me = known.cx.me;
+    let permanent = known.directory.made_by(me, key);
+    let permanent = permanent.filter(|id| known.directory.name(*id) != Named::Void).count();
+    let ephemeral = known
+        .rosters
+        .ephemeral_rooms()
+        .filter(|it| it.home.author == me && it.facts.owner == key)
+        .count();
+    if permanent + ephemeral >= max { Err(Refused::TooManyRooms { max }) } else { Ok(()) }
+}
 
-    // What the daemon keeps.
+// What the daemon keeps.
 
-    pub(super) fn keep(&mut self, name: Vec<u8>, value: Option<Opaque>) -> Outcome {
-        self.known.cx.change(Change::Keep { name, value });
-        Outcome::Done
-    }
+pub(super) fn keep(known: &mut Known, name: Vec<u8>, value: Option<Opaque>) -> Outcome {
+    known.cx.change(Change::Keep { name, value });
+    Outcome::Done
 }

@@ -113,6 +113,11 @@ impl Known {
         }
     }
 
+    /// Entries that wait may go on: looked at in this turn.
+    pub(super) fn stir_busy(&mut self) {
+        self.cx.active.extend(self.busy.iter().copied());
+    }
+
     /// The node's own row: it is written at the end of the turn.
     pub(super) fn change_node(&mut self) -> &mut NodeRecord {
         self.node_changed = true;

@@ -2,26 +2,40 @@
 
 use super::{
     Engine,
+    agents::{self, Agents},
+    barrier::Barriers,
+    beacons::Beacons,
+    calls::Calls,
+    digests::Digests,
+    directories,
+    elections::Leaders,
+    forks::Forks,
+    handover::Handovers,
     known::{Known, reach::Reach},
+    membership,
+    private::{self, Private},
+    refold,
     retention::Pruning,
-    tasks,
+    roaming::Roams,
+    roster_sync::RosterSync,
+    secret::Renewal,
+    speaking::Speaking,
+    tasks::{self, Claims},
+    turns::Turns,
+    votes::Voting,
 };
 use crate::{
     api::batch::{NodeRecord, Summary},
     engine::{config::Config, happened::Fact},
-    limits::{BUCKETS, LANES_PER_NODE_MAX, PROOFS_MAX, TICK},
+    limits::{LANES_PER_NODE_MAX, TICK},
     name::{
         id::{LogId, RoomId},
         identity::Identity,
         number::{LANES, Number},
         time::Now,
     },
-    order::pulse::{Pulse, Spread},
     room::Room,
-    wire::{
-        entry::{Body, NodeAdmitted},
-        message::Message,
-    },
+    wire::entry::{Body, NodeAdmitted},
 };
 
 impl Engine {
@@ -36,64 +50,46 @@ impl Engine {
         let mut engine = Engine {
             pruning: Pruning::new(now, config.retention_min),
             known: Known::new(identity, config, node, now),
-            unshared: Default::default(),
-            pulse: Pulse { boot, ..Pulse::default() },
-            spread: Spread::default(),
-            calls: Default::default(),
-            leaders: Default::default(),
-            claims: Default::default(),
-            roams: Default::default(),
-            next_registration: 0,
-            turns: Default::default(),
-            crowds: Default::default(),
-            voting: Default::default(),
-            buckets: [0; BUCKETS],
-            digests: Default::default(),
-            digest: super::turn::fold(&[0; BUCKETS]),
-            about: Default::default(),
-            renewal: super::secret::Renewal::new(now.mono),
-            roster_asked: None,
-            compared: Default::default(),
-            rosters_behind: Default::default(),
-            in_step: 0,
-            proofs: Vec::new(),
-            held: Vec::new(),
-            roster_kept: super::agents::RosterKept::none(now.mono),
-            private: Default::default(),
-            barriers: Default::default(),
-            typing_nonce: 0,
-            stopping: None,
-            taken: Default::default(),
+            calls: Calls::default(),
+            speaking: Speaking::default(),
+            agents: Agents::new(now.mono),
+            turns: Turns::default(),
+            voting: Voting::default(),
+            leaders: Leaders::default(),
+            claims: Claims::default(),
+            roams: Roams::default(),
+            private: Private::default(),
+            barriers: Barriers::default(),
+            roster_sync: RosterSync::default(),
+            digests: Digests::new(),
+            forks: Forks::default(),
+            renewal: Renewal::new(now.mono),
+            beacons: Beacons::new(boot),
+            handovers: Handovers::default(),
             next_tick: now.mono + TICK,
             last_called: now.mono,
         };
         engine.restore(stored);
         engine.redraw_lane();
-        engine.shut_out_all_parted();
-        engine.ask_for_secret_without_the_expelled();
+        membership::shut_out_all_parted(&mut engine.known);
+        engine.renewal.ask_for_secret_without_the_expelled(&mut engine.known);
         engine
     }
 
-    /// Who is shut out, and what shows others why.
-    fn restore_forks(&mut self, stored: &Summary) {
-        self.known.cx.forked = stored.forked.iter().copied().collect();
-        let proofs = stored.proofs.iter().take(PROOFS_MAX);
-        self.proofs.extend(proofs.map(|(it, run)| Message::Fork(*it, Box::new(run.clone()))));
-    }
-
     fn restore(&mut self, stored: Summary) {
-        self.restore_forks(&stored);
-        self.restore_parted(&stored);
+        self.known.cx.forked = stored.forked.iter().copied().collect();
+        self.forks.restore(&stored.proofs);
+        membership::restore_parted(&mut self.known, &stored);
         self.restore_rooms(stored.rooms);
-        self.restore_following();
-        self.refold_acts(stored.acts);
+        private::restore_following(&mut self.known);
+        refold::refold_acts(&mut self.known, stored.acts);
         self.voting.restore_votes(&mut self.known, stored.notes);
         tasks::note_tasks(&mut self.known);
         self.leaders.note_leaders(&mut self.known);
-        self.fold_lost();
+        directories::fold_lost(&mut self.known);
         self.restore_directory(stored.directory);
         self.ensure_permanent_rooms();
-        self.restore_agents();
+        agents::restore_agents(&mut self.known);
         self.known.tell_of_all_rooms();
     }
 
@@ -186,18 +182,6 @@ impl Engine {
         {
             // Known at once: the clash test must not see the old one again before the turn ends.
             self.fold_facts();
-        }
-    }
-
-    /// This node was not stopped cleanly and hears nobody: what it sequenced, somebody else may
-    /// sequence by now. It opens eras of its own where numbers are needed (rule 5).
-    pub(super) fn close_own_eras(&mut self) {
-        for room in self.known.rooms.values_mut() {
-            if !room.record.local && room.numbering.sequencer() == room.mine {
-                let current = room.numbering.current();
-                room.edit_record().floor = Some(current);
-                self.known.cx.active.insert(room.id);
-            }
         }
     }
 }

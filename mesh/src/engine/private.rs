@@ -1,37 +1,27 @@
 //! Private rooms that span the mesh: following those of a key from its first presentation on, telling
 //! them from what everybody shares, and comparing them with others who follow (`docs/decisions/private-rooms.md`).
 
+use super::{
+    calls::Registering,
+    digests::Digests,
+    ephemeral,
+    forks::{self, Forks},
+    known::{Known, reach::Reach},
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
-use super::{
-    Engine,
-    known::reach::{Reach, belongs_to},
-};
 use crate::{
-    api::command::{Attach, CallId, Refused},
-    limits::{
-        DIGEST_ROOMS_MAX, FOLLOWERS_COMPARE_EVERY, KEY_NEW_FOR, PRESENTED_WITHIN, PRESENTING_MAX,
-    },
+    api::command::Refused,
+    limits::{KEY_NEW_FOR, PRESENTED_WITHIN, PRESENTING_MAX},
     name::id::{KeyPrint, LogId, NodeId, RoomId, RoomKey},
-    presence::rosters::facts_fit,
-    replica::log::first_8,
     wire::{
-        entry::{Body, RoomCreated},
-        message::{Followed, Message, RoomDigest},
-        roster::RoomFacts,
-        seal::{NOBODY, SealContext, Token, directory},
+        message::{Followed, Message},
+        seal::{NOBODY, Token, directory},
     },
 };
-
-/// What a node has of the private rooms of one key: each room's digest, and all folded.
-#[derive(Debug, Default)]
-struct Digests {
-    rooms: BTreeMap<RoomId, u64>,
-    folded: u64,
-}
 
 /// A key that was presented just now.
 #[derive(Debug)]
@@ -41,364 +31,238 @@ struct Settling {
     awaited: BTreeSet<NodeId>,
 }
 
-/// A registration that waits for its key's rooms.
-#[derive(Debug)]
-struct Presenting {
-    call: CallId,
-    attach: Attach,
-}
-
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Private {
-    digests: BTreeMap<KeyPrint, Digests>,
     settling: BTreeMap<KeyPrint, Settling>,
-    /// LocalRef most [`PRESENTING_MAX`].
-    presenting: Vec<Presenting>,
-    compared: Duration,
+    /// Registrations that wait for their key's rooms: at most [`PRESENTING_MAX`].
+    presenting: Vec<Registering>,
 }
 
-impl Engine {
+impl Private {
     // Following.
-
-    /// Goes on following, after a start, what was followed before it.
-    pub(super) fn restore_following(&mut self) {
-        let openers = self.known.rooms.values().filter_map(|room| {
-            let seal = room.record.seal.as_ref()?;
-            Some((seal.owner, seal.opener.clone()?))
-        });
-        for (key, opener) in openers.collect::<Vec<_>>() {
-            if let Some(token) = self.known.cx.followers.follow(key, &opener) {
-                self.show(key, token);
-            }
-        }
-        let sealed = self.known.rooms.values().filter_map(|room| {
-            Some((room.id, room.record.seal.as_ref()?.owner, room.forkers(&self.known.cx)))
-        });
-        for (room, owner, forked) in sealed.collect::<Vec<_>>() {
-            self.known.rosters.set_sealed(room, owner);
-            for author in forked {
-                self.distrust(Some(owner), author);
-            }
-        }
-    }
 
     /// A key is presented with a registration: if it is the first time, the registration waits until
     /// its rooms are here, so that they are listed. `None`: it does.
-    pub(super) fn present_key(&mut self, call: CallId, attach: Attach) -> Option<Attach> {
+    pub(super) fn present(
+        &mut self,
+        known: &mut Known,
+        digests: &Digests,
+        registering: Registering,
+    ) -> Option<Registering> {
+        let attach = &registering.attach;
         let key = attach.key;
-        let Some(opener) = attach.opener.as_ref().filter(|_| !attach.own && self.known.spans(key))
+        let Some(opener) = attach.opener.as_ref().filter(|_| !attach.own && known.spans(key))
         else {
-            return Some(attach);
+            return Some(registering);
         };
-        self.follow(key, opener);
-        let waits = self.private.settling.contains_key(&key)
-            && self.private.presenting.len() < PRESENTING_MAX;
-        if !waits {
-            return Some(attach);
+        self.follow(known, digests, key, opener);
+        if !self.settling.contains_key(&key) || self.presenting.len() >= PRESENTING_MAX {
+            return Some(registering);
         }
-        self.private.presenting.push(Presenting { call, attach });
+        self.presenting.push(registering);
         None
     }
 
-    pub(super) fn follow(&mut self, key: KeyPrint, opener: &RoomKey) {
-        let Some(token) = self.known.cx.followers.follow(key, opener) else { return };
-        self.show(key, token);
-        let id = directory(self.known.cx.mesh, opener);
-        self.known.ensure_room(id, LogId { author: NOBODY, incarnation: 0 }, Reach::Followers(key));
-        for room in self.known.rosters.unopened_of(key) {
-            self.ephemeral_room_lives(room);
+    pub(super) fn follow(
+        &mut self,
+        known: &mut Known,
+        digests: &Digests,
+        key: KeyPrint,
+        opener: &RoomKey,
+    ) {
+        let Some(token) = known.cx.followers.follow(key, opener) else { return };
+        show(known, key, token);
+        let id = directory(known.cx.mesh, opener);
+        known.ensure_room(id, LogId { author: NOBODY, incarnation: 0 }, Reach::Followers(key));
+        for room in known.rosters.unopened_of(key) {
+            ephemeral::lives(known, room);
         }
         // Those are asked, too, of whom it is not known here that they follow: they may since just now.
-        let awaited = self.known.cx.up.clone();
+        let awaited = known.cx.up.clone();
         for peer in &awaited {
-            self.tell_how_far(*peer, &[key]);
-            self.known.cx.send(*peer, Message::Have { room: id, heads: Vec::new(), answer: true });
+            digests.tell_how_far(known, *peer, &[key]);
+            known.cx.send(*peer, Message::Have { room: id, heads: Vec::new(), answer: true });
         }
-        let since = self.known.cx.now.mono;
-        self.private.settling.insert(key, Settling { since, awaited });
-        self.known.unread.new.insert(key, since);
-    }
-
-    fn show(&mut self, key: KeyPrint, token: Token) {
-        self.known.rosters.follow(token);
-        self.known.rosters.set_followers(key, self.known.cx.followers.of(key));
-    }
-
-    /// A node's roster shows what it follows.
-    pub(super) fn on_shown(&mut self, node: NodeId) {
-        let before = self.known.cx.followers.shared_with(node);
-        for key in self.known.cx.followers.show(node, &self.known.rosters.follows(node)) {
-            self.on_followers_changed(key);
-        }
-        let mut shared = self.known.cx.followers.shared_with(node);
-        shared.retain(|key| !before.contains(key));
-        if self.known.cx.up.contains(&node) {
-            self.greet(node, &shared);
-        }
-    }
-
-    pub(super) fn on_followers_changed(&mut self, key: KeyPrint) {
-        self.known.rosters.set_followers(key, self.known.cx.followers.of(key));
-        // Who gives numbers, and who can be asked, may be another.
-        let rooms = self.private.digests.get(&key).into_iter().flat_map(|it| it.rooms.keys());
-        self.known.cx.active.extend(rooms.filter(|room| self.known.busy.contains(room)));
-    }
-
-    /// A connected peer follows these keys, too: it is told how far this node is, which shows it that
-    /// this node follows.
-    pub(super) fn greet(&mut self, peer: NodeId, keys: &[KeyPrint]) {
-        if keys.is_empty() {
-            return;
-        }
-        self.tell_how_far(peer, keys);
-        for key in keys {
-            for proof in self.proofs_of(Some(*key)) {
-                self.known.cx.send(peer, proof);
-            }
-        }
-    }
-
-    /// Nothing more is taken from this author: in the private rooms of a key, if it forked its log in one
-    /// of these (who does not have the key cannot know of it, and would go on without the others), else
-    /// in all rooms.
-    pub(super) fn distrust(&mut self, key: Option<KeyPrint>, author: NodeId) {
-        match key {
-            Some(key) => self.known.cx.forked_for.entry(key).or_default().insert(author),
-            None => self.known.cx.forked.insert(author),
-        };
-        for room in self.known.rooms.values_mut() {
-            let owner = room.record.seal.as_ref().map(|seal| seal.owner);
-            if key.is_none() || key == owner {
-                room.shut_out(&mut self.known.cx, author);
-            }
-        }
-    }
-
-    /// Proofs of forks in the rooms that everybody has, or in those of a key. What is memory only is left
-    /// out: a fork there counts in that room alone.
-    pub(super) fn proofs_of(&self, key: Option<KeyPrint>) -> Vec<Message> {
-        self.proofs_in(|room| !self.known.is_memory(room) && self.known.sealed_for(room) == key)
-    }
-
-    /// Proofs of forks in these rooms.
-    pub(super) fn proofs_in(&self, which: impl Fn(RoomId) -> bool) -> Vec<Message> {
-        let there = |it: &&Message| matches!(it, Message::Fork(it, _) if which(it.room));
-        self.proofs.iter().filter(there).cloned().collect()
+        let since = known.cx.now.mono;
+        self.settling.insert(key, Settling { since, awaited });
+        known.unread.new.insert(key, since);
     }
 
     // First presentations.
 
-    /// Shows rooms whose history has come.
-    fn show_what_is_read(&mut self) {
-        let unread = self.known.unread.rooms.keys().copied();
-        let read: Vec<RoomId> = unread.filter(|room| self.is_read(*room)).collect();
-        for room in read {
-            self.known.unread.rooms.remove(&room);
-            self.known.tell_of_room(room, true);
+    /// Takes the registrations that go on: their key's rooms are here, or have not come in time.
+    pub(super) fn take_ready(&mut self, known: &mut Known) -> Vec<Registering> {
+        let now = known.cx.now.mono;
+        if !known.unread.rooms.is_empty() {
+            show_read(known);
         }
-    }
-
-    /// Every connected peer that has the room has said what it has of it, and that is here. One that says nothing is not
-    /// waited for longer than a key is new.
-    fn is_read(&self, id: RoomId) -> bool {
-        let Some(room) = self.known.rooms.get(&id) else { return true };
-        let patient = self
-            .known
-            .unread
-            .rooms
-            .get(&id)
-            .is_some_and(|it| self.known.unread.new.contains_key(it));
-        let peers = room.peers(&self.known.cx);
-        let said = if patient {
-            !peers.is_empty() && peers.iter().all(|it| room.sync.has_heard_from(*it))
-        } else {
-            room.sync.has_heard()
+        let done = |key: &KeyPrint, settling: &mut Settling| {
+            let late = now >= settling.since + PRESENTED_WITHIN;
+            late || known.stopping || has_settled(known, *key, settling)
         };
-        said && !room.sync.is_behind() && room.pending.is_empty()
-    }
-
-    /// LocalRef every tick: asks again for what has not come.
-    pub(super) fn go_on_reading(&mut self) {
-        let now = self.known.cx.now.mono;
-        self.known.unread.new.retain(|_, since| now < *since + KEY_NEW_FOR);
-        for id in self.known.unread.rooms.keys() {
-            if let Some(room) = self.known.rooms.get_mut(id) {
-                room.ask_all(&mut self.known.cx);
-            }
-        }
-    }
-
-    /// Registrations go on whose keys' rooms are here, or have not come in time.
-    pub(super) fn go_on_presenting(&mut self) {
-        let now = self.known.cx.now.mono;
-        if !self.known.unread.rooms.is_empty() {
-            self.show_what_is_read();
-        }
-        let done = |(key, it): &(&KeyPrint, &Settling)| {
-            let late = now >= it.since + PRESENTED_WITHIN;
-            late || self.known.stopping || self.has_settled(**key, it)
-        };
-        let done: Vec<KeyPrint> =
-            self.private.settling.iter().filter(done).map(|(key, _)| *key).collect();
+        let done: Vec<KeyPrint> = self.settling.extract_if(.., done).map(|(key, _)| key).collect();
+        let mut ready = Vec::new();
         for key in done {
-            self.private.settling.remove(&key);
-            let (go_on, wait) = std::mem::take(&mut self.private.presenting)
-                .into_iter()
-                .partition(|it| it.attach.key == key);
-            self.private.presenting = wait;
-            let go_on: Vec<Presenting> = go_on;
-            for it in go_on {
-                if self.known.stopping {
-                    self.reply(it.call, Err(Refused::Stopping));
-                } else {
-                    self.attach(it.call, it.attach);
-                }
+            ready.extend(self.presenting.extract_if(.., |it| it.attach.key == key));
+        }
+        if known.stopping {
+            for registering in ready.drain(..) {
+                known.cx.reply(registering.call, Err(Refused::Stopping));
             }
         }
+        ready
     }
 
     /// A peer has said what it has of a room.
-    pub(super) fn note_answer(&mut self, from: NodeId, room: RoomId) {
-        for (key, it) in &mut self.private.settling {
-            if self.known.cx.followers.directory(*key) == Some(room) {
+    pub(super) fn note_answer(&mut self, known: &Known, from: NodeId, room: RoomId) {
+        for (key, it) in &mut self.settling {
+            if known.cx.followers.directory(*key) == Some(room) {
                 it.awaited.remove(&from);
             }
         }
     }
 
-    /// Every connected peer has said what it has of the key's directory, and that is here, with the history of all
-    /// rooms that it lists.
-    fn has_settled(&self, key: KeyPrint, it: &Settling) -> bool {
-        let room = self.known.cx.followers.directory(key).and_then(|id| self.known.rooms.get(&id));
-        let Some(room) = room else { return true };
-        let answered = it.awaited.is_disjoint(&self.known.cx.up);
-        let unread = self.known.unread.rooms.values().any(|it| *it == key);
-        answered && !room.sync.is_behind() && room.pending.is_empty() && !unread
-    }
-
     // Which rooms.
 
-    /// A key is no longer valid.
-    pub(super) fn withdraw_rooms_of(&mut self, key: KeyPrint) {
-        let of_key = |room: &&RoomId| self.known.sealed_for(**room) == Some(key);
-        let rooms: Vec<RoomId> = self.known.told.keys().filter(of_key).copied().collect();
-        for room in rooms {
-            self.known.tell_of_room(room, false);
-        }
-    }
-
-    // Ephemeral rooms.
-
-    /// What is announced of an ephemeral room that this node makes.
-    pub(super) fn announce_facts(
-        &self,
-        home: LogId,
-        facts: RoomCreated,
-        reach: Reach,
-    ) -> RoomFacts {
-        let (room, owner) = (facts.room, facts.owner);
-        match self.known.seal_for(room, reach) {
-            None => RoomFacts::Open(facts),
-            Some(seal) => {
-                let body = Body::RoomCreated(facts);
-                let spot = SealContext { room, log: home, seq: 0, kind: body.kind() };
-                RoomFacts::Sealed { owner, sealed: seal.seal(&spot, &body.encode()).into() }
-            }
-        }
-    }
-
-    /// Opens what is announced of an ephemeral room, if it can be opened here.
-    pub(super) fn open_announcement(&mut self, id: RoomId) {
-        for it in self.known.rosters.unopened(id) {
-            let RoomFacts::Sealed { owner, sealed } = &it.facts else { continue };
-            let Some(seal) = self.known.seal_for(id, Reach::Followers(*owner)) else { continue };
-            let kind = crate::wire::entry::ROOM_CREATED;
-            let spot = SealContext { room: id, log: it.home, seq: 0, kind };
-            let body = seal.open(&spot, sealed).map(|bytes| Body::decode(kind, &bytes));
-            let Some(Body::RoomCreated(facts)) = body else { continue };
-            if facts.room == id && belongs_to(&facts, *owner) && facts_fit(&facts) {
-                return self.known.rosters.open_room(id, facts);
-            }
-        }
-    }
-
     // Comparing.
+}
 
-    /// The digest of a private room is another.
-    pub(super) fn mix_private_digest(&mut self, key: KeyPrint, id: RoomId, digest: Option<u64>) {
-        let all = self.private.digests.entry(key).or_default();
-        let before = match digest {
-            Some(digest) => all.rooms.insert(id, digest),
-            None => all.rooms.remove(&id),
-        };
-        for it in [before, digest].into_iter().flatten() {
-            all.folded ^= first_8(crate::name::id::sha256(&[&id.0, &it.to_be_bytes()]));
+fn show(known: &mut Known, key: KeyPrint, token: Token) {
+    known.rosters.follow(token);
+    known.rosters.set_followers(key, known.cx.followers.of(key));
+}
+
+/// Goes on following, after a start, what was followed before it.
+pub(super) fn restore_following(known: &mut Known) {
+    let openers = known.rooms.values().filter_map(|room| {
+        let seal = room.record.seal.as_ref()?;
+        Some((seal.owner, seal.opener.clone()?))
+    });
+    for (key, opener) in openers.collect::<Vec<_>>() {
+        if let Some(token) = known.cx.followers.follow(key, &opener) {
+            show(known, key, token);
         }
     }
-
-    /// Every so often: nothing else would tell followers of what gossip lost.
-    pub(super) fn compare_private_rooms(&mut self) {
-        let now = self.known.cx.now.mono;
-        if now < self.private.compared + FOLLOWERS_COMPARE_EVERY {
-            return;
-        }
-        self.private.compared = now;
-        for peer in self.known.cx.up.clone() {
-            let shared = self.known.cx.followers.shared_with(peer);
-            if !shared.is_empty() {
-                self.tell_how_far(peer, &shared);
-            }
+    let sealed = known.rooms.values().filter_map(|room| {
+        Some((room.id, room.record.seal.as_ref()?.owner, room.forkers(&known.cx)))
+    });
+    for (room, owner, forked) in sealed.collect::<Vec<_>>() {
+        known.rosters.set_sealed(room, owner);
+        for author in forked {
+            forks::distrust(known, Some(owner), author);
         }
     }
+}
 
-    fn tell_how_far(&mut self, peer: NodeId, keys: &[KeyPrint]) {
-        let followed = |key: &KeyPrint| {
-            let digest = self.private.digests.get(key).map_or(0, |it| it.folded);
-            Some(Followed { token: self.known.cx.followers.token(*key)?, digest })
-        };
-        let followed = keys.iter().filter_map(followed).collect();
-        self.known.cx.send(peer, Message::Follows(followed));
+pub(super) fn on_followers_changed(known: &mut Known, digests: &Digests, key: KeyPrint) {
+    known.rosters.set_followers(key, known.cx.followers.of(key));
+    // Who gives numbers, and who can be asked, may be another.
+    let rooms = digests.rooms_of(key);
+    known.cx.active.extend(rooms.filter(|room| known.busy.contains(room)));
+}
+
+/// A connected peer follows these keys, too: it is told how far this node is, which shows it that
+/// this node follows.
+pub(super) fn greet(
+    known: &mut Known,
+    digests: &Digests,
+    forks: &Forks,
+    peer: NodeId,
+    keys: &[KeyPrint],
+) {
+    if keys.is_empty() {
+        return;
     }
-
-    /// A peer follows these keys, and says how far it is with their rooms.
-    pub(super) fn on_follows(&mut self, from: NodeId, theirs: Vec<Followed>) {
-        for it in theirs {
-            let Some((key, news)) = self.known.cx.followers.prove(from, it.token) else { continue };
-            if news {
-                self.on_followers_changed(key);
-                self.greet(from, &[key]);
-            }
-            let Some(mine) = self.private.digests.get(&key) else { continue };
-            if mine.folded == it.digest {
-                self.note_in_step_with(Some(key));
-                continue;
-            }
-            let rooms: Vec<RoomDigest> = mine
-                .rooms
-                .iter()
-                .map(|(room, digest)| RoomDigest { room: *room, digest: *digest })
-                .collect();
-            for part in rooms.chunks(DIGEST_ROOMS_MAX) {
-                self.known.cx.send(from, Message::Digests(part.to_vec()));
-            }
+    digests.tell_how_far(known, peer, keys);
+    for key in keys {
+        for proof in forks.of(known, Some(*key)) {
+            known.cx.send(peer, proof);
         }
     }
+}
 
-    /// A peer has all that is in the rooms of this key, or in those that everybody has.
-    pub(super) fn note_in_step_with(&mut self, owner: Option<KeyPrint>) {
-        let (rooms, unshared) = (&mut self.known.rooms, &mut self.unshared);
-        let digests = owner.and_then(|key| self.private.digests.get(&key));
-        unshared.retain(|id| {
-            let Some(room) = rooms.get_mut(id) else { return false };
-            let meant = match owner {
-                Some(_) => digests.is_some_and(|it| it.rooms.contains_key(id)),
-                None => room.record.seal.is_none(),
-            };
-            if meant {
-                room.note_in_step();
-            }
-            !meant
-        });
+/// A node's roster shows what it follows.
+pub(super) fn on_shown(known: &mut Known, digests: &Digests, forks: &Forks, node: NodeId) {
+    let before = known.cx.followers.shared_with(node);
+    for key in known.cx.followers.show(node, &known.rosters.follows(node)) {
+        on_followers_changed(known, digests, key);
+    }
+    let mut shared = known.cx.followers.shared_with(node);
+    shared.retain(|key| !before.contains(key));
+    if known.cx.up.contains(&node) {
+        greet(known, digests, forks, node, &shared);
+    }
+}
+
+/// Every connected peer that has the room has said what it has of it, and that is here. One that says nothing is not
+/// waited for longer than a key is new.
+fn is_read(known: &Known, id: RoomId) -> bool {
+    let Some(room) = known.rooms.get(&id) else { return true };
+    let patient = known.unread.rooms.get(&id).is_some_and(|it| known.unread.new.contains_key(it));
+    let peers = room.peers(&known.cx);
+    let said = if patient {
+        !peers.is_empty() && peers.iter().all(|it| room.sync.has_heard_from(*it))
+    } else {
+        room.sync.has_heard()
+    };
+    said && !room.sync.is_behind() && room.pending.is_empty()
+}
+
+/// Shows rooms whose history has come.
+fn show_read(known: &mut Known) {
+    let unread = known.unread.rooms.keys().copied();
+    let read: Vec<RoomId> = unread.filter(|room| is_read(known, *room)).collect();
+    for room in read {
+        known.unread.rooms.remove(&room);
+        known.tell_of_room(room, true);
+    }
+}
+
+/// LocalRef every tick: asks again for what has not come.
+pub(super) fn go_on_reading(known: &mut Known) {
+    let now = known.cx.now.mono;
+    known.unread.new.retain(|_, since| now < *since + KEY_NEW_FOR);
+    for id in known.unread.rooms.keys() {
+        if let Some(room) = known.rooms.get_mut(id) {
+            room.ask_all(&mut known.cx);
+        }
+    }
+}
+
+/// Every connected peer has said what it has of the key's directory, and that is here, with the history of all
+/// rooms that it lists.
+fn has_settled(known: &Known, key: KeyPrint, it: &Settling) -> bool {
+    let room = known.cx.followers.directory(key).and_then(|id| known.rooms.get(&id));
+    let Some(room) = room else { return true };
+    let answered = it.awaited.is_disjoint(&known.cx.up);
+    let unread = known.unread.rooms.values().any(|it| *it == key);
+    answered && !room.sync.is_behind() && room.pending.is_empty() && !unread
+}
+
+/// A key is no longer valid.
+pub(super) fn withdraw_rooms_of(known: &mut Known, key: KeyPrint) {
+    let of_key = |room: &&RoomId| known.sealed_for(**room) == Some(key);
+    let rooms: Vec<RoomId> = known.told.keys().filter(of_key).copied().collect();
+    for room in rooms {
+        known.tell_of_room(room, false);
+    }
+}
+
+/// A peer follows these keys, and says how far it is with their rooms.
+pub(super) fn on_follows(
+    known: &mut Known,
+    digests: &mut Digests,
+    forks: &Forks,
+    from: NodeId,
+    theirs: Vec<Followed>,
+) {
+    for it in theirs {
+        let Some((key, news)) = known.cx.followers.prove(from, it.token) else { continue };
+        if news {
+            on_followers_changed(known, digests, key);
+            greet(known, digests, forks, from, &[key]);
+        }
+        digests.compare_private(known, from, key, it.digest);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::Engine;
+use super::known::Known;
 use crate::{
     name::id::{EntryRef, LocalRef, LogId, RoomId},
     wire::{
@@ -21,28 +21,26 @@ struct Act {
 /// What is left to be folded of one log.
 type Rest = VecDeque<Act>;
 
-impl Engine {
-    /// A store gives each log's acts in order, but knows nothing of how logs depend on each other. An
-    /// act was accepted after all that it names; so it is folded after all that it names.
-    pub(super) fn refold_acts(&mut self, acts: Vec<(RoomId, LocalRef, Stored)>) {
-        let mut by_room: BTreeMap<RoomId, BTreeMap<LogId, Rest>> = BTreeMap::new();
-        for (id, at, entry) in acts {
-            if let Some(room) = self.known.rooms.get(&id) {
-                let log = room.logs.id(at.log);
-                let act = Act { at, facts: entry.facts, body: room.body_of(at, &entry) };
-                by_room.entry(id).or_default().entry(log).or_default().push_back(act);
-            }
+/// A store gives each log's acts in order, but knows nothing of how logs depend on each other. An
+/// act was accepted after all that it names; so it is folded after all that it names.
+pub(super) fn refold_acts(known: &mut Known, acts: Vec<(RoomId, LocalRef, Stored)>) {
+    let mut by_room: BTreeMap<RoomId, BTreeMap<LogId, Rest>> = BTreeMap::new();
+    for (id, at, entry) in acts {
+        if let Some(room) = known.rooms.get(&id) {
+            let log = room.logs.id(at.log);
+            let act = Act { at, facts: entry.facts, body: room.body_of(at, &entry) };
+            by_room.entry(id).or_default().entry(log).or_default().push_back(act);
         }
-        for (id, logs) in by_room {
-            let Some(room) = self.known.rooms.get_mut(&id) else { continue };
-            let mut left = Left::new(logs);
-            while let Some(it) = left.take_next() {
-                room.refold(&self.known.cx, it.at, it.facts, it.body);
-            }
+    }
+    for (id, logs) in by_room {
+        let Some(room) = known.rooms.get_mut(&id) else { continue };
+        let mut left = Left::new(logs);
+        while let Some(it) = left.take_next() {
+            room.refold(&known.cx, it.at, it.facts, it.body);
         }
-        for room in self.known.rooms.values_mut() {
-            room.hold_decisions(&mut self.known.cx);
-        }
+    }
+    for room in known.rooms.values_mut() {
+        room.hold_decisions(&mut known.cx);
     }
 }
 

@@ -376,7 +376,7 @@ fn a_fork_in_memory_counts_in_that_room_alone_and_is_forgotten_with_it() {
     // The room ends.
     node.ask(Command::Leave { caller, room }).expect("a member");
     assert!(!node.engine.known.rooms.contains_key(&room));
-    assert!(node.engine.proofs.is_empty());
+    assert!(node.engine.forks.proofs.is_empty());
     assert!(forked(&mut node).is_empty());
 }
 

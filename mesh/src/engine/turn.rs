@@ -1,30 +1,38 @@
 //! Ending a turn: what inputs set going is brought to rest, sealed, and handed to the driver.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
-use super::{Engine, known::Known};
+use super::{
+    Engine, agents,
+    barrier::{AskedPeers, Parked},
+    digests, directories, elections, ephemeral, keys,
+    known::Known,
+    membership::{self, Departure},
+    private,
+};
 use crate::{
     api::{
         batch::{Change, NumberRange},
         boundary::{Alarm, Effect, Turn},
-        event::{Delivered, RoomEvent, TurnReason},
+        event::{AgentEvent, Delivered, RoomEvent, TurnReason},
+        status::Parted,
     },
     directory::{Learned, Source},
     engine::happened::{Fact, Happened, Proof, Step},
-    limits::{BUCKETS, CROWD_TOLD_EVERY, GOSSIP_BYTES_MAX, PROOFS_MAX, TURNS_TOLD_UP_TO},
+    limits::{EPHEMERAL_ROOMS_MAX, GOSSIP_BYTES_MAX},
     name::{
-        id::{LocalRef, LogId, RoomId, sha256},
+        id::{AgentId, KeyPrint, LocalRef, LogId, RoomId},
         number::{Era, Number},
     },
-    order::pulse::Pulse,
-    replica::log::first_8,
-    room::Room,
+    presence::rosters,
     wire::{
-        entry::{Body, CHAT},
-        message::{Message, Post, Signed},
-        roster::RosterNews,
+        entry::{Body, CHAT, NodeParted, Parting},
+        message::Message,
+        roster::AgentRecord,
         run::Run,
-        seal::Seal,
     },
 };
 
@@ -35,7 +43,7 @@ impl Engine {
     /// What everything handled since the last turn comes to: commit the batch, then perform the
     /// effects in order.
     pub fn take_turn(&mut self) -> Turn {
-        let mut touched = std::collections::BTreeSet::new();
+        let mut touched = BTreeSet::new();
         // Each round can only deliver, number or learn what was not before, so it comes to rest.
         loop {
             self.fold_facts();
@@ -47,7 +55,7 @@ impl Engine {
             for step in [Step::ClaimedInMemory, Step::HandedToMe] {
                 self.act_on_events(step);
             }
-            self.confirm_handovers();
+            self.handovers.confirm_handovers(&mut self.known);
             self.go_on_presenting();
             let active = std::mem::take(&mut self.known.cx.active);
             // What waits for a barrier goes on when all that came with it has come to rest.
@@ -67,7 +75,7 @@ impl Engine {
         }
         self.seal_and_flush(&touched);
         self.announce_roster();
-        self.beat();
+        self.beacons.beat(&mut self.known, self.digests.all);
         self.end_turn()
     }
 
@@ -94,13 +102,12 @@ impl Engine {
                 let learned = self.known.directory.renumber((room, at), number);
                 self.act_on(learned);
             }
-            Happened::Forked(proof) => self.on_fork(proof),
+            Happened::Forked(proof) => self.on_fork(&proof),
             Happened::Delivered { room, entry, numbers } => self.on_delivered(room, entry, numbers),
             Happened::PassedOver { room, number, at } => self.on_passed_over(room, number, at),
             Happened::ClaimedInMemory { room, era } => self.note_ephemeral_claim(room, era),
             Happened::HandedToMe { room, era, from } => {
-                let post = Post { room, era, log: from };
-                self.taken.entry(from.author).or_default().push(post);
+                self.handovers.take(room, era, from);
             }
         }
     }
@@ -114,57 +121,102 @@ impl Engine {
         self.learn(fact, numbers.as_ref().map_or(&[], |it| std::slice::from_ref(&it.canonical)));
     }
 
-    /// Numbers that do not count any more decide no names.
-    pub(super) fn fold_lost(&mut self) {
-        self.known.directory.lose(&std::mem::take(&mut self.known.cx.lost));
+    /// Folds an entry of a directory.
+    pub(super) fn learn(&mut self, fact: Fact, numbers: &[Number]) {
+        if !directories::may_list(&mut self.known, &fact) {
+            return;
+        }
+        if let Body::Parted(parted) = &fact.body {
+            return self.learn_parted(&fact, parted);
+        }
+        let learned = directories::learn(&mut self.known, fact, numbers);
+        self.act_on(learned);
     }
 
-    pub(super) fn learn(&mut self, fact: Fact, numbers: &[Number]) {
-        let (directory, author) = (fact.room, fact.log.author);
-        let reach = self.known.reach_of(directory);
-        if !reach.may_list(&fact.body) {
-            self.known.cx.blame(author, |it| &mut it.void);
-            return;
+    fn learn_parted(&mut self, fact: &Fact, parted: &NodeParted) {
+        let Some(departure) = membership::learn(&mut self.known, fact, parted) else { return };
+        if parted.why == Parting::Expelled {
+            let mine = fact.log.author == self.known.cx.me;
+            self.renewal.on_expelled(&mut self.known, departure.node, mine);
         }
-        if let Body::Parted(it) = &fact.body {
-            return self.learn_parted(&fact, it);
+        self.part_with(departure);
+    }
+
+    /// From here on a node has no part.
+    fn part_with(&mut self, departure: Departure) {
+        let node = departure.node;
+        let now = self.known.cx.now.mono;
+        let connected = self.known.cx.up.remove(&node);
+        self.known.live.forget(node);
+        self.digests.forget_peer(node);
+        self.barriers.peers.forget(node);
+        self.renewal.about.remove(&node);
+        self.roster_sync.forget(node);
+        self.known.rosters.set_alive(now, node, false);
+        for key in self.known.cx.followers.forget(node) {
+            private::on_followers_changed(&mut self.known, &self.digests, key);
         }
-        // It came in the turn in which its log was cut before it.
-        let log = self.known.rooms.get(&directory).map(|room| room.logs.get(fact.at.log));
-        if log.is_some_and(|log| log.fork.is_some_and(|cut| fact.at.seq >= cut)) {
-            return;
+        for (room, cut) in membership::cut_off(&mut self.known, node) {
+            self.forget_claims(room, cut);
         }
-        let too_many_rooms = matches!(fact.body, Body::RoomCreated(_))
-            && self.known.directory.room_count() >= crate::limits::ROOMS_MAX;
-        let keys = &self.known.directory.keys;
-        let too_many_keys = matches!(&fact.body, Body::Key(act) if !keys.has_room_for(act));
-        let too_many_ids =
-            matches!(&fact.body, Body::AgentClaimed(it) if !self.known.directory.has_room_for(it));
-        if too_many_rooms || too_many_keys || too_many_ids {
-            self.known.cx.faults.overflow += 1;
-            return;
+        let Some(parted) = self.known.cx.parted.view(node) else { return };
+        if node == self.known.cx.me {
+            return self.note_farewell(parted);
         }
-        // A lie of the founder, which would be known to this node alone.
-        let taken = |id: &RoomId| self.known.rooms.get(id).is_some_and(|room| room.is_directory);
-        if matches!(&fact.body, Body::RoomCreated(it) if taken(&it.room)) {
-            self.known.cx.blame(author, |it| &mut it.void);
-            return;
+        if departure.news {
+            self.known.cx.alarm(Alarm::Parted { node, it: parted });
         }
-        let learned = self.known.directory.learn(self.known.cx.mesh, fact, numbers);
-        if let Learned::Rooms(rooms) = &learned {
-            let home = LogId { author, incarnation: 0 };
-            for id in rooms.clone() {
-                let room = self.known.directory.room(id);
-                if room.is_some_and(|it| (it.source.0, it.author) == (directory, author)) {
-                    let known = self.known.rooms.contains_key(&id);
-                    self.known.ensure_room(id, home, reach);
-                    if !known && author != self.known.cx.me {
-                        self.known.note_unread(id);
-                    }
-                }
+        self.renewal.ask_for_secret_without_the_expelled(&mut self.known);
+        if connected {
+            membership::give_notice(&mut self.known, node);
+        } else {
+            self.known.cx.effects.push(Effect::ShutOut(node));
+        }
+    }
+
+    /// Nothing counts that this log says in a directory from there on, numbers included: clients are told of rooms that
+    /// are none any more or are called otherwise, and ids belong to their owners without it.
+    fn forget_claims(&mut self, directory: RoomId, cut: (LogId, u64)) {
+        let disowned = self.known.directory.forget(self.known.cx.mesh, directory, cut);
+        directories::fold_lost(&mut self.known);
+        // Before clients are told: they need not hear of a room that it is gone, and there again.
+        self.calls.note_rooms_without_lead(&self.known);
+        self.answer_unsettled();
+        for agent in disowned {
+            self.act_on(Learned::Agent(agent));
+        }
+        let told = self.known.told.keys().copied().filter(|id| self.known.rooms.contains_key(id));
+        for id in told.collect::<Vec<_>>() {
+            self.known.tell_of_room(id, false);
+        }
+    }
+
+    /// This node has no part any more, and nobody waits for what it would write.
+    pub(super) fn note_farewell(&mut self, parted: Parted) {
+        if membership::note_farewell(&mut self.known, parted) {
+            self.refuse_waiters(|_, _| true);
+            self.known.stir_busy();
+        }
+    }
+
+    /// A key is no longer valid: its agents go, and its rooms are shown no more.
+    fn on_revoked(&mut self, key: KeyPrint) {
+        let Some(agents) = keys::on_revoked(&mut self.known, key) else { return };
+        for (agent, record) in agents {
+            self.send_off(&agent, record);
+        }
+        private::withdraw_rooms_of(&mut self.known, key);
+    }
+
+    /// An agent of this node is gone, and may come back. Rooms that it made and nobody has joined end with it.
+    pub(super) fn send_off(&mut self, agent: &AgentId, record: AgentRecord) {
+        agents::let_go(&mut self.known, agent, record);
+        self.settle_rosters();
+        for room in ephemeral::made_by(&self.known, agent) {
+            if self.known.rosters.members(room).is_empty() {
+                self.unlist_if_empty(room);
             }
         }
-        self.act_on(learned);
     }
 
     pub(super) fn act_on(&mut self, learned: Learned) {
@@ -181,74 +233,86 @@ impl Engine {
                     self.known.tell_of_room(room, true);
                 }
             }
-            Learned::Lane(node) => {
-                let lanes = self.known.directory.lanes.get(&node).into_iter().flatten();
-                let known = self.known.cx.lanes.entry(node).or_default();
-                known.extend(lanes.map(|(_, lane)| *lane));
-                if node == self.known.cx.me {
-                    let mine = self.known.directory.lanes.get(&node).and_then(|it| it.last());
-                    self.known.cx.my_lane = mine.map(|(_, lane)| *lane);
-                } else {
-                    self.on_known(node);
-                }
-                // Claims that waited for this lane can be accepted now.
-                let waiting = self.known.rooms.values().filter(|room| !room.pending.is_empty());
-                self.known.cx.active.extend(waiting.map(|room| room.id));
+            Learned::Lane(node) => directories::on_lane(&mut self.known, node),
+        }
+    }
+
+    // Rosters.
+
+    /// Tells members and clients the changes of rosters.
+    pub(super) fn settle_rosters(&mut self) {
+        let mut left = VecDeque::from(self.known.rosters.take_happened());
+        while let Some(happened) = left.pop_front() {
+            self.on_roster_change(happened);
+            // One thing leads to another.
+            left.extend(self.known.rosters.take_happened());
+        }
+    }
+
+    fn on_roster_change(&mut self, happened: rosters::Happened) {
+        use rosters::Happened;
+        match happened {
+            Happened::Joined { room, agent, reconnected } => {
+                let Some((_, record)) = self.known.rosters.record(&agent) else { return };
+                let name = Arc::clone(&record.name);
+                self.known.cx.notify(room, RoomEvent::Joined { agent, name, reconnected });
+                self.turns.tell(&mut self.known, room, TurnReason::Joined, false);
             }
+            Happened::Left { room, agent, disconnected } => {
+                self.known.cx.notify(room, RoomEvent::Left { agent });
+                let reason = if disconnected { TurnReason::Disconnected } else { TurnReason::Left };
+                self.turns.tell(&mut self.known, room, reason, false);
+                elections::clear_leader_if_gone(&mut self.known, room);
+                self.unlist_if_empty(room);
+            }
+            Happened::Presence { agent } => agents::tell_presence(&mut self.known, &agent),
+            Happened::Superseded { agent } => {
+                if let Some(registration) = self.known.registrations.remove(&agent) {
+                    let event = AgentEvent::Displaced { agent, registration };
+                    self.known.cx.effects.push(Effect::Tell(event));
+                }
+            }
+            Happened::RoomLives { room } => ephemeral::lives(&mut self.known, room),
+            Happened::RoomDied { room } => self.on_room_died(room),
+            Happened::Shows { node } => {
+                private::on_shown(&mut self.known, &self.digests, &self.forks, node);
+            }
+        }
+    }
+
+    /// The last member here may have left: for this node the room need not live on then.
+    pub(super) fn unlist_if_empty(&mut self, room: RoomId) {
+        if ephemeral::unlist_if_empty(&mut self.known, room) {
+            self.settle_rosters();
+        }
+    }
+
+    /// No node lists the room any more.
+    fn on_room_died(&mut self, id: RoomId) {
+        let Some(room) = ephemeral::end(&mut self.known, id) else { return };
+        self.calls.refuse_ended(&mut self.known, id);
+        self.voting.forget_votes(&mut self.known, &room);
+        self.claims.forget_tasks(&mut self.known, &room);
+        self.leaders.forget(id);
+        self.digests.forget_room(&room);
+        self.turns.forget(id);
+        self.forks.forget(id);
+        self.known.cx.change(Change::Drop { room: id });
+        if let Some(view) = self.known.told.remove(&id) {
+            let access = view.access();
+            self.known.cx.notify(id, RoomEvent::Destroyed { access });
         }
     }
 
     // Forks.
 
-    pub(super) fn on_fork(&mut self, proof: Proof) {
-        let Proof { certificate, run } = &proof;
-        let (room, log, seq) = (certificate.room, certificate.log, certificate.seq);
-        let known = self.known.rooms.get(&room).and_then(|it| {
-            let ix = it.logs.ix(log)?;
-            it.logs.get(ix).fork
-        });
-        if known.is_some_and(|known| known <= seq) {
-            return;
+    pub(super) fn on_fork(&mut self, proof: &Proof) {
+        let Some(fork) = self.forks.take(&mut self.known, proof) else { return };
+        if self.known.rooms.get(&fork.room).is_some_and(|room| room.is_directory) {
+            self.forget_claims(fork.room, (fork.log, fork.seq));
         }
-        if !proof.holds() || !self.known.rooms.get(&room).is_some_and(|it| it.logs.can_have(log)) {
-            self.known.cx.faults.stray += 1;
-            return;
-        }
-        self.known.cx.faults.forks += 1;
-        self.known.cx.alarm(Alarm::Forked { author: log.author, room, seq });
-        let run = Box::new(run.run().clone());
-        let evidence = Change::Evidence { certificate: *certificate, run: run.clone() };
-        self.known.cx.change(evidence);
-        let told = Message::Fork(*certificate, run);
-        let key = self.known.sealed_for(room);
-        if self.proofs.len() < PROOFS_MAX {
-            self.proofs.push(told.clone());
-        }
-        // By gossip, to every peer, and later to each that comes up: it must not depend on one of them.
-        let peers =
-            self.known.rooms.get(&room).map(|it| it.peers(&self.known.cx)).unwrap_or_default();
-        for peer in peers {
-            self.known.cx.send(peer, told.clone());
-        }
-        self.known.cx.broadcast(Some(room), told);
-        let memory = self.known.is_memory(room);
-        if !memory {
-            self.distrust(key, log.author);
-        }
-        if let Some(it) = self.known.rooms.get_mut(&room) {
-            if memory {
-                it.shut_out(&mut self.known.cx, log.author);
-            }
-            it.quarantine(&mut self.known.cx, log, seq);
-            if it.is_directory {
-                self.forget_claims(room, (log, seq));
-            }
-        }
-        if log.author == self.known.cx.me {
-            self.refuse_waiters(|known, other| {
-                let same_key = key.is_none() || key == known.sealed_for(other);
-                if memory { other == room } else { same_key }
-            });
+        if fork.log.author == self.known.cx.me {
+            self.refuse_waiters(|known, room| fork.counts_in(known, room));
         }
     }
 
@@ -272,11 +336,13 @@ impl Engine {
             }
             self.known.cx.notify(room, RoomEvent::Message(it));
             if facts.kind == CHAT {
-                self.tell_turn(room, TurnReason::MessageSent, true);
+                self.turns.tell(&mut self.known, room, TurnReason::MessageSent, true);
             }
         }
         self.answer_all((room, at), number);
     }
+
+    // Calls.
 
     fn answer_all(&mut self, place: Source, number: Number) {
         for registering in self.calls.answer_all(&mut self.known, place, number) {
@@ -302,15 +368,49 @@ impl Engine {
         claims.retain(|(known, _)| *known != room);
         claims.push((room, era));
         // Rooms that ended long ago are not claimed in again: the oldest may go.
-        if claims.len() > crate::limits::EPHEMERAL_ROOMS_MAX {
+        if claims.len() > EPHEMERAL_ROOMS_MAX {
             claims.remove(0);
+        }
+    }
+
+    /// Registrations go on whose keys' rooms are here, or have not come in time.
+    fn go_on_presenting(&mut self) {
+        for registering in self.private.take_ready(&mut self.known) {
+            self.attach(registering.call, registering.attach);
+        }
+    }
+
+    /// Whether a command went on, and others may wait for its effects.
+    fn go_on_with_barrier(&mut self) -> bool {
+        let mut some = false;
+        if let Some(waited) = self.barriers.end(&self.known) {
+            some |= !waited.commands.is_empty();
+            self.go_on_after(waited.commands, &waited.running.asked);
+            self.barriers.resume(waited.running);
+        }
+        let came = self.barriers.take_came();
+        some |= !came.is_empty();
+        self.go_on_after(came, &AskedPeers::new());
+        let without = self.barriers.begin(&mut self.known);
+        some |= !without.is_empty();
+        for parked in without {
+            self.carry_out(parked.call, parked.command);
+        }
+        some
+    }
+
+    fn go_on_after(&mut self, commands: Vec<Parked>, asked: &AskedPeers) {
+        for parked in commands {
+            if let Some(parked) = self.barriers.go_on(&self.known, parked, asked) {
+                self.carry_out(parked.call, parked.command);
+            }
         }
     }
 
     // Out.
 
     /// Seals what was written, stores what changed, and sends what others have to know.
-    fn seal_and_flush(&mut self, touched: &std::collections::BTreeSet<RoomId>) {
+    fn seal_and_flush(&mut self, touched: &BTreeSet<RoomId>) {
         let mut out: Vec<(RoomId, Run)> = Vec::new();
         for id in touched {
             let Some(room) = self.known.rooms.get_mut(id) else { continue };
@@ -324,14 +424,9 @@ impl Engine {
             } else {
                 self.known.busy.remove(id);
             }
-            if room.is_shared() {
-                self.unshared.remove(id);
-            } else {
-                self.unshared.insert(*id);
-            }
-            self.mix_digest(*id);
+            self.digests.note(&self.known, *id);
         }
-        self.send_to_successor(&out);
+        self.handovers.send_to_successor(&mut self.known, &out);
         let mut first = Vec::new();
         for part in in_parts(out) {
             let room = part.first().map(|(room, _)| *room);
@@ -343,172 +438,29 @@ impl Engine {
         self.known.cx.effects = first;
     }
 
-    fn mix_digest(&mut self, id: RoomId) {
-        let Some(room) = self.known.rooms.get(&id) else { return };
-        if room.record.local {
-            return;
-        }
-        if !self.is_listed(room) {
-            let seal = room.record.seal.clone();
-            return self.forget_digest(id, seal.as_ref());
-        }
-        if let Some(seal) = &room.record.seal {
-            let (key, digest) = (seal.owner, room.logs.digest());
-            return self.mix_private_digest(key, id, Some(digest));
-        }
-        let now = first_8(sha256(&[&id.0, &room.logs.digest().to_be_bytes()]));
-        let before = self.digests.insert(id, room.logs.digest());
-        let before = before.map_or(0, |it| first_8(sha256(&[&id.0, &it.to_be_bytes()])));
-        self.change_bucket(id, now ^ before);
-    }
-
-    /// Who made a room may have lost its part since, and what says that there is the room with it: whoever
-    /// had not heard of it by then never will, and would differ for ever from those who had.
-    fn is_listed(&self, room: &Room) -> bool {
-        room.record.ephemeral
-            || room.is_directory
-            || room.id == RoomId::lobby(self.known.cx.mesh)
-            || self.known.directory.room(room.id).is_some()
-    }
-
-    fn change_bucket(&mut self, id: RoomId, by: u64) {
-        if by != 0 {
-            self.buckets[bucket(id)] ^= by;
-            self.digest = fold(&self.buckets);
-        }
-    }
-
-    pub(super) fn forget_digest(&mut self, id: RoomId, seal: Option<&Seal>) {
-        if let Some(seal) = seal {
-            return self.mix_private_digest(seal.owner, id, None);
-        }
-        if let Some(before) = self.digests.remove(&id) {
-            self.change_bucket(id, first_8(sha256(&[&id.0, &before.to_be_bytes()])));
-        }
-    }
-
     fn announce_roster(&mut self) {
         if let Some(what) = self.known.rosters.take_news() {
-            let news = RosterNews { node: self.known.cx.me, boot: self.known.cx.boot, what };
-            self.tell_roster(news);
+            self.roster_sync.tell(&mut self.known, what);
         }
         // What was announced just now is another version.
-        self.keep_roster();
+        self.agents.keep_roster(&mut self.known);
     }
-
-    /// Signs and sends; what is too large for gossip goes to each peer directly.
-    pub(super) fn tell_roster(&mut self, news: RosterNews) {
-        let signed = Signed::new(self.known.cx.mesh, &self.known.identity, news);
-        let message = Message::Roster(Box::new(signed));
-        let bytes = message.encode().len();
-        if let Message::Roster(it) = &message {
-            self.barriers.keep_news(&it.it.what, bytes, &message);
-        }
-        if bytes <= GOSSIP_BYTES_MAX {
-            self.known.cx.broadcast(None, message);
-        } else {
-            for peer in self.known.live.up.clone() {
-                self.known.cx.send(peer, message.clone());
-            }
-        }
-    }
-
-    /// Tells the beacon task if there is something new to say.
-    fn beat(&mut self) {
-        let digest = self.digest();
-        let (boot, roster) = self.known.rosters.version(self.known.cx.me);
-        let pulse = Pulse { boot, roster, digest, spread: self.spread };
-        if pulse != self.pulse {
-            self.pulse = pulse;
-            self.known.cx.effects.push(Effect::Pulse(pulse));
-        }
-    }
-
-    /// Over all shared rooms.
-    pub(super) fn digest(&self) -> u64 {
-        self.digest
-    }
-
-    /// Tells members whose turn it is, if that changed or (`always`) in any case.
-    pub(super) fn tell_turn(&mut self, room: RoomId, reason: TurnReason, always: bool) {
-        let holder = self.turn_holder(room);
-        let before = match &holder {
-            Some(_) => self.turns.insert(room, holder.clone()),
-            None => self.turns.remove(&room),
-        };
-        if always && !self.may_tell_turn_of_crowd(room) {
-            return;
-        }
-        if always || before.flatten() != holder {
-            let members = self.known.rosters.members(room).iter();
-            let order: Arc<[_]> = members.map(|it| it.agent.clone()).collect();
-            self.known.cx.notify(room, RoomEvent::Turn { holder, order, reason });
-        }
-    }
-
-    /// Whether all of a room's members are to be told now; else they will be, before long.
-    fn may_tell_turn_of_crowd(&mut self, room: RoomId) -> bool {
-        if self.known.rosters.members(room).len() <= TURNS_TOLD_UP_TO {
-            return true;
-        }
-        let now = self.known.cx.now.mono;
-        match self.crowds.get_mut(&room) {
-            Some(crowd) if now < crowd.told + CROWD_TOLD_EVERY => {
-                crowd.owed = true;
-                false
-            }
-            Some(_) | None => {
-                self.crowds.insert(room, Crowd { told: now, owed: false });
-                true
-            }
-        }
-    }
-
-    /// Tells crowds what they were not told at once.
-    pub(super) fn tell_crowds(&mut self) {
-        let now = self.known.cx.now.mono;
-        let due = self.crowds.extract_if(.., |_, it| now >= it.told + CROWD_TOLD_EVERY);
-        for (room, crowd) in due.collect::<Vec<_>>() {
-            if crowd.owed {
-                self.tell_turn(room, TurnReason::MessageSent, true);
-            }
-        }
-    }
-}
-
-/// A room whose members are told now and then whose turn it is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Crowd {
-    /// When they were.
-    told: Duration,
-    /// There was a message since.
-    owed: bool,
-}
-
-/// One digest of all.
-pub(super) fn fold(buckets: &[u64; BUCKETS]) -> u64 {
-    let parts: Vec<u8> = buckets.iter().flat_map(|it| it.to_be_bytes()).collect();
-    first_8(sha256(&[&parts]))
-}
-
-/// The bucket of a room: for digests, and for gossip topics.
-#[must_use]
-pub fn bucket(room: RoomId) -> usize {
-    usize::from(room.0[15]) % BUCKETS
 }
 
 /// Runs in gossip-sized parts, those of one bucket together.
 fn in_parts(runs: Vec<(RoomId, Run)>) -> Vec<Vec<(RoomId, Run)>> {
     let mut parts: Vec<Vec<(RoomId, Run)>> = Vec::new();
     let mut sorted = runs;
-    sorted.sort_by_key(|(room, run)| (bucket(*room), *room, run.first));
+    sorted.sort_by_key(|(room, run)| (digests::bucket(*room), *room, run.first));
     let mut bytes = 0;
     for (room, run) in sorted {
         let size = run.size();
         match parts.last_mut() {
             Some(part)
                 if bytes + size <= RUNS_BYTES_MAX
-                    && part.last().is_some_and(|(last, _)| bucket(*last) == bucket(room)) =>
+                    && part.last().is_some_and(|(last, _)| {
+                        digests::bucket(*last) == digests::bucket(room)
+                    }) =>
             {
                 bytes += size;
                 part.push((room, run));
@@ -542,17 +494,6 @@ mod tests {
     }
 
     #[test]
-    fn rooms_are_in_all_buckets_alike() {
-        let buckets: Vec<usize> = (0..=255).map(|byte| bucket(RoomId([byte; 16]))).collect();
-        for nth in 0..BUCKETS {
-            assert_eq!(buckets.iter().filter(|it| **it == nth).count(), 256 / BUCKETS, "{nth}");
-        }
-        let (mut one, mut other) = ([0; BUCKETS], [0; BUCKETS]);
-        (one[3], other[4]) = (7, 7);
-        assert_ne!(fold(&one), fold(&other));
-    }
-
-    #[test]
     fn what_is_said_at_once_goes_out_in_few_messages_that_are_small_and_of_one_bucket() {
         let (one, same, other) = (RoomId([1; 16]), RoomId([65; 16]), RoomId([2; 16]));
         let mut runs = Vec::new();
@@ -570,7 +511,9 @@ mod tests {
         for part in &parts {
             // Room for the frame, and for what sizes are short of.
             assert!(bytes(part) + 2_048 <= GOSSIP_BYTES_MAX && part.len() <= SPANS_MAX);
-            assert!(part.iter().all(|(room, _)| bucket(*room) == bucket(part[0].0)));
+            assert!(
+                part.iter().all(|(room, _)| digests::bucket(*room) == digests::bucket(part[0].0))
+            );
         }
         let rooms: Vec<RoomId> = parts.iter().flatten().map(|(room, _)| *room).collect();
         assert!(rooms.contains(&one) && rooms.contains(&same) && rooms.contains(&other));

@@ -48,12 +48,16 @@ impl Known {
         self.directory.keys.tier(key).map(Standing::Minted).ok_or(Refused::NoKey)
     }
 
-    /// Whether the caller may do something in a room that is for its members alone.
-    pub(in crate::engine) fn may_act(&self, caller: &Caller, room: RoomId) -> Result<(), Refused> {
+    /// The caller's record, if it may do something in a room that is for its members alone.
+    pub(in crate::engine) fn may_act(
+        &self,
+        caller: &Caller,
+        room: RoomId,
+    ) -> Result<AgentRecord, Refused> {
         let record = self.caller(caller)?;
         self.may_read(caller.key, room)?;
         self.may_write(room)?;
-        if record.rooms.contains_key(&room) { Ok(()) } else { Err(Refused::NotMember) }
+        if record.rooms.contains_key(&room) { Ok(record) } else { Err(Refused::NotMember) }
     }
 
     /// Writes an agent's act into this node's log of a room: none that this node itself would not fold.

@@ -71,6 +71,18 @@ impl Known {
         LogId { author: self.cx.me, incarnation }
     }
 
+    /// This node was not stopped cleanly and hears nobody: what it sequenced, somebody else may
+    /// sequence by now. It opens eras of its own where numbers are needed (rule 5).
+    pub(in crate::engine) fn close_own_eras(&mut self) {
+        for room in self.rooms.values_mut() {
+            if !room.record.local && room.numbering.sequencer() == room.mine {
+                let current = room.numbering.current();
+                room.edit_record().floor = Some(current);
+                self.cx.active.insert(room.id);
+            }
+        }
+    }
+
     /// A member of this node keeps the room alive, whoever else leaves it.
     pub(in crate::engine) fn list_if_ephemeral(&mut self, room: RoomId) {
         if !self.rosters.lists_itself(room)

@@ -116,7 +116,7 @@ impl Node {
         for step in 1..=steps {
             if does != Founder::Silent {
                 let tick = u64::try_from(self.now.mono.as_millis()).expect("short");
-                let digest = self.engine.digest();
+                let digest = self.engine.digests.all;
                 self.hears_beacon((FOUNDER, FOUNDER), (tick, 0, digest));
             }
             self.wait(STEP);

@@ -172,9 +172,9 @@ fn who_says_what_another_node_is_or_is_not_connected_is_not_believed() {
     node.give(Input::PeerUp(peer()));
     node.hears_from(PEER, about(9));
     assert_eq!(node.engine.known.cx.faults.stray, stray + 2);
-    assert!(node.engine.about.is_empty());
+    assert!(node.engine.renewal.about.is_empty());
     node.hears_from(PEER, about(PEER));
-    assert!(node.engine.about.contains_key(&peer()));
+    assert!(node.engine.renewal.about.contains_key(&peer()));
 }
 
 #[test]

@@ -52,17 +52,21 @@ fn rooms_in_which_nothing_waits_are_not_looked_at() {
     }
     let engine = &node.engine;
     assert!(engine.known.busy.is_empty(), "all is delivered: {:?}", engine.known.busy);
-    assert!(engine.unshared.len() > 50, "nobody else is known to have it");
-    let digest = engine.digest();
+    assert!(engine.digests.unshared.len() > 50, "nobody else is known to have it");
+    let digest = engine.digests.all;
     beacon(&mut node, 1, digest);
-    assert!(node.engine.unshared.is_empty(), "the peer has it: {:?}", node.engine.unshared);
+    assert!(
+        node.engine.digests.unshared.is_empty(),
+        "the peer has it: {:?}",
+        node.engine.digests.unshared
+    );
     let Ok(Outcome::Status(status)) = node.ask(Command::Status) else { panic!("it says") };
     assert_eq!(status.rooms.iter().map(|it| it.unsent).sum::<u64>(), 0);
     let lobby = node.lobby();
     let joined = node.ask(Command::Join { caller: caller.clone(), room: lobby });
     assert!(joined.is_ok(), "{joined:?}");
     node.say(&caller, lobby).unwrap();
-    assert_eq!(Vec::from_iter(&node.engine.unshared), [&lobby]);
+    assert_eq!(Vec::from_iter(&node.engine.digests.unshared), [&lobby]);
     assert!(node.engine.known.ephemeral.is_empty());
 }
 
@@ -118,7 +122,7 @@ fn spread_after(node: &mut Node, lasts: Duration, (direct, relayed): (&[u8], &[u
         (node.now.mono, left) = (node.now.mono + step, left - step);
         // Hardly one is left out, as by peers who are not calm.
         let tick = u64::try_from(node.now.mono.as_millis() / BEACON_EVERY.as_millis()).unwrap();
-        let digest = node.engine.digest();
+        let digest = node.engine.digests.all;
         for (of, by) in direct.iter().map(|it| (it, it)).chain(relayed.iter().map(|it| (it, &PEER)))
         {
             let it = Beacon { node: identity(*of).node_id(), boot: 1, tick, roster: 0, digest };
@@ -127,7 +131,7 @@ fn spread_after(node: &mut Node, lasts: Duration, (direct, relayed): (&[u8], &[u
         }
         node.give(Input::Timeout);
     }
-    node.engine.pulse.spread
+    node.engine.beacons.pulse.spread
 }
 
 #[test]
@@ -149,7 +153,7 @@ fn beacons_are_gossiped_while_somebody_who_lives_is_not_heard_directly() {
     assert_eq!(spread_after(&mut node, short, (&[STRANGER], &[])), EachTime, "one is silent");
     assert_eq!(spread_after(&mut node, short, (&[PEER, STRANGER], &[])), NowAndThen);
     node.give(Input::PeerDown(identity(STRANGER).node_id()));
-    assert_eq!(node.engine.pulse.spread, EachTime, "at once: it may live");
+    assert_eq!(node.engine.beacons.pulse.spread, EachTime, "at once: it may live");
     assert_eq!(spread_after(&mut node, ROSTER_LEASE, (&[PEER], &[])), NowAndThen, "it does not");
     // After a pause nobody knows who came meanwhile.
     node.now.mono += PAUSED_AFTER + TICK;

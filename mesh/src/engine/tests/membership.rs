@@ -103,7 +103,7 @@ fn what_an_expelled_node_writes_beyond_the_cut_counts_nowhere_and_what_is_within
         assert_eq!(lobby_log(&world, 0, 1).0, head, "nothing beyond is taken");
         assert_eq!(told_of(&world, 0, 1), 1, "what was delivered stays");
         assert_eq!(told_of(&world, 2, 1), if apart[2] == 1 { 2 } else { 1 });
-        let digests = [0, 2].map(|n| world.nodes[n].engine.digest());
+        let digests = [0, 2].map(|n| world.nodes[n].engine.digests.all);
         assert_eq!(digests[0], digests[1], "they have the same of what counts");
         // The others go on, under one number.
         let call = speak(&mut world, 2);
@@ -249,7 +249,7 @@ fn two_nodes_that_expel_each_other_are_both_out_whoever_hears_what_first() {
             let out: Vec<NodeId> = parted.nodes().collect();
             assert_eq!(out.len(), 2, "node{n} knows of {out:?}, {first} first");
         }
-        let digests = [2, 3].map(|n| world.nodes[n].engine.digest());
+        let digests = [2, 3].map(|n| world.nodes[n].engine.digests.all);
         assert_eq!(digests[0], digests[1]);
         // So it is from the first moment of another start.
         let again = Node::open(3, disk::stored(&world.nodes[2].rows), world.nodes[2].now);
@@ -317,7 +317,8 @@ fn a_node_is_told_that_it_is_out_by_members_and_nobody_else() {
     assert!(told(member, member, me));
     assert_eq!(world.nodes[0].engine.known.cx.faults.stray, 3, "the others are counted");
     // It may have made up who decided it.
-    let farewell = world.nodes[0].engine.farewell().map(|it| it.by);
+    let farewell =
+        crate::engine::membership::farewell(&world.nodes[0].engine.known).map(|it| it.by);
     assert_eq!(farewell, Some(member));
     let again = Node::open(1, disk::stored(&world.nodes[0].rows), world.nodes[0].now);
     assert!(again.engine.known.cx.out, "it does not forget it");

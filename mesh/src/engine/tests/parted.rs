@@ -133,7 +133,7 @@ fn what_is_beyond_a_cut_counts_no_more_when_it_comes_with_the_parting() {
         assert_eq!(node.engine.known.rooms[&directory].logs.head_of(maker.log()), 2, "it is taken");
         let engine = &node.engine;
         let counts = |room| {
-            (engine.known.directory.room(room).is_some(), engine.digests.contains_key(&room))
+            (engine.known.directory.room(room).is_some(), engine.digests.rooms.contains_key(&room))
         };
         rooms.map(counts)
     };

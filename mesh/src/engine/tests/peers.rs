@@ -83,13 +83,13 @@ fn what_is_nobody_elses_business_is_not_touched() {
 fn rooms_that_differ_are_named_and_looked_into_and_others_are_not() {
     let (mut node, peer) = with_peer();
     let (lobby, directory) = (node.lobby(), RoomId::directory(node.secret.mesh_id()));
-    let mut buckets = node.engine.buckets.to_vec();
+    let mut buckets = node.engine.digests.buckets.to_vec();
     assert_eq!(buckets.len(), BUCKETS);
     node.hears_from(8, Message::Buckets(buckets.clone()));
     assert!(node.sent().is_empty(), "they are the same");
     let mine = |room| node.engine.known.rooms[&room].logs.digest();
     let (of_lobby, of_directory) = (mine(lobby), mine(directory));
-    buckets[super::super::turn::bucket(lobby)] ^= 1;
+    buckets[super::super::digests::bucket(lobby)] ^= 1;
     node.hears_from(8, Message::Buckets(buckets));
     let sent = node.sent();
     let [(to, Message::Digests(rooms))] = &sent[..] else { panic!("{sent:?}") };
@@ -114,7 +114,7 @@ fn a_peer_that_has_something_else_is_compared_with_now_and_then() {
     node.wait(Duration::from_secs(1));
     node.hears_beacon((8, 9), (1, 0, 7));
     assert_eq!(node.compared_with(), [], "of others it is hearsay");
-    let same = node.engine.digest();
+    let same = node.engine.digests.all;
     node.hears_beacon((8, 8), (2, 0, same));
     assert_eq!(node.compared_with(), [], "it has the same");
     node.hears_beacon((8, 8), (3, 0, 7));

@@ -397,6 +397,6 @@ fn a_node_says_of_itself_what_it_is_now_and_then_and_of_others_nothing() {
         }
     }
     assert_eq!(node.engine.known.cx.faults.stray, stray + 3, "of itself, and over its own link");
-    assert_eq!(node.engine.about[&from].version, "9");
-    assert!(!node.engine.about.contains_key(&other));
+    assert_eq!(node.engine.renewal.about[&from].version, "9");
+    assert!(!node.engine.renewal.about.contains_key(&other));
 }

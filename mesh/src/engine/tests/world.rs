@@ -212,7 +212,7 @@ impl World {
     fn beat(&mut self, n: usize) {
         let engine = &self.nodes[n].engine;
         let (boot, roster) = engine.known.rosters.version(engine.known.cx.me);
-        let digest = engine.digest();
+        let digest = engine.digests.all;
         let it = Beacon { node: engine.known.cx.me, boot, tick: self.tick, roster, digest };
         let message = Message::Beacon(Signed { it, signature: [0; 64] });
         let from = engine.known.cx.me;

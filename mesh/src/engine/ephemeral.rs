@@ -1,0 +1,116 @@
+//! Ephemeral rooms: they live as long as a node lists them.
+
+use super::known::{
+    Known,
+    reach::{Reach, belongs_to},
+};
+use crate::{
+    limits::{EPHEMERAL_EMPTY_FOR, EPHEMERAL_ROOMS_MAX},
+    name::{
+        id::{LogId, RoomId},
+        time::in_ms,
+    },
+    presence::rosters::facts_fit,
+    room::Room,
+    wire::{
+        entry::{Body, RoomCreated},
+        roster::RoomFacts,
+        seal::SealContext,
+    },
+};
+
+/// The last member here may have left: for this node the room need not live on then. Whether it is listed no more.
+pub(super) fn unlist_if_empty(known: &mut Known, room: RoomId) -> bool {
+    let me = known.cx.me;
+    let empty = known.rosters.lists_itself(room)
+        && known.rosters.members(room).iter().all(|member| member.node != me);
+    if empty {
+        known.rosters.list(room, None);
+    }
+    empty
+}
+
+/// Rooms that this agent made here.
+pub(super) fn made_by(known: &Known, agent: &str) -> Vec<RoomId> {
+    let made = known
+        .rosters
+        .ephemeral_rooms()
+        .filter(|room| room.home.author == known.cx.me && *room.facts.created_by == *agent);
+    made.map(|room| room.facts.room).collect()
+}
+
+/// Rooms that were made here and that nobody has joined for long.
+pub(super) fn empty_for_long(known: &Known) -> Vec<RoomId> {
+    let now = known.cx.now.wall_ms;
+    let is_old = |room: &RoomId| {
+        let made = known.rosters.ephemeral(*room).map_or(now, |it| it.created_ms);
+        now > made.saturating_add(in_ms(EPHEMERAL_EMPTY_FOR))
+            && known.rosters.members(*room).is_empty()
+    };
+    known.ephemeral.iter().copied().filter(is_old).collect()
+}
+
+/// A node lists the room.
+pub(super) fn lives(known: &mut Known, id: RoomId) {
+    open_announcement(known, id);
+    let Some(it) = known.rosters.ephemeral(id) else { return };
+    let sealed = matches!(known.rosters.announced(id), Some(it) if it.facts.is_sealed());
+    let reach = if sealed { Reach::Followers(it.facts.owner) } else { Reach::Mesh };
+    let home = it.home;
+    let others = known.ephemeral.iter().filter(|other| **other != id);
+    if others.count() >= EPHEMERAL_ROOMS_MAX {
+        known.cx.faults.overflow += 1;
+        return;
+    }
+    known.ensure_ephemeral_room(id, (home, reach), false);
+    known.tell_of_room(id, true);
+}
+
+/// What is announced of an ephemeral room that this node makes.
+pub(super) fn announce_facts(
+    known: &Known,
+    home: LogId,
+    facts: RoomCreated,
+    reach: Reach,
+) -> RoomFacts {
+    let (room, owner) = (facts.room, facts.owner);
+    match known.seal_for(room, reach) {
+        None => RoomFacts::Open(facts),
+        Some(seal) => {
+            let body = Body::RoomCreated(facts);
+            let spot = SealContext { room, log: home, seq: 0, kind: body.kind() };
+            RoomFacts::Sealed { owner, sealed: seal.seal(&spot, &body.encode()).into() }
+        }
+    }
+}
+
+/// Opens what is announced of an ephemeral room, if it can be opened here.
+pub(super) fn open_announcement(known: &mut Known, id: RoomId) {
+    for it in known.rosters.unopened(id) {
+        let RoomFacts::Sealed { owner, sealed } = &it.facts else { continue };
+        let Some(seal) = known.seal_for(id, Reach::Followers(*owner)) else { continue };
+        let kind = crate::wire::entry::ROOM_CREATED;
+        let spot = SealContext { room: id, log: it.home, seq: 0, kind };
+        let body = seal.open(&spot, sealed).map(|bytes| Body::decode(kind, &bytes));
+        let Some(Body::RoomCreated(facts)) = body else { continue };
+        if facts.room == id && belongs_to(&facts, *owner) && facts_fit(&facts) {
+            return known.rosters.open_room(id, facts);
+        }
+    }
+}
+
+/// A room has ended. Its state is no longer here; `None`: it is not ephemeral, or not known.
+pub(super) fn end(known: &mut Known, id: RoomId) -> Option<Room> {
+    if !known.rooms.get(&id)?.record.ephemeral {
+        return None;
+    }
+    let mut room = known.rooms.remove(&id)?;
+    known.ephemeral.remove(&id);
+    known.busy.remove(&id);
+    room.pending.clear(&mut known.cx);
+    known.cx.memory.ephemeral -= room.bytes;
+    for entry in room.numbering.undelivered.values() {
+        known.cx.memory.warm -= entry.body_bytes;
+    }
+    Some(room)
+}

@@ -1,0 +1,165 @@
+//! Forks: proofs that a log forked, and passing them on.
+
+use std::collections::BTreeSet;
+
+use super::known::Known;
+use crate::{
+    api::{batch::Change, boundary::Alarm},
+    engine::happened::Proof,
+    limits::PROOFS_MAX,
+    name::id::{KeyPrint, LogId, NodeId, RoomId},
+    wire::{
+        message::{Head, Message},
+        run::{Certificate, Run},
+    },
+};
+
+/// Proofs of forks in answer to one message: what is asked with little is not answered with much.
+const PROOFS_AT_ONCE_MAX: usize = 4;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Forks {
+    /// For peers that have not heard of them.
+    pub(super) proofs: Vec<Message>,
+}
+
+/// A fork that was not known until now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fork {
+    pub(super) room: RoomId,
+    pub(super) log: LogId,
+    /// From here on neither branch counts.
+    pub(super) seq: u64,
+    /// The key of the private rooms in which it counts. `None`: it counts in all.
+    pub(super) key: Option<KeyPrint>,
+    /// It counts in this room alone, which is memory only.
+    pub(super) memory: bool,
+}
+
+impl Fork {
+    /// Whether nothing of the author counts in a room.
+    pub(super) fn counts_in(self, known: &Known, other: RoomId) -> bool {
+        if self.memory {
+            other == self.room
+        } else {
+            self.key.is_none() || self.key == known.sealed_for(other)
+        }
+    }
+}
+
+impl Forks {
+    /// Proofs that the store kept.
+    pub(super) fn restore(&mut self, proofs: &[(Certificate, Run)]) {
+        let proofs = proofs.iter().take(PROOFS_MAX);
+        self.proofs.extend(proofs.map(|(it, run)| Message::Fork(*it, Box::new(run.clone()))));
+    }
+
+    /// An ephemeral room has ended.
+    pub(super) fn forget(&mut self, room: RoomId) {
+        self.proofs.retain(|it| !matches!(it, Message::Fork(it, _) if it.room == room));
+    }
+
+    /// Keeps a proof, tells it others, and takes nothing more from the author. `None`: it is known, or proves nothing.
+    pub(super) fn take(&mut self, known: &mut Known, proof: &Proof) -> Option<Fork> {
+        let Proof { certificate, run } = proof;
+        let (room, log, seq) = (certificate.room, certificate.log, certificate.seq);
+        let cut = known.rooms.get(&room).and_then(|it| it.logs.get(it.logs.ix(log)?).fork);
+        if cut.is_some_and(|cut| cut <= seq) {
+            return None;
+        }
+        if !proof.holds() || !known.rooms.get(&room).is_some_and(|it| it.logs.can_have(log)) {
+            known.cx.faults.stray += 1;
+            return None;
+        }
+        known.cx.faults.forks += 1;
+        known.cx.alarm(Alarm::Forked { author: log.author, room, seq });
+        let run = Box::new(run.run().clone());
+        known.cx.change(Change::Evidence { certificate: *certificate, run: run.clone() });
+        let told = Message::Fork(*certificate, run);
+        let key = known.sealed_for(room);
+        if self.proofs.len() < PROOFS_MAX {
+            self.proofs.push(told.clone());
+        }
+        // By gossip, to every peer, and later to each that comes up: it must not depend on one of them.
+        let peers = known.rooms.get(&room).map(|it| it.peers(&known.cx)).unwrap_or_default();
+        for peer in peers {
+            known.cx.send(peer, told.clone());
+        }
+        known.cx.broadcast(Some(room), told);
+        let memory = known.is_memory(room);
+        if !memory {
+            distrust(known, key, log.author);
+        }
+        if let Some(it) = known.rooms.get_mut(&room) {
+            if memory {
+                it.shut_out(&mut known.cx, log.author);
+            }
+            it.quarantine(&mut known.cx, log, seq);
+        }
+        Some(Fork { room, log, seq, key, memory })
+    }
+
+    /// A peer still follows authors whose logs forked: it has not seen why not to. Or it lacks something: that may wait for
+    /// what others' entries name there, which nobody gives any more. The proofs may have been lost, and those of a room
+    /// that is memory only went with the memory of whoever restarted.
+    pub(super) fn prove(&self, known: &mut Known, peer: NodeId, room: RoomId, heads: &[Head]) {
+        let Some(it) = known.rooms.get(&room) else { return };
+        let forked = |node: NodeId| it.is_forked(&known.cx, node);
+        let theirs: BTreeSet<NodeId> =
+            heads.iter().map(|head| head.log.author).filter(|node| forked(*node)).collect();
+        let any =
+            known.is_memory(room) || known.cx.forked_in(it.record.seal.as_ref()).next().is_some();
+        let waits = any && it.logs.are_ahead_of(heads);
+        if theirs.is_empty() && !waits {
+            return;
+        }
+        let sealed = known.sealed_for(room);
+        let counts_here = |other: RoomId| {
+            let key = known.sealed_for(other);
+            other == room || !known.is_memory(other) && (key.is_none() || key == sealed)
+        };
+        let mut needed = self.within(counts_here);
+        needed.retain(|proof| {
+            let Message::Fork(it, _) = proof else { return false };
+            waits || theirs.contains(&it.log.author)
+        });
+        if needed.is_empty() {
+            return;
+        }
+        // Which of them are news to the peer is not known: others the next time.
+        let from = usize::try_from(known.cx.now.mono.as_secs()).unwrap_or(0) % needed.len();
+        needed.rotate_left(from);
+        for proof in needed.into_iter().take(PROOFS_AT_ONCE_MAX) {
+            known.cx.send(peer, proof);
+        }
+    }
+
+    /// Proofs of forks in the rooms that everybody has, or in those of a key. What is memory only is left
+    /// out: a fork there counts in that room alone.
+    pub(super) fn of(&self, known: &Known, key: Option<KeyPrint>) -> Vec<Message> {
+        self.within(|room| !known.is_memory(room) && known.sealed_for(room) == key)
+    }
+
+    /// Proofs of forks in these rooms.
+    fn within(&self, which: impl Fn(RoomId) -> bool) -> Vec<Message> {
+        let there = |it: &&Message| matches!(it, Message::Fork(it, _) if which(it.room));
+        self.proofs.iter().filter(there).cloned().collect()
+    }
+}
+
+/// Nothing more is taken from this author: in the private rooms of a key, if it forked its log in one
+/// of these (who does not have the key cannot know of it, and would go on without the others), else
+/// in all rooms.
+pub(super) fn distrust(known: &mut Known, key: Option<KeyPrint>, author: NodeId) {
+    match key {
+        Some(key) => known.cx.forked_for.entry(key).or_default().insert(author),
+        None => known.cx.forked.insert(author),
+    };
+    for room in known.rooms.values_mut() {
+        let owner = room.record.seal.as_ref().map(|seal| seal.owner);
+        if key.is_none() || key == owner {
+            room.shut_out(&mut known.cx, author);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Lists and reports, for clients and operators.
+
+use super::{elections, known::Known, membership, turns};
+use std::collections::BTreeSet;
+
+use crate::{
+    api::{
+        command::{AgentView, Outcome, Refused, RoomInfo, RoomView},
+        status::{NodeStatus, RoomStatus, Status},
+    },
+    name::id::{KeyPrint, NodeId, RoomId},
+};
+
+pub(super) fn list_rooms(
+    known: &Known,
+    key: KeyPrint,
+    parent: Option<RoomId>,
+) -> Result<Outcome, Refused> {
+    if let Some(parent) = parent {
+        known.may_read(key, parent)?;
+    }
+    let mut rooms: Vec<RoomView> = known
+        .visible(key)
+        .filter(|it| parent.is_none() || it.parent == parent)
+        .map(|it| known.for_key(it, key))
+        .collect();
+    rooms.sort_by(|a, b| (&a.name, a.room).cmp(&(&b.name, b.room)));
+    Ok(Outcome::Rooms(rooms))
+}
+
+pub(super) fn list_agents(
+    known: &Known,
+    key: KeyPrint,
+    room: Option<RoomId>,
+) -> Result<Outcome, Refused> {
+    let Some(room) = room else {
+        let all = known.rosters.agents().filter(|agent| {
+            known.rosters.record(agent).is_some_and(|(_, record)| record.key == key)
+        });
+        let mut agents: Vec<AgentView> =
+            all.filter_map(|agent| known.rosters.view(agent)).collect();
+        agents.sort_by(|a, b| (a.connected_ms, &a.agent).cmp(&(b.connected_ms, &b.agent)));
+        return Ok(Outcome::Agents(agents));
+    };
+    known.may_read(key, room)?;
+    Ok(Outcome::Agents(known.members_of(room)))
+}
+
+pub(super) fn room_info(known: &Known, key: KeyPrint, room: RoomId) -> Result<Outcome, Refused> {
+    known.may_read(key, room)?;
+    let view = known.view(room).or_else(|| known.told.get(&room).cloned());
+    let view = known.for_key(view.ok_or(Refused::NoRoom)?, key);
+    let sub_rooms = known
+        .visible(key)
+        .filter(|it| it.parent == Some(room))
+        .map(|it| known.for_key(it, key))
+        .collect();
+    let turn = turns::holder(known, room);
+    let agents = known.members_of(room);
+    let leader = elections::leader(known, room);
+    Ok(Outcome::RoomInfo(RoomInfo { room: view, agents, sub_rooms, turn, leader }))
+}
+
+/// What an operator asks.
+pub(super) fn status(known: &Known) -> Status {
+    let now = known.cx.now.mono;
+    let heard = known.live.heard().map(|(node, _)| node).chain(known.live.others.iter().copied());
+    let mut nodes: Vec<_> = heard.collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    let nodes = nodes.into_iter().filter(|node| *node != known.cx.me).map(|node| {
+        let heard = known.live.last(node).map(|it| now.saturating_sub(it.at).as_millis());
+        NodeStatus {
+            node,
+            name: known.directory.node_names.get(&node).cloned(),
+            connected: known.live.up.contains(&node),
+            alive: known.live.is_alive(now, node),
+            heard_ms_ago: heard.and_then(|age| u64::try_from(age).ok()),
+            agents: known.rosters.count_at(node),
+        }
+    });
+    Status {
+        node: known.cx.me,
+        mesh: known.cx.mesh,
+        nodes: nodes.collect(),
+        rooms: known.rooms.values().filter_map(|room| room_status(known, room)).collect(),
+        agents: known.rosters.count_at(known.cx.me),
+        agents_mesh: known.rosters.agents().count(),
+        faults: known.cx.faults,
+        blamed: known.cx.blamed.iter().map(|(node, it)| (*node, *it)).collect(),
+        forked: forked(known),
+        parted: membership::farewell(known),
+        lanes: known.directory.lanes().collect(),
+    }
+}
+
+/// A room that lacks what a peer has is one in which something waits.
+pub(super) fn behind(known: &Known) -> u64 {
+    let rooms = known.busy.iter().filter_map(|id| known.rooms.get(id));
+    let listed = rooms.filter(|room| known.told.contains_key(&room.id));
+    listed.map(|room| room.entries_behind(&known.cx)).fold(0, u64::saturating_add)
+}
+
+/// Whoever forked a log, in whichever room.
+fn forked(known: &Known) -> Vec<NodeId> {
+    let all = known.cx.forked.iter().chain(known.cx.forked_for.values().flatten());
+    let mut all: BTreeSet<NodeId> = all.copied().collect();
+    for room in known.rooms.values() {
+        let forked = room.logs.iter().filter(|(_, log)| log.fork.is_some());
+        let authors = forked.map(|(_, log)| log.id.author);
+        all.extend(authors.filter(|it| room.has_forked_in_memory(*it)));
+    }
+    all.into_iter().collect()
+}
+
+fn room_status(known: &Known, room: &crate::room::Room) -> Option<RoomStatus> {
+    let view = known.told.get(&room.id)?;
+    let nobody = known.live.others.is_empty() || room.record.local;
+    let only = known.cx.followers.have(room.record.seal.as_ref());
+    let alone = nobody || only.is_some_and(|only| only.len() <= 1);
+    Some(RoomStatus {
+        room: room.id,
+        name: view.name.to_string(),
+        era: room.numbering.current(),
+        sequencer: room.numbering.sequencer().author,
+        tip: room.tip(),
+        undelivered: room.numbering.undelivered.len(),
+        behind: room.entries_behind(&known.cx),
+        sent: if alone { 0 } else { room.logs.head_of(room.mine).saturating_sub(room.unsent()) },
+        unsent: if alone { 0 } else { room.unsent() },
+        holes: room.holes,
+    })
+}

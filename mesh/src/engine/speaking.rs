@@ -1,0 +1,191 @@
+//! Messages of agents: into a room, and into the lobby of a node that joined another mesh.
+
+use super::{
+    calls::{Calls, Waiter},
+    elections::{self, Leaders},
+    known::{Known, NO_MEMORY, NOT_WRITABLE},
+    turns,
+};
+use crate::{
+    api::command::{CallId, Caller, Outcome, Refused, SaidOk, Say, Speech},
+    limits::{
+        CONTENT_BYTES_MAX, EPHEMERAL_BYTES_MAX, HELD_MAX, MENTIONS_MAX, NUMBER_WITHIN,
+        PLAIN_BODY_BYTES_MAX,
+    },
+    name::{
+        id::{AgentId, LocalRef, RoomId},
+        number::Number,
+    },
+    wire::entry::{Body, Decision, Said},
+};
+
+/// A message that an agent says.
+#[derive(Debug)]
+pub(super) struct Saying {
+    pub(super) call: CallId,
+    pub(super) caller: Caller,
+    pub(super) say: Say,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Speaking {
+    /// Messages for the lobby that wait until it is above this node's old one.
+    held: Vec<Saying>,
+}
+
+impl Speaking {
+    pub(super) fn say(
+        &mut self,
+        known: &mut Known,
+        calls: &mut Calls,
+        leaders: &mut Leaders,
+        saying: Saying,
+    ) {
+        let lobby = RoomId::lobby(known.cx.mesh);
+        let raised = known.node.lobby_floor > Number::ZERO;
+        if saying.say.room == lobby && raised && self.held.len() < HELD_MAX {
+            // Numbered now, it would be behind the cursors that this node's clients hold.
+            self.held.push(saying);
+            return;
+        }
+        let call = saying.call;
+        if let Err(refused) = say(known, calls, leaders, saying) {
+            known.cx.reply(call, Err(refused));
+        }
+    }
+
+    /// This node's lobby was longer than the mesh's it joined: the lobby gets one new era, above the
+    /// cursors that this node's clients hold.
+    pub(super) fn raise_lobby(
+        &mut self,
+        known: &mut Known,
+        calls: &mut Calls,
+        leaders: &mut Leaders,
+    ) {
+        let floor = known.node.lobby_floor;
+        if floor == Number::ZERO {
+            return;
+        }
+        let lobby = RoomId::lobby(known.cx.mesh);
+        let Some(room) = known.rooms.get_mut(&lobby) else { return };
+        // First hear how long it is: only a node that is up to date with some peer can tell. Whoever
+        // hears nobody goes on without: nobody is kept waiting for longer than for a number.
+        let patient = known.cx.now.mono < known.started + NUMBER_WITHIN;
+        if patient && (!room.sync.has_heard() || room.sync.is_behind()) {
+            return room.ask_all(&mut known.cx);
+        }
+        let era = room.numbering.current();
+        let highest = era.number(room.numbering.known(era));
+        // Who may not write here raises nothing: those who wait are told so.
+        let closed = !room.is_writable(&known.cx);
+        if closed || highest >= floor || room.number_above(&mut known.cx, floor, Vec::new()) {
+            known.change_node().lobby_floor = Number::ZERO;
+            for saying in std::mem::take(&mut self.held) {
+                self.say(known, calls, leaders, saying);
+            }
+        }
+    }
+}
+
+fn say(
+    known: &mut Known,
+    calls: &mut Calls,
+    leaders: &mut Leaders,
+    saying: Saying,
+) -> Result<(), Refused> {
+    let Saying { call, caller, say } = saying;
+    let (room, speech) = (say.room, say.speech);
+    let record = known.may_act(&caller, room)?;
+    may_contain(known, &say)?;
+    if repeats(known, calls, call, &say) {
+        return Ok(());
+    }
+    let name = record.name.to_string();
+    let turn = match speech {
+        Speech::Chat => turns::next(known, room, &caller.agent),
+        Speech::Thinking | Speech::Decision => None,
+    };
+    let said = said(caller.agent.clone(), name.clone(), say, turn);
+    let body = match speech {
+        Speech::Chat => Body::Chat(said),
+        Speech::Thinking => Body::Thinking(said),
+        Speech::Decision => {
+            // An agent that is refused has been told before why.
+            leaders.settle_elections(known, room);
+            let election =
+                elections::led_by(known, room, &caller.agent).ok_or(Refused::NotLeader)?;
+            Body::Decision(Decision { said, election })
+        }
+    };
+    let at = write(known, room, &body)?;
+    let wall_ms = known.cx.now.wall_ms;
+    calls.wait((room, at), Waiter::Said { call, name, wall_ms, repeated: false });
+    Ok(())
+}
+
+fn said(agent: AgentId, name: String, say: Say, turn: Option<u64>) -> Said {
+    Said {
+        agent,
+        name,
+        content: say.content,
+        reply_to: say.reply_to,
+        mentions: say.mentions,
+        metadata: say.metadata,
+        dedup: say.dedup,
+        turn,
+        id: None,
+    }
+}
+
+fn write(known: &mut Known, room: RoomId, body: &Body) -> Result<LocalRef, Refused> {
+    let len = body.encode().len();
+    if len > PLAIN_BODY_BYTES_MAX {
+        return Err(Refused::TooLarge { len, max: PLAIN_BODY_BYTES_MAX });
+    }
+    let state = known.rooms.get_mut(&room).ok_or(Refused::NoRoom)?;
+    if state.record.ephemeral && known.cx.memory.ephemeral + len > EPHEMERAL_BYTES_MAX {
+        return Err(Refused::Full(NO_MEMORY.to_owned()));
+    }
+    if !state.is_writable(&known.cx) {
+        return Err(Refused::Full(NOT_WRITABLE.to_owned()));
+    }
+    state.append(&mut known.cx, body).ok_or(Refused::Closed)
+}
+
+fn may_contain(known: &Known, say: &Say) -> Result<(), Refused> {
+    if say.content.len() > CONTENT_BYTES_MAX {
+        return Err(Refused::TooLarge { len: say.content.len(), max: CONTENT_BYTES_MAX });
+    }
+    if say.mentions.len() > MENTIONS_MAX {
+        return Err(Refused::Invalid(format!("mentions: at most {MENTIONS_MAX}")));
+    }
+    let encrypted = known.told.get(&say.room).is_some_and(|it| it.encrypted);
+    if encrypted && !say.content.starts_with("clw1:") {
+        return Err(Refused::Plaintext);
+    }
+    Ok(())
+}
+
+/// A repeated send is answered with the first one's message. `false`: it is the first.
+fn repeats(known: &mut Known, calls: &mut Calls, call: CallId, say: &Say) -> bool {
+    let Some(id) = say.dedup else { return false };
+    let wall_ms = known.cx.now.wall_ms;
+    let Some(room) = known.rooms.get_mut(&say.room) else { return false };
+    let Some((at, number)) = room.sequencing.sent.find(wall_ms, id) else { return false };
+    let name = String::new();
+    match number {
+        Some(number) => {
+            let Some(message) = known.message_id(say.room, at) else { return false };
+            let said = SaidOk { message, number, wall_ms, name, repeated: true };
+            known.cx.reply(call, Ok(Outcome::Said(said)));
+        }
+        // Nobody takes what was written here, so nobody is to wait for it.
+        None if !room.is_writable(&known.cx) => return false,
+        None => {
+            let waiter = Waiter::Said { call, name, wall_ms, repeated: true };
+            calls.wait((say.room, at), waiter);
+        }
+    }
+    true
+}
