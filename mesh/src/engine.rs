@@ -31,6 +31,7 @@ mod messages;
 pub(crate) mod noise;
 mod open;
 mod private;
+mod reach;
 mod refold;
 mod retention;
 mod roaming;
@@ -216,7 +217,8 @@ impl Engine {
             Command::Join { caller, room } => self.agents.join(known, &caller, room),
             Command::Leave { caller, room } => self.agents.leave(known, &caller, room),
             Command::Say { caller, say } => {
-                return self.say(Saying { call, caller, say });
+                let saying = Saying { call, caller, say };
+                return self.speaking.say(known, &mut self.calls, &mut self.leaders, saying);
             }
             Command::SetTyping { caller, room, typing } => {
                 let typing = Typing { room, typing };
@@ -319,11 +321,7 @@ impl Engine {
         }
     }
 
-    fn say(&mut self, saying: Saying) {
-        self.speaking.say(&mut self.known, &mut self.calls, &mut self.leaders, saying);
-    }
-
-    /// `kept`: how many places it leaves.
+    /// Mints a key that leaves `kept` places for others.
     fn mint_key(&mut self, key: NewKey, kept: usize) -> Result<Outcome, Refused> {
         keys::mint(&mut self.known, key, kept)?;
         self.fold_facts();

@@ -65,9 +65,11 @@ impl Agents {
     ) -> Attached {
         let now = known.cx.now;
         let me = known.cx.me;
-        let earlier = known.rosters.latest(&attach.agent).map(|(node, it)| (node, it.clone()));
-        let earlier = earlier.filter(|(_, it)| attach.reconnect && it.key == attach.key);
-        let was_here = earlier.as_ref().is_some_and(|(node, it)| *node == me && it.gone.is_none());
+        let earlier =
+            known.rosters.latest(&attach.agent).map(|(node, record)| (node, record.clone()));
+        let earlier = earlier.filter(|(_, record)| attach.reconnect && record.key == attach.key);
+        let was_here =
+            earlier.as_ref().is_some_and(|(node, record)| *node == me && record.gone.is_none());
         let restored = earlier.as_ref().map(|(_, record)| restore_seats(known, record, was_here));
         let record = AgentRecord {
             name: attach.name.into(),
@@ -89,8 +91,8 @@ impl Agents {
         let registration = Registration(self.registered);
         let displaced = known.registrations.insert(attach.agent.clone(), registration);
         known.rosters.put(now, attach.agent, record);
-        let seats = |it: BTreeMap<RoomId, Seat>| {
-            it.into_iter().map(|(room, seat)| (room, seat.seen)).collect()
+        let seats = |seats_kept: BTreeMap<RoomId, Seat>| {
+            seats_kept.into_iter().map(|(room, seat)| (room, seat.seen)).collect()
         };
         Attached {
             registration,
@@ -142,7 +144,7 @@ impl Agents {
         if record.rooms.len() >= ROOMS_PER_AGENT_MAX {
             return Err(Refused::Full(format!("an agent may be in {ROOMS_PER_AGENT_MAX} rooms")));
         }
-        let seen = known.rooms.get(&room).map_or(Number::ZERO, |it| it.tip());
+        let seen = known.rooms.get(&room).map_or(Number::ZERO, |room| room.tip());
         let seat = Seat { joined: known.rosters.stamp(known.cx.now), seen };
         record.rooms.insert(room, seat);
         known.list_if_ephemeral(room);
@@ -204,7 +206,7 @@ fn may_attach(known: &Known, attach: &Attach) -> Result<(), Refused> {
     }
     let capabilities = &attach.capabilities;
     if capabilities.len() > CAPABILITIES_MAX
-        || capabilities.iter().any(|it| it.len() > NAME_BYTES_MAX)
+        || capabilities.iter().any(|text| text.len() > NAME_BYTES_MAX)
     {
         return invalid("capabilities: at most 64, of at most 256 bytes each");
     }
@@ -243,7 +245,7 @@ fn restore_seats(known: &Known, record: &AgentRecord, was_here: bool) -> BTreeMa
     let seats = record.rooms.iter().filter(|(room, _)| known.may_read(record.key, **room).is_ok());
     seats
         .map(|(room, seat)| {
-            let tip = known.rooms.get(room).map_or(Number::ZERO, |it| it.tip());
+            let tip = known.rooms.get(room).map_or(Number::ZERO, |room| room.tip());
             (*room, Seat { seen: if was_here { tip } else { seat.seen }, ..*seat })
         })
         .collect()
@@ -260,10 +262,10 @@ pub(super) fn set_presence(
     presence: Presence,
 ) -> Result<Outcome, Refused> {
     let mut record = known.caller(caller)?;
-    if presence.detail.as_ref().is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
+    if presence.detail.as_ref().is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
         return Err(Refused::Invalid("status_detail may have 4096 bytes".to_owned()));
     }
-    if presence.progress.is_some_and(|it| it > 100) {
+    if presence.progress.is_some_and(|count| count > 100) {
         return Err(Refused::Invalid("progress must be within 0 to 100".to_owned()));
     }
     record.presence = presence;

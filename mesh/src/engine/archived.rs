@@ -15,10 +15,12 @@ use crate::{
 #[must_use]
 pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<RoomView> {
     let lobby = RoomId::lobby(mesh);
-    let founder = summary.rooms.iter().find(|it| it.room == lobby);
-    let mut directory = Directory::new(founder.map(|it| it.record.home.author));
+    let founder = summary.rooms.iter().find(|stored| stored.room == lobby);
+    let mut directory = Directory::new(founder.map(|stored| stored.record.home.author));
     for (room, at, entry, numbers) in &summary.directory {
-        let Some(stored) = summary.rooms.iter().find(|it| it.room == *room) else { continue };
+        let Some(stored) = summary.rooms.iter().find(|stored| stored.room == *room) else {
+            continue;
+        };
         let Some(log) = stored.logs.get(at.log as usize) else { continue };
         let log: LogId = log.id;
         let spot = SealContext { room: *room, log, seq: at.seq, kind: entry.facts.kind };
@@ -27,37 +29,37 @@ pub fn archive(mesh: MeshId, me: NodeId, name: &str, summary: &Summary) -> Vec<R
         directory.learn(mesh, fact, numbers);
     }
     let called = if name.is_empty() { me.short() } else { name.to_owned() };
-    let rooms = summary.rooms.iter().filter(|it| !it.record.ephemeral);
+    let rooms = summary.rooms.iter().filter(|stored| !stored.record.ephemeral);
     rooms
-        .filter_map(|it| {
-            let created = directory.room(it.room);
-            let name: Arc<str> = if it.room == lobby {
+        .filter_map(|stored| {
+            let created = directory.room(stored.room);
+            let name: Arc<str> = if stored.room == lobby {
                 format!("lobby ({called})").into()
             } else {
-                let Named::Name(name) = directory.name(it.room) else { return None };
+                let Named::Name(name) = directory.name(stored.room) else { return None };
                 format!("{name} ({called})").into()
             };
-            let was = directory.lobby().filter(|_| it.room == lobby);
-            let made_ms = was.map_or(0, |it| it.created_ms);
-            let created_ms = created.map_or(made_ms, |it| it.wall_ms);
-            let created = created.map(|it| &it.created);
+            let was = directory.lobby().filter(|_| stored.room == lobby);
+            let made_ms = was.map_or(0, |made| made.created_ms);
+            let created_ms = created.map_or(made_ms, |created| created.wall_ms);
+            let created = created.map(|created| &created.created);
             Some(RoomView {
-                room: it.room,
+                room: stored.room,
                 name,
                 description: created
-                    .and_then(|it| it.description.as_deref().map(Arc::from))
-                    .or_else(|| was.and_then(|it| it.description.clone())),
-                parent: created.and_then(|it| it.parent),
+                    .and_then(|room| room.description.as_deref().map(Arc::from))
+                    .or_else(|| was.and_then(|made| made.description.clone())),
+                parent: created.and_then(|created| created.parent),
                 ephemeral: false,
-                public: created.is_none_or(|it| it.public),
-                encrypted: created.is_some_and(|it| it.encrypted),
-                owner: created.map(|it| it.owner),
-                sealed: it.record.seal.is_some(),
-                created_by: created.map(|it| it.created_by.clone()),
+                public: created.is_none_or(|created| created.public),
+                encrypted: created.is_some_and(|created| created.encrypted),
+                owner: created.map(|created| created.owner),
+                sealed: stored.record.seal.is_some(),
+                created_by: created.map(|created| created.created_by.clone()),
                 created_ms,
-                last_activity_ms: it.record.last_activity_ms,
+                last_activity_ms: stored.record.last_activity_ms,
                 members: 0,
-                tip: it.record.tip,
+                tip: stored.record.tip,
             })
         })
         .collect()

@@ -43,29 +43,29 @@ impl Peers {
 
     /// Whether it is to be asked: it was not silent lately.
     pub(crate) fn answers(&self, now: Duration, peer: NodeId) -> bool {
-        self.0.get(&peer).is_none_or(|it| now >= it.left_out_until)
+        self.0.get(&peer).is_none_or(|peer| now >= peer.left_out_until)
     }
 
     pub(crate) fn ask(&mut self, now: Duration, peer: NodeId, nonce: u64) {
-        let it = self.0.entry(peer).or_default();
-        (it.asked, it.asked_at) = (Some((nonce, now)), Some(now));
+        let peer = self.0.entry(peer).or_default();
+        (peer.asked, peer.asked_at) = (Some((nonce, now)), Some(now));
     }
 
     /// Whether how long it takes to ask it was not measured lately.
     pub(crate) fn is_to_be_measured(&self, now: Duration, peer: NodeId) -> bool {
-        let asked = self.0.get(&peer).and_then(|it| it.asked_at);
+        let asked = self.0.get(&peer).and_then(|peer| peer.asked_at);
         asked.is_none_or(|at| now >= at + BARRIER_MEASURED_EVERY)
     }
 
     /// It answers the last question that it was asked, however late. `false`: it was not asked.
     pub(crate) fn answer(&mut self, now: Duration, peer: NodeId, nonce: u64) -> bool {
-        let Some(it) = self.0.get_mut(&peer) else { return false };
-        let Some((_, at)) = it.asked.take_if(|(asked, _)| *asked == nonce) else { return false };
+        let Some(peer) = self.0.get_mut(&peer) else { return false };
+        let Some((_, at)) = peer.asked.take_if(|(asked, _)| *asked == nonce) else { return false };
         let took = now.saturating_sub(at);
         // Up at once, and slowly down: who is asked too short a time has missed something.
-        it.round_trip =
-            Some(it.round_trip.map_or(took, |before| took.max((before * 3 + took) / 4)));
-        it.left_out_until = Duration::ZERO;
+        peer.round_trip =
+            Some(peer.round_trip.map_or(took, |before| took.max((before * 3 + took) / 4)));
+        peer.left_out_until = Duration::ZERO;
         true
     }
 

@@ -135,23 +135,28 @@ impl Barriers {
     /// When the next step of one is due, if nothing comes before.
     pub(super) fn due(&self) -> Option<Duration> {
         match &self.running {
-            Some(it) => it.waiting.iter().filter_map(|it| it.until).chain([it.until]).min(),
+            Some(running) => running
+                .waiting
+                .iter()
+                .filter_map(|parked| parked.until)
+                .chain([running.until])
+                .min(),
             None if self.next.is_empty() => None,
             None => Some(self.began.map_or(Duration::ZERO, |at| at + BARRIER_EVERY)),
         }
     }
 
     fn count(&self, which: impl Fn(Why) -> bool) -> usize {
-        let running = self.running.iter().flat_map(|it| &it.waiting);
-        running.chain(&self.next).filter(|it| which(it.need.why)).count()
+        let running = self.running.iter().flat_map(|running| &running.waiting);
+        running.chain(&self.next).filter(|parked| which(parked.need.why)).count()
     }
 
     /// Whether one more may wait.
     fn has_place_for(&self, why: Why) -> bool {
-        let seeks = |it| it != Why::Begins;
+        let seeks = |why| why != Why::Begins;
         self.count(|_| true) < BARRIER_WAITING_MAX
             && (!seeks(why) || self.count(seeks) < BARRIER_SEEKING_MAX)
-            && (why != Why::Stranger || self.count(|it| it == why) < BARRIER_STRANGERS_MAX)
+            && (why != Why::Stranger || self.count(|other| other == why) < BARRIER_STRANGERS_MAX)
     }
 }
 
@@ -159,10 +164,10 @@ impl Barriers {
 impl Barriers {
     /// The node stops: of what waits nothing has been done.
     pub(super) fn refuse_parked(&mut self, known: &mut Known) {
-        let running = self.running.take().into_iter().flat_map(|it| it.waiting);
+        let running = self.running.take().into_iter().flat_map(|running| running.waiting);
         let parked: Vec<Parked> = running.chain(std::mem::take(&mut self.next)).collect();
-        for it in parked {
-            known.cx.reply(it.call, Err(Refused::Stopping));
+        for parked in parked {
+            known.cx.reply(parked.call, Err(Refused::Stopping));
         }
     }
 
@@ -200,7 +205,7 @@ impl Barriers {
         }
         let now = known.cx.now.mono;
         let answers = |peer: &NodeId| self.peers.answers(now, *peer);
-        let alone = need.of.filter(|it| known.cx.up.contains(it) && answers(it));
+        let alone = need.of.filter(|node| known.cx.up.contains(node) && answers(node));
         match alone {
             Some(peer) => BTreeSet::from([peer]),
             None => known.cx.up.iter().copied().filter(answers).collect(),
@@ -249,13 +254,13 @@ impl Barriers {
         self.nonce += 1;
         self.began = Some(now);
         let (nonce, until) = (self.nonce, now + self.peers.bound(asked.keys()));
-        for it in &mut waiting {
-            it.rounds += 1;
-            let all = *it.since.get_or_insert(now) + BARRIER_WITHIN_MAX;
-            it.until = Some(until.min(all));
+        for parked in &mut waiting {
+            parked.rounds += 1;
+            let all = *parked.since.get_or_insert(now) + BARRIER_WITHIN_MAX;
+            parked.until = Some(until.min(all));
         }
-        for (peer, it) in &asked {
-            self.ask_frontier(known, *peer, nonce, &it.named);
+        for (peer, asked) in &asked {
+            self.ask_frontier(known, *peer, nonce, &asked.named);
         }
         self.running = Some(Running { nonce, until, asked, waiting });
         Vec::new()
@@ -278,7 +283,8 @@ impl Barriers {
         }
         let now = known.cx.now.mono;
         let peers = known.cx.up.iter().copied();
-        let due: Vec<NodeId> = peers.filter(|it| self.peers.is_to_be_measured(now, *it)).collect();
+        let due: Vec<NodeId> =
+            peers.filter(|node| self.peers.is_to_be_measured(now, *node)).collect();
         due.into_iter().for_each(|peer| self.measure(known, peer));
     }
 
@@ -317,8 +323,10 @@ impl Barriers {
         };
         let commands: Vec<Parked> = running.waiting.extract_if(.., over).collect();
         if now >= running.until {
-            let silent =
-                running.asked.iter().filter(|(peer, it)| it.said.is_none() && open.contains(peer));
+            let silent = running
+                .asked
+                .iter()
+                .filter(|(peer, asked)| asked.said.is_none() && open.contains(peer));
             for (peer, _) in silent {
                 self.peers.leave_out(now, *peer);
             }
@@ -360,7 +368,7 @@ impl Barriers {
     fn asks_more(&self, known: &Known, need: &Need, asked: &AskedPeers) -> bool {
         self.to_ask(known, need).into_iter().any(|peer| {
             let named = shared_with(known, peer, &need.rooms);
-            asked.get(&peer).is_none_or(|it| !named.is_subset(&it.named))
+            asked.get(&peer).is_none_or(|asked| !named.is_subset(&asked.named))
         })
     }
 }
@@ -394,7 +402,7 @@ impl Barriers {
         }
         // Each room once: an answer is much larger than a question.
         let theirs: BTreeMap<RoomId, u64> =
-            question.rooms.into_iter().map(|it| (it.room, it.digest)).collect();
+            question.rooms.into_iter().map(|digest| (digest.room, digest.digest)).collect();
         let (mut rooms, mut count) = (Vec::new(), 0);
         for (id, digest) in theirs {
             let Some(room) = may_hear_of(known, from, id) else { continue };
@@ -421,14 +429,14 @@ impl Barriers {
             return;
         }
         // Too late: whoever waited has gone on.
-        let running = self.running.as_mut().filter(|it| it.nonce == nonce);
-        let Some(asked) = running.and_then(|it| it.asked.get_mut(&from)) else { return };
-        rooms.retain(|it| asked.named.contains(&it.room));
+        let running = self.running.as_mut().filter(|running| running.nonce == nonce);
+        let Some(asked) = running.and_then(|asked| asked.asked.get_mut(&from)) else { return };
+        rooms.retain(|room| asked.named.contains(&room.room));
         asked.said = Some((roster, rooms.clone()));
-        for it in rooms {
-            known.cx.active.insert(it.room);
-            if let Some(room) = known.rooms.get_mut(&it.room) {
-                room.on_have(&mut known.cx, from, (&it.heads, false));
+        for heads in rooms {
+            known.cx.active.insert(heads.room);
+            if let Some(room) = known.rooms.get_mut(&heads.room) {
+                room.on_have(&mut known.cx, from, (&heads.heads, false));
             }
         }
         let (boot, version) = known.rosters.version(from);
@@ -464,7 +472,7 @@ fn room_itself(known: &Known, key: KeyPrint, room: RoomId) -> Option<Need> {
 
 /// Whether other nodes have it, too.
 fn is_shared(known: &Known, room: RoomId) -> bool {
-    known.rooms.get(&room).is_some_and(|it| !it.record.local)
+    known.rooms.get(&room).is_some_and(|room| !room.record.local)
 }
 
 /// A room that is not known, or in which something is not.
@@ -487,12 +495,17 @@ fn is_electing(
     room: RoomId,
     which: impl Fn(&crate::fold::elections::Election) -> bool,
 ) -> bool {
-    let running = known.rooms.get(&room).and_then(|it| it.elections.running(known.cx.now.mono));
+    let running = known.rooms.get(&room).and_then(|room| room.elections.running(known.cx.now.mono));
     running.is_some_and(which)
 }
 
-fn elsewhere(known: &Known, key: KeyPrint, rooms: Vec<RoomId>, it: Whereabouts) -> Option<Need> {
-    match it {
+fn elsewhere(
+    known: &Known,
+    key: KeyPrint,
+    rooms: Vec<RoomId>,
+    whereabouts: Whereabouts,
+) -> Option<Need> {
+    match whereabouts {
         Whereabouts::Nowhere | Whereabouts::Here(..) => None,
         Whereabouts::Ahead(room, author) => {
             Some(Need { of: Some(author), ..seeking(known, key, [room]) })
@@ -527,11 +540,12 @@ fn entry(known: &Known, key: KeyPrint, agent: &AgentId, id: MessageId) -> Option
         seats.iter().map(|(room, seat)| (seat.joined, *room)).collect();
     rooms.sort_unstable();
     let rooms = rooms.into_iter().rev().map(|(_, room)| room);
-    let rooms: Vec<RoomId> = rooms.filter(|it| is_shared(known, *it)).take(ID_ROOMS_MAX).collect();
+    let rooms: Vec<RoomId> =
+        rooms.filter(|shared| is_shared(known, *shared)).take(ID_ROOMS_MAX).collect();
     match whereabouts(known, id, &rooms) {
         Whereabouts::Here(room, _) => came_just_now(known, room),
-        it @ (Whereabouts::Nowhere | Whereabouts::Ahead(..) | Whereabouts::Unknown) => {
-            elsewhere(known, key, rooms, it)
+        place @ (Whereabouts::Nowhere | Whereabouts::Ahead(..) | Whereabouts::Unknown) => {
+            elsewhere(known, key, rooms, place)
         }
     }
 }
@@ -546,8 +560,8 @@ fn message_in(known: &Known, key: KeyPrint, room: RoomId, id: MessageId) -> Opti
             let waits = known.rooms.get(&room)?.numbering.undelivered.contains_key(&at);
             came_just_now(known, room).or_else(|| waits.then(|| seeking(known, key, [room])))
         }
-        it @ (Whereabouts::Nowhere | Whereabouts::Ahead(..) | Whereabouts::Unknown) => {
-            elsewhere(known, key, vec![room], it)
+        place @ (Whereabouts::Nowhere | Whereabouts::Ahead(..) | Whereabouts::Unknown) => {
+            elsewhere(known, key, vec![room], place)
         }
     }
 }
@@ -556,7 +570,7 @@ fn message_in(known: &Known, key: KeyPrint, room: RoomId, id: MessageId) -> Opti
 fn who_may_come(known: &Known, attach: &Attach) -> Option<Need> {
     let unknown = known.standing(attach.key, attach.own) == Err(Refused::NoKey);
     let elsewhere = known.rosters.record(&attach.agent).filter(|(at, _)| *at != known.cx.me);
-    let taken = elsewhere.is_some_and(|(_, it)| !attach.reconnect || it.key != attach.key);
+    let taken = elsewhere.is_some_and(|(_, record)| !attach.reconnect || record.key != attach.key);
     let stranger = || Need { why: Why::Stranger, ..seeking(known, attach.key, []) };
     (unknown || taken).then(stranger)
 }
@@ -575,7 +589,7 @@ fn need(known: &Known, command: &Command) -> Option<Need> {
             everybody(known, caller, room).filter(|_| !running)
         }
         Names::Election(key, room) => {
-            let open = is_electing(known, room, |it| it.is_open(known.cx.now.mono));
+            let open = is_electing(known, room, |running| running.is_open(known.cx.now.mono));
             inside(known, key, room, open)
         }
         Names::Leadership(caller, room) => {
@@ -596,7 +610,7 @@ fn need(known: &Known, command: &Command) -> Option<Need> {
 
 /// A room that a peer may be told of, and asked about.
 fn may_hear_of(known: &Known, peer: NodeId, room: RoomId) -> Option<&Room> {
-    known.rooms.get(&room).filter(|it| !it.record.local && it.heirs(&known.cx).has(peer))
+    known.rooms.get(&room).filter(|room| !room.record.local && room.heirs(&known.cx).has(peer))
 }
 
 /// Those of these rooms that a peer has, as far as is known here.
@@ -610,12 +624,12 @@ fn strike_out(known: &Known, peer: NodeId, asked: &mut Asked) {
     if known.rosters.version(peer) >= *roster {
         *roster = (0, 0);
     }
-    rooms.retain_mut(|it| {
-        let Some(room) = known.rooms.get(&it.room) else { return false };
-        it.heads.retain(|head| {
+    rooms.retain_mut(|heads| {
+        let Some(room) = known.rooms.get(&heads.room) else { return false };
+        heads.heads.retain(|head| {
             let worth = room.worth_having(&known.cx, head.log, head.seq);
             room.takes_more(&known.cx, head.log) && room.logs.head_of(head.log) < worth
         });
-        !it.heads.is_empty()
+        !heads.heads.is_empty()
     });
 }

@@ -109,11 +109,13 @@ impl Calls {
     }
 
     pub(super) fn note_if_without_lead(&mut self, known: &Known, room: RoomId) {
-        let Some(it) = known.directory.room(room).filter(|it| it.author == known.cx.me) else {
+        let Some(created) =
+            known.directory.room(room).filter(|created| created.author == known.cx.me)
+        else {
             return;
         };
-        if known.directory.has_lost_its_lead(it) {
-            self.unsettled.entry(it.source).or_insert(Number::ZERO);
+        if known.directory.has_lost_its_lead(created) {
+            self.unsettled.entry(created.source).or_insert(Number::ZERO);
         }
     }
 
@@ -158,7 +160,7 @@ impl Calls {
 
 fn is_without_lead(known: &Known, source: Source) -> bool {
     let room = known.directory.created_at(source).and_then(|id| known.directory.room(id));
-    room.is_some_and(|it| known.directory.has_lost_its_lead(it))
+    room.is_some_and(|created| known.directory.has_lost_its_lead(created))
 }
 
 /// Whether it is sure what becomes of a room's name. It is not where a number was left as a hole: what that turns
@@ -167,9 +169,9 @@ fn is_without_lead(known: &Known, source: Source) -> bool {
 fn is_settled(known: &Known, source: Source, number: Number) -> bool {
     let id = known.directory.created_at(source);
     let named = id.is_some_and(|id| matches!(known.directory.name(id), Named::Name(_)));
-    let room = known.rooms.get(&source.0).filter(|it| it.is_writable(&known.cx));
+    let room = known.rooms.get(&source.0).filter(|room| room.is_writable(&known.cx));
     let in_doubt = |room: &Room| named && room.is_behind_holes(&known.cx, number);
-    room.is_none_or(|it| !in_doubt(it) && !is_without_lead(known, source))
+    room.is_none_or(|open| !in_doubt(open) && !is_without_lead(known, source))
 }
 
 /// Rooms whose name was undecided.

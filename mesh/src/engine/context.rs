@@ -157,11 +157,12 @@ impl Context {
         *count(&mut self.faults) += 1;
         if self.blamed.len() >= BLAMED_MAX && !self.blamed.contains_key(&author) {
             // Authors can be made up: who did most is who is shown.
-            let least = self.blamed.iter().min_by_key(|(_, it)| it.total()).map(|(node, _)| *node);
+            let least =
+                self.blamed.iter().min_by_key(|(_, faults)| faults.total()).map(|(node, _)| *node);
             least.and_then(|node| self.blamed.remove(&node));
         }
         *count(self.blamed.entry(author).or_default()) += 1;
-        let known = Some(author).filter(|it| self.lanes.contains_key(it));
+        let known = Some(author).filter(|node| self.lanes.contains_key(node));
         if author != self.me && self.noise.add(known, self.now.mono) {
             self.effects.push(Effect::Noisy(known));
         }

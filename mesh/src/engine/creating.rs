@@ -2,7 +2,8 @@
 
 use super::{
     ephemeral, keys,
-    known::{Known, NOT_WRITABLE, reach::Reach},
+    known::{Known, NOT_WRITABLE, rooms::Home},
+    reach::Reach,
 };
 use crate::{
     api::command::{Caller, NewRoom, Refused},
@@ -54,7 +55,7 @@ fn may_create(known: &Known, caller: &Caller, room: &NewRoom) -> Result<(), Refu
     if room.name.trim().is_empty() || room.name.len() > NAME_BYTES_MAX {
         return Err(Refused::Invalid("name must have 1 to 256 bytes and not be blank".to_owned()));
     }
-    if room.description.as_ref().is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
+    if room.description.as_ref().is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
         return Err(Refused::Invalid("description may have 4096 bytes".to_owned()));
     }
     if let Some(parent) = room.parent {
@@ -64,9 +65,9 @@ fn may_create(known: &Known, caller: &Caller, room: &NewRoom) -> Result<(), Refu
     let ephemeral = known.ephemeral.iter().filter_map(|id| known.told.get(id));
     let taken = room.name == "lobby"
         || known.directory.is_taken(&room.name, caller.key)
-        || ephemeral
-            .clone()
-            .any(|it| *it.name == *room.name && (it.public || it.owner == Some(caller.key)));
+        || ephemeral.clone().any(|view| {
+            *view.name == *room.name && (view.public || view.owner == Some(caller.key))
+        });
     if taken {
         return Err(Refused::NameTaken(room.name.clone()));
     }
@@ -75,7 +76,11 @@ fn may_create(known: &Known, caller: &Caller, room: &NewRoom) -> Result<(), Refu
         return Err(Refused::Full(format!("the mesh has {ROOMS_MAX} rooms")));
     }
     let all = ephemeral.count();
-    let own = known.rosters.ephemeral_rooms().filter(|it| it.home.author == known.cx.me).count();
+    let own = known
+        .rosters
+        .ephemeral_rooms()
+        .filter(|ephemeral| ephemeral.home.author == known.cx.me)
+        .count();
     if room.ephemeral && (all >= EPHEMERAL_ROOMS_MAX || own >= EPHEMERAL_ROOMS_PER_NODE_MAX) {
         return Err(Refused::Full("too many ephemeral rooms are alive".to_owned()));
     }
@@ -86,7 +91,7 @@ fn create_ephemeral(known: &mut Known, caller: &Caller, room: NewRoom) -> Result
     let home = known.next_ephemeral_log();
     let reach = known.reach_of(known.directory_for(caller.key, room.public)?);
     let id = ephemeral_id(known.cx.mesh, home, matches!(reach, Reach::Followers(_)));
-    known.ensure_ephemeral_room(id, (home, reach), true);
+    known.ensure_ephemeral_room(id, Home::Made(home), reach);
     let facts = ephemeral::announce_facts(known, home, created(caller, room, id), reach);
     let listed = EphemeralRoom { facts, home, created_ms: known.cx.now.wall_ms };
     known.rosters.list(id, Some(listed));

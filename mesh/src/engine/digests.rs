@@ -87,7 +87,7 @@ impl Digests {
 
     /// The private rooms of a key.
     pub(super) fn rooms_of(&self, key: KeyPrint) -> impl Iterator<Item = &RoomId> {
-        self.private.get(&key).into_iter().flat_map(|it| it.rooms.keys())
+        self.private.get(&key).into_iter().flat_map(|record| record.rooms.keys())
     }
 
     /// A beacon says how far a node is.
@@ -152,7 +152,7 @@ impl Digests {
         }
         let now = first_8(sha256(&[&id.0, &room.logs.digest().to_be_bytes()]));
         let before = self.rooms.insert(id, room.logs.digest());
-        let before = before.map_or(0, |it| first_8(sha256(&[&id.0, &it.to_be_bytes()])));
+        let before = before.map_or(0, |old| first_8(sha256(&[&id.0, &old.to_be_bytes()])));
         self.change_bucket(id, now ^ before);
     }
 
@@ -198,8 +198,8 @@ impl Digests {
             Some(digest) => all.rooms.insert(id, digest),
             None => all.rooms.remove(&id),
         };
-        for it in [before, digest].into_iter().flatten() {
-            all.folded ^= first_8(crate::name::id::sha256(&[&id.0, &it.to_be_bytes()]));
+        for each in [before, digest].into_iter().flatten() {
+            all.folded ^= first_8(crate::name::id::sha256(&[&id.0, &each.to_be_bytes()]));
         }
     }
 
@@ -220,7 +220,7 @@ impl Digests {
 
     pub(super) fn tell_how_far(&self, known: &mut Known, peer: NodeId, keys: &[KeyPrint]) {
         let followed = |key: &KeyPrint| {
-            let digest = self.private.get(key).map_or(0, |it| it.folded);
+            let digest = self.private.get(key).map_or(0, |of_key| of_key.folded);
             Some(Followed { token: known.cx.followers.token(*key)?, digest })
         };
         let followed = keys.iter().filter_map(followed).collect();
@@ -234,7 +234,7 @@ impl Digests {
         unshared.retain(|id| {
             let Some(room) = rooms.get_mut(id) else { return false };
             let meant = match owner {
-                Some(_) => digests.is_some_and(|it| it.rooms.contains_key(id)),
+                Some(_) => digests.is_some_and(|record| record.rooms.contains_key(id)),
                 None => room.record.seal.is_none(),
             };
             if meant {
@@ -256,7 +256,8 @@ fn is_listed(known: &Known, room: &Room) -> bool {
 
 pub(super) fn on_digests(known: &mut Known, from: NodeId, theirs: Vec<RoomDigest>) {
     // Each room once: an answer is much larger than a question.
-    let theirs: BTreeMap<RoomId, u64> = theirs.into_iter().map(|it| (it.room, it.digest)).collect();
+    let theirs: BTreeMap<RoomId, u64> =
+        theirs.into_iter().map(|digest| (digest.room, digest.digest)).collect();
     let mut asked = 0;
     for (id, digest) in theirs {
         let Some(room) = known.rooms.get(&id) else {
@@ -275,7 +276,7 @@ pub(super) fn on_digests(known: &mut Known, from: NodeId, theirs: Vec<RoomDigest
 
 /// One digest of all.
 fn fold(buckets: &[u64; BUCKETS]) -> u64 {
-    let parts: Vec<u8> = buckets.iter().flat_map(|it| it.to_be_bytes()).collect();
+    let parts: Vec<u8> = buckets.iter().flat_map(|bucket| bucket.to_be_bytes()).collect();
     first_8(sha256(&[&parts]))
 }
 

@@ -65,10 +65,11 @@ impl Leaders {
             return;
         }
         let concluded = room.elections.concluded(now);
-        let (announced, nobody) =
-            concluded.map_or((false, false), |(it, leader)| (it.announced, leader.is_none()));
+        let (announced, nobody) = concluded.map_or((false, false), |(announcement, leader)| {
+            (announcement.announced, leader.is_none())
+        });
         let another = before.concluded != to_tell.concluded;
-        let leader = room.elections.leader(now).map(|it| it.candidate.clone());
+        let leader = room.elections.leader(now).map(|leader| leader.candidate.clone());
         let gone = match (&before.leader, &leader) {
             // A new election that members saw beginning simply ends the old leader's time.
             (Some(_), Some(_)) => (!(another && announced)).then_some(LeaderGone::Superseded),
@@ -81,9 +82,9 @@ impl Leaders {
             known.cx.notify(id, RoomEvent::LeaderCleared { why });
         }
         match leader {
-            Some(it) => {
+            Some(candidate) => {
                 self.led.insert(id);
-                let (agent, name) = (it.agent, it.name.into());
+                let (agent, name) = (candidate.agent, candidate.name.into());
                 known.cx.notify(id, RoomEvent::LeaderElected { agent, name });
             }
             None => {
@@ -121,10 +122,10 @@ impl Leaders {
 
 fn candidates(known: &Known, room: RoomId) -> Vec<Candidate> {
     let members = known.rosters.members(room).iter();
-    let candidate = members.filter_map(|it| {
-        let (_, record) = known.rosters.record(&it.agent)?;
+    let candidate = members.filter_map(|member| {
+        let (_, record) = known.rosters.record(&member.agent)?;
         let name = record.name.to_string();
-        Some(Candidate { agent: it.agent.clone(), name, node: it.node })
+        Some(Candidate { agent: member.agent.clone(), name, node: member.node })
     });
     candidate.collect()
 }
@@ -144,7 +145,7 @@ pub(super) fn elect_leader(
         let full = format!("a room of more than {ELECTION_CANDIDATES_MAX} cannot elect");
         return Err(Refused::Full(full));
     }
-    let agents = candidates.iter().map(|it| Arc::clone(&it.agent)).collect();
+    let agents = candidates.iter().map(|candidate| Arc::clone(&candidate.agent)).collect();
     let (term, started_by) = (room.elections.next_term(), caller.agent.clone());
     let started = ElectionStarted { term, candidates, started_by };
     known.write_act(id, &Body::Election(ElectionAct::Started(started)))?;
@@ -155,10 +156,10 @@ pub(super) fn decline(known: &mut Known, caller: &Caller, id: RoomId) -> Result<
     known.may_act(caller, id)?;
     let (now, me) = (known.cx.now.mono, known.cx.me);
     let running = known.rooms.get(&id).and_then(|room| room.elections.running(now));
-    let running = running.filter(|it| it.is_open(now)).ok_or(Refused::NoElection)?;
+    let running = running.filter(|election| election.is_open(now)).ok_or(Refused::NoElection)?;
     let election = running.place();
     // Whoever joined since does not stand; nor does who has declined.
-    if running.standing_at(me).any(|it| it.agent == caller.agent) {
+    if running.standing_at(me).any(|candidate| candidate.agent == caller.agent) {
         let agent = caller.agent.clone();
         known.write_act(id, &Body::Election(ElectionAct::Declined { election, agent }))?;
     }
@@ -179,19 +180,19 @@ pub(super) fn led_by(known: &Known, room: RoomId, agent: &str) -> Option<EntryRe
 }
 
 fn is_member_here(known: &Known, agent: &str, room: RoomId) -> bool {
-    known.rosters.own(agent).is_some_and(|it| it.rooms.contains_key(&room))
+    known.rosters.own(agent).is_some_and(|record| record.rooms.contains_key(&room))
 }
 
 /// This node's candidates that are not there any more decline; for the others it commits.
-fn stand(known: &Known, room: &Room, it: &Election, acts: &mut Vec<ElectionAct>) {
-    let (election, me) = (it.place(), known.cx.me);
-    for candidate in it.standing_at(me) {
+fn stand(known: &Known, room: &Room, running: &Election, acts: &mut Vec<ElectionAct>) {
+    let (election, me) = (running.place(), known.cx.me);
+    for candidate in running.standing_at(me) {
         if !is_member_here(known, &candidate.agent, room.id) {
             let agent = candidate.agent.clone();
             acts.push(ElectionAct::Declined { election, agent });
         }
     }
-    if it.hosts(me) && !it.has_committed(me) {
+    if running.hosts(me) && !running.has_committed(me) {
         let nonce = nonce(&known.identity, room.id, election);
         let commitment = commitment(room.id, election, (me, &nonce));
         acts.push(ElectionAct::Committed { election, commitment });
@@ -207,25 +208,30 @@ fn patience(known: &Known, room: &Room, node: NodeId) -> Duration {
     ELECTION_RANK_STEP * rank + if gone { Duration::ZERO } else { ELECTION_PATIENCE }
 }
 
-fn close(known: &Known, room: &Room, it: &Election) -> Option<ElectionAct> {
+fn close(known: &Known, room: &Room, election: &Election) -> Option<ElectionAct> {
     let now = known.cx.now.mono;
-    let age = it.runs_for(now)?;
-    let due = if it.starter() == known.cx.me {
+    let age = election.runs_for(now)?;
+    let due = if election.starter() == known.cx.me {
         // Too late if others have done it meanwhile: they have opened their nonces.
-        let late = it.is_closed() && age >= ELECTION_WINDOW + ELECTION_GRACE;
-        !it.has_closed(known.cx.me) && !late && age >= ELECTION_WINDOW
+        let late = election.is_closed() && age >= ELECTION_WINDOW + ELECTION_GRACE;
+        !election.has_closed(known.cx.me) && !late && age >= ELECTION_WINDOW
     } else {
-        let wait = ELECTION_WINDOW + ELECTION_GRACE + patience(known, room, it.starter());
-        !it.is_closed() && age >= wait
+        let wait = ELECTION_WINDOW + ELECTION_GRACE + patience(known, room, election.starter());
+        !election.is_closed() && age >= wait
     };
     due.then(|| {
-        let (commitments, declined) = it.close();
-        ElectionAct::Closed { election: it.place(), commitments, declined }
+        let (commitments, declined) = election.close();
+        ElectionAct::Closed { election: election.place(), commitments, declined }
     })
 }
 
 /// Says who has not opened in time.
-fn drop_out(known: &Known, room: &Room, it: &Election, closing: &Closing) -> Option<ElectionAct> {
+fn drop_out(
+    known: &Known,
+    room: &Room,
+    election: &Election,
+    closing: &Closing,
+) -> Option<ElectionAct> {
     let (by, age) = (closing.author(), known.cx.now.mono.saturating_sub(closing.seen));
     let wait = if by == known.cx.me {
         ELECTION_GRACE
@@ -233,15 +239,15 @@ fn drop_out(known: &Known, room: &Room, it: &Election, closing: &Closing) -> Opt
         ELECTION_GRACE * 2 + patience(known, room, by)
     };
     let nodes = closing.missing();
-    let due = age >= wait && !it.has_drops(closing) && !nodes.is_empty();
+    let due = age >= wait && !election.has_drops(closing) && !nodes.is_empty();
     due.then(|| ElectionAct::Dropped { closed: closing.place(), nodes })
 }
 
-fn open_nonce(known: &Known, room: &Room, it: &Election) -> Option<ElectionAct> {
-    let (election, me) = (it.place(), known.cx.me);
-    it.runs_for(known.cx.now.mono)?;
-    let closing = it.to_open(known.cx.now.mono)?;
-    if it.has_opened(me) || !closing.waits_for(me) {
+fn open_nonce(known: &Known, room: &Room, running: &Election) -> Option<ElectionAct> {
+    let (election, me) = (running.place(), known.cx.me);
+    running.runs_for(known.cx.now.mono)?;
+    let closing = running.to_open(known.cx.now.mono)?;
+    if running.has_opened(me) || !closing.waits_for(me) {
         return None;
     }
     let nonce = nonce(&known.identity, room.id, election);
@@ -251,14 +257,18 @@ fn open_nonce(known: &Known, room: &Room, it: &Election) -> Option<ElectionAct> 
 fn steps(known: &Known, room: &Room) -> Vec<ElectionAct> {
     let now = known.cx.now.mono;
     let mut acts = Vec::new();
-    if let Some(it) = room.elections.running(now) {
-        if !it.is_closed() {
-            stand(known, room, it, &mut acts);
+    if let Some(running) = room.elections.running(now) {
+        if !running.is_closed() {
+            stand(known, room, running, &mut acts);
         }
-        acts.extend(close(known, room, it));
-        acts.extend(it.to_open(now).and_then(|closing| drop_out(known, room, it, closing)));
+        acts.extend(close(known, room, running));
+        acts.extend(
+            running.to_open(now).and_then(|closing| drop_out(known, room, running, closing)),
+        );
     }
-    acts.extend(room.elections.all_running().filter_map(|it| open_nonce(known, room, it)));
+    acts.extend(
+        room.elections.all_running().filter_map(|election| open_nonce(known, room, election)),
+    );
     acts
 }
 
@@ -279,12 +289,13 @@ fn carry_on(known: &mut Known, id: RoomId) {
 fn announce_election(known: &mut Known, id: RoomId) {
     let now = known.cx.now.mono;
     let Some(room) = known.rooms.get_mut(&id) else { return };
-    let running = room.elections.running(now).filter(|it| it.is_to_be_announced());
+    let running = room.elections.running(now).filter(|running| running.is_to_be_announced());
     let Some(place) = running.map(Election::place) else { return };
-    if let Some(it) = room.elections.edit(place) {
-        it.announced = true;
-        let candidates = it.candidates().iter().map(|it| it.agent.clone()).collect();
-        let by = it.started_by().clone();
+    if let Some(election) = room.elections.edit(place) {
+        election.announced = true;
+        let candidates =
+            election.candidates().iter().map(|candidate| candidate.agent.clone()).collect();
+        let by = election.started_by().clone();
         known.cx.notify(id, RoomEvent::ElectionStarted { candidates, by });
     }
 }
@@ -314,7 +325,7 @@ fn is_gone_for_good(known: &mut Known, id: RoomId, node: NodeId) -> bool {
 fn clear_leader(known: &mut Known, id: RoomId, election: EntryRef) {
     let now = known.cx.now.mono;
     let Some(room) = known.rooms.get_mut(&id) else { return };
-    let leads = room.elections.leader(now).is_some_and(|it| it.election == election);
+    let leads = room.elections.leader(now).is_some_and(|leader| leader.election == election);
     if leads && room.is_writable(&known.cx) {
         room.append(&mut known.cx, &Body::Election(ElectionAct::Cleared { election }));
     }
@@ -325,13 +336,14 @@ fn clear_leader(known: &mut Known, id: RoomId, election: EntryRef) {
 pub(super) fn clear_leader_if_gone(known: &mut Known, id: RoomId) {
     let Some(room) = known.rooms.get(&id) else { return };
     let Some(leader) = room.elections.told_leader() else { return };
-    let (election, it) = (leader.election, leader.candidate);
-    let gone = if it.node == known.cx.me {
+    let (election, candidate) = (leader.election, leader.candidate);
+    let gone = if candidate.node == known.cx.me {
         // It may have declined when that could no longer count.
-        let declined = room.elections.get(election).is_some_and(|e| e.has_declined(&it.agent));
-        declined || !is_member_here(known, &it.agent, id)
+        let declined =
+            room.elections.get(election).is_some_and(|e| e.has_declined(&candidate.agent));
+        declined || !is_member_here(known, &candidate.agent, id)
     } else {
-        let (agent, node) = (it.agent.clone(), it.node);
+        let (agent, node) = (candidate.agent.clone(), candidate.node);
         let seated = known.rosters.record(&agent);
         seated.is_none_or(|(at, record)| at != node || !record.rooms.contains_key(&id))
             && is_gone_for_good(known, id, node)

@@ -1,7 +1,7 @@
 //! Ephemeral rooms: they live as long as a node lists them.
 
-use super::known::{
-    Known,
+use super::{
+    known::{Known, rooms::Home},
     reach::{Reach, belongs_to},
 };
 use crate::{
@@ -43,7 +43,7 @@ pub(super) fn made_by(known: &Known, agent: &str) -> Vec<RoomId> {
 pub(super) fn empty_for_long(known: &Known) -> Vec<RoomId> {
     let now = known.cx.now.wall_ms;
     let is_old = |room: &RoomId| {
-        let made = known.rosters.ephemeral(*room).map_or(now, |it| it.created_ms);
+        let made = known.rosters.ephemeral(*room).map_or(now, |ephemeral| ephemeral.created_ms);
         now > made.saturating_add(in_ms(EPHEMERAL_EMPTY_FOR))
             && known.rosters.members(*room).is_empty()
     };
@@ -53,16 +53,17 @@ pub(super) fn empty_for_long(known: &Known) -> Vec<RoomId> {
 /// A node lists the room.
 pub(super) fn lives(known: &mut Known, id: RoomId) {
     open_announcement(known, id);
-    let Some(it) = known.rosters.ephemeral(id) else { return };
-    let sealed = matches!(known.rosters.announced(id), Some(it) if it.facts.is_sealed());
-    let reach = if sealed { Reach::Followers(it.facts.owner) } else { Reach::Mesh };
-    let home = it.home;
+    let Some(ephemeral) = known.rosters.ephemeral(id) else { return };
+    let sealed =
+        matches!(known.rosters.announced(id), Some(ephemeral) if ephemeral.facts.is_sealed());
+    let reach = if sealed { Reach::Followers(ephemeral.facts.owner) } else { Reach::Mesh };
+    let home = ephemeral.home;
     let others = known.ephemeral.iter().filter(|other| **other != id);
     if others.count() >= EPHEMERAL_ROOMS_MAX {
         known.cx.faults.overflow += 1;
         return;
     }
-    known.ensure_ephemeral_room(id, (home, reach), false);
+    known.ensure_ephemeral_room(id, Home::Heard(home), reach);
     known.tell_of_room(id, true);
 }
 
@@ -86,11 +87,11 @@ pub(super) fn announce_facts(
 
 /// Opens what is announced of an ephemeral room, if it can be opened here.
 pub(super) fn open_announcement(known: &mut Known, id: RoomId) {
-    for it in known.rosters.unopened(id) {
-        let RoomFacts::Sealed { owner, sealed } = &it.facts else { continue };
+    for announcement in known.rosters.unopened(id) {
+        let RoomFacts::Sealed { owner, sealed } = &announcement.facts else { continue };
         let Some(seal) = known.seal_for(id, Reach::Followers(*owner)) else { continue };
         let kind = crate::wire::entry::ROOM_CREATED;
-        let spot = SealContext { room: id, log: it.home, seq: 0, kind };
+        let spot = SealContext { room: id, log: announcement.home, seq: 0, kind };
         let body = seal.open(&spot, sealed).map(|bytes| Body::decode(kind, &bytes));
         let Some(Body::RoomCreated(facts)) = body else { continue };
         if facts.room == id && belongs_to(&facts, *owner) && facts_fit(&facts) {

@@ -52,23 +52,25 @@ impl Forks {
     /// Proofs that the store kept.
     pub(super) fn restore(&mut self, proofs: &[(Certificate, Run)]) {
         let proofs = proofs.iter().take(PROOFS_MAX);
-        self.proofs.extend(proofs.map(|(it, run)| Message::Fork(*it, Box::new(run.clone()))));
+        self.proofs.extend(
+            proofs.map(|(certificate, run)| Message::Fork(*certificate, Box::new(run.clone()))),
+        );
     }
 
     /// An ephemeral room has ended.
     pub(super) fn forget(&mut self, room: RoomId) {
-        self.proofs.retain(|it| !matches!(it, Message::Fork(it, _) if it.room == room));
+        self.proofs.retain(|certificate| !matches!(certificate, Message::Fork(certificate, _) if certificate.room == room));
     }
 
     /// Keeps a proof, tells it others, and takes nothing more from the author. `None`: it is known, or proves nothing.
     pub(super) fn take(&mut self, known: &mut Known, proof: &Proof) -> Option<Fork> {
         let Proof { certificate, run } = proof;
         let (room, log, seq) = (certificate.room, certificate.log, certificate.seq);
-        let cut = known.rooms.get(&room).and_then(|it| it.logs.get(it.logs.ix(log)?).fork);
+        let cut = known.rooms.get(&room).and_then(|room| room.logs.get(room.logs.ix(log)?).fork);
         if cut.is_some_and(|cut| cut <= seq) {
             return None;
         }
-        if !proof.holds() || !known.rooms.get(&room).is_some_and(|it| it.logs.can_have(log)) {
+        if !proof.holds() || !known.rooms.get(&room).is_some_and(|room| room.logs.can_have(log)) {
             known.cx.faults.stray += 1;
             return None;
         }
@@ -82,7 +84,7 @@ impl Forks {
             self.proofs.push(told.clone());
         }
         // By gossip, to every peer, and later to each that comes up: it must not depend on one of them.
-        let peers = known.rooms.get(&room).map(|it| it.peers(&known.cx)).unwrap_or_default();
+        let peers = known.rooms.get(&room).map(|room| room.peers(&known.cx)).unwrap_or_default();
         for peer in peers {
             known.cx.send(peer, told.clone());
         }
@@ -91,11 +93,11 @@ impl Forks {
         if !memory {
             distrust(known, key, log.author);
         }
-        if let Some(it) = known.rooms.get_mut(&room) {
+        if let Some(room) = known.rooms.get_mut(&room) {
             if memory {
-                it.shut_out(&mut known.cx, log.author);
+                room.shut_out(&mut known.cx, log.author);
             }
-            it.quarantine(&mut known.cx, log, seq);
+            room.quarantine(&mut known.cx, log, seq);
         }
         Some(Fork { room, log, seq, key, memory })
     }
@@ -104,13 +106,13 @@ impl Forks {
     /// what others' entries name there, which nobody gives any more. The proofs may have been lost, and those of a room
     /// that is memory only went with the memory of whoever restarted.
     pub(super) fn prove(&self, known: &mut Known, peer: NodeId, room: RoomId, heads: &[Head]) {
-        let Some(it) = known.rooms.get(&room) else { return };
-        let forked = |node: NodeId| it.is_forked(&known.cx, node);
+        let Some(state) = known.rooms.get(&room) else { return };
+        let forked = |node: NodeId| state.is_forked(&known.cx, node);
         let theirs: BTreeSet<NodeId> =
             heads.iter().map(|head| head.log.author).filter(|node| forked(*node)).collect();
-        let any =
-            known.is_memory(room) || known.cx.forked_in(it.record.seal.as_ref()).next().is_some();
-        let waits = any && it.logs.are_ahead_of(heads);
+        let any = known.is_memory(room)
+            || known.cx.forked_in(state.record.seal.as_ref()).next().is_some();
+        let waits = any && state.logs.are_ahead_of(heads);
         if theirs.is_empty() && !waits {
             return;
         }
@@ -121,8 +123,8 @@ impl Forks {
         };
         let mut needed = self.within(counts_here);
         needed.retain(|proof| {
-            let Message::Fork(it, _) = proof else { return false };
-            waits || theirs.contains(&it.log.author)
+            let Message::Fork(certificate, _) = proof else { return false };
+            waits || theirs.contains(&certificate.log.author)
         });
         if needed.is_empty() {
             return;
@@ -143,7 +145,7 @@ impl Forks {
 
     /// Proofs of forks in these rooms.
     fn within(&self, which: impl Fn(RoomId) -> bool) -> Vec<Message> {
-        let there = |it: &&Message| matches!(it, Message::Fork(it, _) if which(it.room));
+        let there = |certificate: &&Message| matches!(certificate, Message::Fork(certificate, _) if which(certificate.room));
         self.proofs.iter().filter(there).cloned().collect()
     }
 }

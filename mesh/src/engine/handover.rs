@@ -114,7 +114,7 @@ impl Handovers {
         let mut offers: BTreeMap<NodeId, Vec<Post>> = BTreeMap::new();
         for (room, (era, step)) in &mut stopping.rooms {
             let Step::Refused(to) = *step else { continue };
-            let Some(log) = known.rooms.get(room).map(|it| it.mine) else { continue };
+            let Some(log) = known.rooms.get(room).map(|room| room.mine) else { continue };
             *step = Step::Offered(to);
             offers.entry(to).or_default().push(Post { room: *room, era: *era, log });
         }

@@ -29,14 +29,17 @@ pub(super) fn check(known: &Known) -> Result<(), Refused> {
 }
 
 /// In the ordinary form: as if an agent with that key had come with the id.
-pub(super) fn agent(known: &mut Known, it: AgentClaimed) -> Result<(), Refused> {
-    let fits = (1..=AGENT_ID_BYTES_MAX).contains(&it.agent.len());
-    if !fits || !known.directory.has_room_for(&it) || known.directory.owner(&it.agent).is_some() {
+pub(super) fn agent(known: &mut Known, claim: AgentClaimed) -> Result<(), Refused> {
+    let fits = (1..=AGENT_ID_BYTES_MAX).contains(&claim.agent.len());
+    if !fits
+        || !known.directory.has_room_for(&claim)
+        || known.directory.owner(&claim.agent).is_some()
+    {
         return invalid("it cannot be a stable agent id here, or is one already");
     }
     let directory = RoomId::directory(known.cx.mesh);
     let wall_ms = known.cx.now.wall_ms;
-    write_imported(known, (directory, wall_ms), &Body::AgentClaimed(it))?;
+    write_imported(known, directory, wall_ms, &Body::AgentClaimed(claim))?;
     Ok(())
 }
 
@@ -61,74 +64,79 @@ pub(super) fn lobby(
         return invalid("its description cannot be that of the lobby here, or it has one");
     }
     let wall_ms = known.cx.now.wall_ms;
-    write_imported(known, (directory, wall_ms), &Body::RoomCreated(lobby))?;
+    write_imported(known, directory, wall_ms, &Body::RoomCreated(lobby))?;
     Ok(())
 }
 
-pub(super) fn room(known: &mut Known, it: ImportedRoom) -> Result<(), Refused> {
-    let directory = known.directory_for(it.owner, it.public)?;
+pub(super) fn room(known: &mut Known, brought: ImportedRoom) -> Result<(), Refused> {
+    let directory = known.directory_for(brought.owner, brought.public)?;
     let created = RoomCreated {
-        room: it.room,
-        name: it.name,
-        description: it.description,
-        parent: it.parent,
-        public: it.public,
-        encrypted: it.encrypted,
-        owner: it.owner,
-        created_by: it.created_by,
-        imported: Some(Imported { created_ms: it.created_ms }),
+        room: brought.room,
+        name: brought.name,
+        description: brought.description,
+        parent: brought.parent,
+        public: brought.public,
+        encrypted: brought.encrypted,
+        owner: brought.owner,
+        created_by: brought.created_by,
+        imported: Some(Imported { created_ms: brought.created_ms }),
     };
-    if !crate::directory::fits(&created) || known.rooms.contains_key(&it.room) {
+    if !crate::directory::fits(&created) || known.rooms.contains_key(&brought.room) {
         return invalid("its id, name or description cannot be those of a room here");
     }
     let wall_ms = known.cx.now.wall_ms;
-    write_imported(known, (directory, wall_ms), &Body::RoomCreated(created))?;
+    write_imported(known, directory, wall_ms, &Body::RoomCreated(created))?;
     Ok(())
 }
 
-pub(super) fn messages(known: &mut Known, it: ImportedMessages) -> Result<(), Refused> {
-    let id = it.room;
+pub(super) fn messages(known: &mut Known, brought: ImportedMessages) -> Result<(), Refused> {
+    let id = brought.room;
     let room = known.rooms.get(&id).ok_or(Refused::NoRoom)?;
     let first = room.next_home_number();
-    let numbers = it.messages.iter().map(|it| it.number);
+    let numbers = brought.messages.iter().map(|message| message.number);
     let rises = numbers.clone().zip(numbers.skip(1)).all(|(one, next)| one < next);
-    let lowest = it.messages.first().map(|it| it.number).unwrap_or(it.next);
-    let highest = it.messages.last().map_or(0, |it| it.number);
+    let lowest = brought.messages.first().map(|first_one| first_one.number).unwrap_or(brought.next);
+    let highest = brought.messages.last().map_or(0, |last| last.number);
     let capacity = crate::name::number::Era::HOME.capacity();
-    if !room.can_import() || !rises || lowest < first || it.next <= highest || it.next > capacity {
+    if !room.can_import()
+        || !rises
+        || lowest < first
+        || brought.next <= highest
+        || brought.next > capacity
+    {
         return invalid("its numbers cannot be given any more");
     }
     let mut entries: Vec<(LocalRef, u64)> = Vec::new();
-    for message in it.messages {
+    for message in brought.messages {
         let (number, wall_ms) = (message.number, message.wall_ms);
         let body = imported_body(known, id, message);
-        let at = write_imported(known, (id, wall_ms), &body)?;
+        let at = write_imported(known, id, wall_ms, &body)?;
         entries.push((at, number));
     }
     let (room, cx) = room_and_context(known, id)?;
-    if !room.issue_imported(cx, &entries, it.next) {
+    if !room.issue_imported(cx, &entries, brought.next) {
         return Err(Refused::Closed);
     }
     Ok(())
 }
 
-fn imported_body(known: &Known, room: RoomId, it: ImportedMessage) -> Body {
+fn imported_body(known: &Known, room: RoomId, message: ImportedMessage) -> Body {
     let said = Said {
-        agent: it.agent,
-        name: it.name,
-        content: it.content,
-        reply_to: it.reply_to,
-        mentions: it.mentions,
-        metadata: it.metadata,
+        agent: message.agent,
+        name: message.name,
+        content: message.content,
+        reply_to: message.reply_to,
+        mentions: message.mentions,
+        metadata: message.metadata,
         dedup: None,
         turn: None,
-        id: it.id,
+        id: message.id,
     };
-    match it.speech {
+    match message.speech {
         Speech::Chat => Body::Chat(said),
         Speech::Thinking => Body::Thinking(said),
         Speech::Decision => {
-            let log = known.rooms.get(&room).map(|it| it.mine);
+            let log = known.rooms.get(&room).map(|room| room.mine);
             let log = log.expect("looked up before it is written in");
             Body::Decision(Decision { said, election: EntryRef { log, seq: 0 } })
         }
@@ -139,38 +147,39 @@ pub(super) fn vote(
     known: &mut Known,
     id: RoomId,
     wall_ms: u64,
-    it: VoteImported,
+    vote: VoteImported,
 ) -> Result<(), Refused> {
-    crate::fold::votes::check_imported(&it).map_err(Refused::Invalid)?;
+    crate::fold::votes::check_imported(&vote).map_err(Refused::Invalid)?;
     if !known.rooms.get(&id).ok_or(Refused::NoRoom)?.can_import() {
         return invalid("the room is not of those that votes can be brought to");
     }
-    write_imported(known, (id, wall_ms), &Body::Vote(VoteAct::Imported(it)))?;
+    write_imported(known, id, wall_ms, &Body::Vote(VoteAct::Imported(vote)))?;
     Ok(())
 }
 
 /// In the ordinary forms: made then, and updated once since.
-pub(super) fn task(known: &mut Known, it: ImportedTask) -> Result<(), Refused> {
-    let by = it.task.created_by.clone();
-    let made = TaskAct::Assigned(it.task);
-    let at = write_imported(known, (it.room, it.created_ms), &Body::Task(made))?;
-    let pending = it.status == crate::wire::acts::TaskStatus::Pending;
-    if pending && it.note.is_none() && it.updated_ms.is_none() {
+pub(super) fn task(known: &mut Known, brought: ImportedTask) -> Result<(), Refused> {
+    let by = brought.task.created_by.clone();
+    let made = TaskAct::Assigned(brought.task);
+    let at = write_imported(known, brought.room, brought.created_ms, &Body::Task(made))?;
+    let pending = brought.status == crate::wire::acts::TaskStatus::Pending;
+    if pending && brought.note.is_none() && brought.updated_ms.is_none() {
         return Ok(());
     }
-    let log = known.rooms.get(&it.room).ok_or(Refused::NoRoom)?.mine;
+    let log = known.rooms.get(&brought.room).ok_or(Refused::NoRoom)?.mine;
     let task = EntryRef { log, seq: at.seq };
     let over = vec![task];
-    let (status, note) = (Some(it.status), it.note);
+    let (status, note) = (Some(brought.status), brought.note);
     let update = TaskUpdated { task, over, status, assignee: None, note, by };
-    let wall_ms = it.updated_ms.unwrap_or(it.created_ms);
-    write_imported(known, (it.room, wall_ms), &Body::Task(TaskAct::Updated(update)))?;
+    let wall_ms = brought.updated_ms.unwrap_or(brought.created_ms);
+    write_imported(known, brought.room, wall_ms, &Body::Task(TaskAct::Updated(update)))?;
     Ok(())
 }
 
 fn write_imported(
     known: &mut Known,
-    (id, wall_ms): (RoomId, u64),
+    id: RoomId,
+    wall_ms: u64,
     body: &Body,
 ) -> Result<LocalRef, Refused> {
     let len = body.encode().len();

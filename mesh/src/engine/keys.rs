@@ -26,12 +26,12 @@ use crate::{
 // Which keys there are.
 
 /// `kept`: how many places it leaves.
-pub(super) fn mint(known: &mut Known, it: NewKey, kept: usize) -> Result<(), Refused> {
-    if it.label.as_ref().is_some_and(|it| it.len() > KEY_LABEL_BYTES_MAX) {
+pub(super) fn mint(known: &mut Known, key: NewKey, kept: usize) -> Result<(), Refused> {
+    if key.label.as_ref().is_some_and(|text| text.len() > KEY_LABEL_BYTES_MAX) {
         let text = format!("label may have {KEY_LABEL_BYTES_MAX} bytes");
         return Err(Refused::Invalid(text));
     }
-    if it.key == KeyPrint::OPEN || known.directory.keys.knows(it.key) {
+    if key.key == KeyPrint::OPEN || known.directory.keys.knows(key.key) {
         let text = "a key with this fingerprint was minted before: make up another one";
         return Err(Refused::Invalid(text.to_owned()));
     }
@@ -39,8 +39,8 @@ pub(super) fn mint(known: &mut Known, it: NewKey, kept: usize) -> Result<(), Ref
         let max = KEYS_MAX - kept;
         return Err(Refused::Full(format!("the mesh has {max} keys, which is the most")));
     }
-    let minted = KeyMinted { key: it.key, tier: it.tier, label: it.label };
-    write(known, it.local, KeyAct::Minted(minted))
+    let minted = KeyMinted { key: key.key, tier: key.tier, label: key.label };
+    write(known, key.local, KeyAct::Minted(minted))
 }
 
 /// The acts that revoke a key: `local` in the node's own directory.
@@ -97,7 +97,7 @@ fn limits_of(known: &Known, key: KeyPrint) -> KeyLimits {
 
 /// Connected here.
 fn agents_of(known: &Known, key: KeyPrint) -> impl Iterator<Item = (&AgentId, &AgentRecord)> {
-    known.rosters.own_agents().filter(move |(_, it)| it.key == key)
+    known.rosters.own_agents().filter(move |(_, record)| record.key == key)
 }
 
 /// Whether one more agent of the key may be connected here. Whoever takes over a connection of
@@ -132,7 +132,7 @@ pub(super) fn may_have_room(known: &Known, key: KeyPrint) -> Result<(), Refused>
     let ephemeral = known
         .rosters
         .ephemeral_rooms()
-        .filter(|it| it.home.author == me && it.facts.owner == key)
+        .filter(|ephemeral| ephemeral.home.author == me && ephemeral.facts.owner == key)
         .count();
     if permanent + ephemeral >= max { Err(Refused::TooManyRooms { max }) } else { Ok(()) }
 }

@@ -2,8 +2,7 @@
 //! turn under construction.
 
 mod access;
-pub(super) mod reach;
-mod rooms;
+pub(super) mod rooms;
 mod view;
 
 use std::{

@@ -21,8 +21,8 @@ pub(super) fn list_rooms(
     }
     let mut rooms: Vec<RoomView> = known
         .visible(key)
-        .filter(|it| parent.is_none() || it.parent == parent)
-        .map(|it| known.for_key(it, key))
+        .filter(|view| parent.is_none() || view.parent == parent)
+        .map(|view| known.for_key(view, key))
         .collect();
     rooms.sort_by(|a, b| (&a.name, a.room).cmp(&(&b.name, b.room)));
     Ok(Outcome::Rooms(rooms))
@@ -52,8 +52,8 @@ pub(super) fn room_info(known: &Known, key: KeyPrint, room: RoomId) -> Result<Ou
     let view = known.for_key(view.ok_or(Refused::NoRoom)?, key);
     let sub_rooms = known
         .visible(key)
-        .filter(|it| it.parent == Some(room))
-        .map(|it| known.for_key(it, key))
+        .filter(|view| view.parent == Some(room))
+        .map(|view| known.for_key(view, key))
         .collect();
     let turn = turns::holder(known, room);
     let agents = known.members_of(room);
@@ -69,7 +69,7 @@ pub(super) fn status(known: &Known) -> Status {
     nodes.sort_unstable();
     nodes.dedup();
     let nodes = nodes.into_iter().filter(|node| *node != known.cx.me).map(|node| {
-        let heard = known.live.last(node).map(|it| now.saturating_sub(it.at).as_millis());
+        let heard = known.live.last(node).map(|heard| now.saturating_sub(heard.at).as_millis());
         NodeStatus {
             node,
             name: known.directory.node_names.get(&node).cloned(),
@@ -87,7 +87,7 @@ pub(super) fn status(known: &Known) -> Status {
         agents: known.rosters.count_at(known.cx.me),
         agents_mesh: known.rosters.agents().count(),
         faults: known.cx.faults,
-        blamed: known.cx.blamed.iter().map(|(node, it)| (*node, *it)).collect(),
+        blamed: known.cx.blamed.iter().map(|(node, faults)| (*node, *faults)).collect(),
         forked: forked(known),
         parted: membership::farewell(known),
         lanes: known.directory.lanes().collect(),
@@ -108,7 +108,7 @@ fn forked(known: &Known) -> Vec<NodeId> {
     for room in known.rooms.values() {
         let forked = room.logs.iter().filter(|(_, log)| log.fork.is_some());
         let authors = forked.map(|(_, log)| log.id.author);
-        all.extend(authors.filter(|it| room.has_forked_in_memory(*it)));
+        all.extend(authors.filter(|node| room.has_forked_in_memory(*node)));
     }
     all.into_iter().collect()
 }

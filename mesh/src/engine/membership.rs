@@ -29,14 +29,14 @@ use crate::{
 /// node has taken, as when they came, whatever turned out of their author later.
 pub(super) fn restore_parted(known: &mut Known, stored: &crate::api::batch::Summary) {
     let directory = RoomId::directory(known.cx.mesh);
-    let list = stored.rooms.iter().find(|it| it.room == directory);
+    let list = stored.rooms.iter().find(|room| room.room == directory);
     let mut parted = Partings::default();
     for (room, at, entry, _) in &stored.directory {
-        let log = list.and_then(|it| it.logs.get(usize::try_from(at.log).ok()?));
+        let log = list.and_then(|room| room.logs.get(usize::try_from(at.log).ok()?));
         let Some(log) = log.filter(|_| *room == directory) else { continue };
-        if let Body::Parted(it) = Body::decode(entry.facts.kind, &entry.body) {
+        if let Body::Parted(act) = Body::decode(entry.facts.kind, &entry.body) {
             // What is wrong with it was counted when it came.
-            let _ = parted.learn(log.id, entry.facts, &it);
+            let _ = parted.learn(log.id, entry.facts, &act);
         }
     }
     known.cx.out = parted.has(known.cx.me) || known.node.parted.is_some();
@@ -48,8 +48,8 @@ pub(super) fn shut_out_all_parted(known: &mut Known) {
     let others = known.cx.parted.nodes().filter(|node| *node != known.cx.me);
     let effects: Vec<Effect> = others.map(Effect::ShutOut).collect();
     known.cx.effects.extend(effects);
-    if let Some(it) = farewell(known) {
-        known.cx.alarm(Alarm::Parted { node: known.cx.me, it });
+    if let Some(parted) = farewell(known) {
+        known.cx.alarm(Alarm::Parted { node: known.cx.me, it: parted });
     }
 }
 
@@ -96,7 +96,8 @@ pub(super) fn part(
         return no("that node is heard: it can leave (`clawmeshd leave` there), or be expelled");
     }
     let log = LogId { author: node, incarnation: 0 };
-    if why == Parting::Retired && !force && known.rooms.values().any(|it| it.is_behind_in(log)) {
+    if why == Parting::Retired && !force && known.rooms.values().any(|room| room.is_behind_in(log))
+    {
         return no(
             "other nodes have more of what it wrote: try again in a moment, or give --force to do \
                  without that",
@@ -117,8 +118,8 @@ pub(super) fn write_parted(known: &mut Known, node: NodeId, why: Parting) -> Res
     // What is not named of the directory makes rooms and keys void.
     let mut cut = named(cut_of(known, node), directory);
     // The entry itself counts, too.
-    let own = cut.iter_mut().find(|it| node == known.cx.me && it.room == directory);
-    own.into_iter().for_each(|it| it.seq += 1);
+    let own = cut.iter_mut().find(|kept| node == known.cx.me && kept.room == directory);
+    own.into_iter().for_each(|kept| kept.seq += 1);
     let room = known.rooms.get_mut(&directory).ok_or(Refused::Closed)?;
     if !room.is_writable(&known.cx) {
         return Err(Refused::Full(NOT_WRITABLE.to_owned()));
@@ -131,9 +132,10 @@ pub(super) fn write_parted(known: &mut Known, node: NodeId, why: Parting) -> Res
 /// How far this node has what another one wrote, by room.
 fn cut_of(known: &Known, node: NodeId) -> impl Iterator<Item = Kept> + '_ {
     let log = LogId { author: node, incarnation: 0 };
-    let lasting = known.rooms.iter().filter(|(_, it)| !it.record.local && !it.record.ephemeral);
-    let cut = lasting.map(move |(id, it)| Kept { room: *id, seq: it.logs.head_of(log) });
-    cut.filter(|it| it.seq > 0)
+    let lasting =
+        known.rooms.iter().filter(|(_, room)| !room.record.local && !room.record.ephemeral);
+    let cut = lasting.map(move |(id, room)| Kept { room: *id, seq: room.logs.head_of(log) });
+    cut.filter(|kept| kept.seq > 0)
 }
 
 /// What a parting of this node would leave out.
@@ -165,8 +167,8 @@ fn would_be_lost(known: &Known) -> Vec<String> {
         return vec!["no other member is connected, to have what this node has".to_owned()];
     }
     let status = listing::status(known);
-    let unsent = status.rooms.iter().filter(|it| it.unsent > 0).map(|it| {
-        format!("no other member is known to have the last {} of {}", it.unsent, it.name)
+    let unsent = status.rooms.iter().filter(|room| room.unsent > 0).map(|room| {
+        format!("no other member is known to have the last {} of {}", room.unsent, room.name)
     });
     let alone = known.rooms.values().filter(|room| {
         let only = room.heirs(&known.cx).only.is_some_and(|only| only.len() <= 1);
@@ -187,7 +189,7 @@ pub(super) fn members(known: &Known, about: &BTreeMap<NodeId, About>) -> Outcome
         .admitted
         .iter()
         .map(|(node, (_, wall_ms))| {
-            let heard = known.live.last(*node).map(|it| now.saturating_sub(it.at));
+            let heard = known.live.last(*node).map(|heard| now.saturating_sub(heard.at));
             MemberStatus {
                 node: *node,
                 name: known.directory.node_names.get(node).cloned().unwrap_or_default(),
@@ -209,7 +211,7 @@ pub(super) fn members(known: &Known, about: &BTreeMap<NodeId, About>) -> Outcome
             }
         })
         .collect();
-    members.sort_by_key(|it| (it.since_ms, it.node));
+    members.sort_by_key(|member| (member.since_ms, member.node));
     Outcome::Members(members)
 }
 
@@ -273,7 +275,7 @@ pub(super) fn note_farewell(known: &mut Known, parted: Parted) -> bool {
 
 /// A peer asks when another node was heard.
 pub(super) fn on_probe(known: &mut Known, from: NodeId, node: NodeId) {
-    let heard = known.live.last(node).map(|it| known.cx.now.mono.saturating_sub(it.at));
+    let heard = known.live.last(node).map(|heard| known.cx.now.mono.saturating_sub(heard.at));
     let age_ms = heard.and_then(|age| u64::try_from(age.as_millis()).ok());
     known.cx.send(from, Message::Sighting { node, age_ms });
 }

@@ -77,25 +77,25 @@ impl Hearing {
         if self.noisy.is_empty() {
             return true;
         }
-        runs.into_iter().all(|run| self.hears_of(run.log.author, (from, now)))
+        runs.into_iter().all(|run| self.hears_of(run.log.author, from, now))
     }
 
-    fn hears_of(&mut self, author: NodeId, (from, now): (NodeId, Duration)) -> bool {
-        let author = Some(author).filter(|it| self.known.contains(it));
-        let Some(it) = self.noisy.get_mut(&author) else { return true };
-        if now >= it.until {
+    fn hears_of(&mut self, author: NodeId, from: NodeId, now: Duration) -> bool {
+        let author = Some(author).filter(|node| self.known.contains(node));
+        let Some(noisy) = self.noisy.get_mut(&author) else { return true };
+        if now >= noisy.until {
             self.noisy.remove(&author);
             return true;
         }
-        if it.next.get(&from).is_some_and(|next| now < *next) {
+        if noisy.next.get(&from).is_some_and(|next| now < *next) {
             return false;
         }
-        if it.next.len() >= NOISY_HEARD_OF_MAX {
-            it.next.retain(|_, next| now < *next);
+        if noisy.next.len() >= NOISY_HEARD_OF_MAX {
+            noisy.next.retain(|_, next| now < *next);
         }
-        let heard = it.next.len() < NOISY_HEARD_OF_MAX;
+        let heard = noisy.next.len() < NOISY_HEARD_OF_MAX;
         if heard {
-            it.next.insert(from, now + NOISE_HEARD_EVERY);
+            noisy.next.insert(from, now + NOISE_HEARD_EVERY);
         }
         heard
     }

@@ -11,9 +11,10 @@ use super::{
     elections::Leaders,
     forks::Forks,
     handover::Handovers,
-    known::{Known, reach::Reach},
+    known::Known,
     membership,
     private::{self, Private},
+    reach::Reach,
     refold,
     retention::Pruning,
     roaming::Roams,
@@ -80,7 +81,7 @@ impl Engine {
         self.known.cx.forked = stored.forked.iter().copied().collect();
         self.forks.restore(&stored.proofs);
         membership::restore_parted(&mut self.known, &stored);
-        self.restore_rooms(stored.rooms);
+        restore_rooms(&mut self.known, stored.rooms);
         private::restore_following(&mut self.known);
         refold::refold_acts(&mut self.known, stored.acts);
         self.voting.restore_votes(&mut self.known, stored.notes);
@@ -88,36 +89,9 @@ impl Engine {
         self.leaders.note_leaders(&mut self.known);
         directories::fold_lost(&mut self.known);
         self.restore_directory(stored.directory);
-        self.ensure_permanent_rooms();
+        ensure_permanent_rooms(&mut self.known);
         agents::restore_agents(&mut self.known);
         self.known.tell_of_all_rooms();
-    }
-
-    fn restore_rooms(&mut self, rooms: Vec<crate::api::batch::StoredRoom>) {
-        for mut stored in rooms {
-            let (id, dedups) = (stored.room, std::mem::take(&mut stored.dedups));
-            let mine = LogId { author: self.known.cx.me, incarnation: 0 };
-            let mut room = Room::restore(&mut self.known.cx, stored, mine);
-            for author in self.known.cx.forked.clone() {
-                room.shut_out(&mut self.known.cx, author);
-            }
-            for node in self.known.cx.parted.nodes().collect::<Vec<_>>() {
-                room.part_with(&mut self.known.cx, node);
-            }
-            for (dedup, at, wall_ms, number) in dedups {
-                room.sequencing.sent.insert(dedup, at, wall_ms);
-                if let Some(number) = number {
-                    room.sequencing.sent.delivered(at, number);
-                }
-            }
-            if room.record.local {
-                self.known.rosters.local_rooms.insert(id);
-            }
-            if room.record.ephemeral {
-                self.known.ephemeral.insert(id);
-            }
-            self.known.rooms.insert(id, room);
-        }
     }
 
     fn restore_directory(
@@ -133,21 +107,6 @@ impl Engine {
             let body = known.body_of(at, &entry);
             let fact = Fact { room, at, log: log.id, facts: entry.facts, body };
             self.learn(fact, &numbers);
-        }
-    }
-
-    /// Lobby and directory are there from the first start on, and so is the private directory.
-    fn ensure_permanent_rooms(&mut self) {
-        let (mesh, founder) = (self.known.cx.mesh, self.known.config.founder);
-        let private_of = self.known.node.private_of.unwrap_or(self.known.cx.me);
-        let rooms = [
-            (RoomId::directory(mesh), founder, Reach::Mesh),
-            (RoomId::lobby(mesh), founder, Reach::Mesh),
-            (self.known.cx.private_directory, private_of, Reach::Node),
-        ];
-        for (id, home, reach) in rooms {
-            let home = LogId { author: home, incarnation: 0 };
-            self.known.ensure_room(id, home, reach);
         }
     }
 
@@ -183,6 +142,48 @@ impl Engine {
             // Known at once: the clash test must not see the old one again before the turn ends.
             self.fold_facts();
         }
+    }
+}
+
+fn restore_rooms(known: &mut Known, rooms: Vec<crate::api::batch::StoredRoom>) {
+    for mut stored in rooms {
+        let (id, dedups) = (stored.room, std::mem::take(&mut stored.dedups));
+        let mine = LogId { author: known.cx.me, incarnation: 0 };
+        let mut room = Room::restore(&mut known.cx, stored, mine);
+        for author in known.cx.forked.clone() {
+            room.shut_out(&mut known.cx, author);
+        }
+        for node in known.cx.parted.nodes().collect::<Vec<_>>() {
+            room.part_with(&mut known.cx, node);
+        }
+        for (dedup, at, wall_ms, number) in dedups {
+            room.sequencing.sent.insert(dedup, at, wall_ms);
+            if let Some(number) = number {
+                room.sequencing.sent.delivered(at, number);
+            }
+        }
+        if room.record.local {
+            known.rosters.local_rooms.insert(id);
+        }
+        if room.record.ephemeral {
+            known.ephemeral.insert(id);
+        }
+        known.rooms.insert(id, room);
+    }
+}
+
+/// Lobby and directory are there from the first start on, and so is the private directory.
+fn ensure_permanent_rooms(known: &mut Known) {
+    let (mesh, founder) = (known.cx.mesh, known.config.founder);
+    let private_of = known.node.private_of.unwrap_or(known.cx.me);
+    let rooms = [
+        (RoomId::directory(mesh), founder, Reach::Mesh),
+        (RoomId::lobby(mesh), founder, Reach::Mesh),
+        (known.cx.private_directory, private_of, Reach::Node),
+    ];
+    for (id, home, reach) in rooms {
+        let home = LogId { author: home, incarnation: 0 };
+        known.ensure_room(id, home, reach);
     }
 }
 

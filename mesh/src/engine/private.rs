@@ -6,7 +6,8 @@ use super::{
     digests::Digests,
     ephemeral,
     forks::{self, Forks},
-    known::{Known, reach::Reach},
+    known::Known,
+    reach::Reach,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -104,7 +105,7 @@ impl Private {
         let done: Vec<KeyPrint> = self.settling.extract_if(.., done).map(|(key, _)| key).collect();
         let mut ready = Vec::new();
         for key in done {
-            ready.extend(self.presenting.extract_if(.., |it| it.attach.key == key));
+            ready.extend(self.presenting.extract_if(.., |waiting| waiting.attach.key == key));
         }
         if known.stopping {
             for registering in ready.drain(..) {
@@ -116,9 +117,9 @@ impl Private {
 
     /// A peer has said what it has of a room.
     pub(super) fn note_answer(&mut self, known: &Known, from: NodeId, room: RoomId) {
-        for (key, it) in &mut self.settling {
+        for (key, settling) in &mut self.settling {
             if known.cx.followers.directory(*key) == Some(room) {
-                it.awaited.remove(&from);
+                settling.awaited.remove(&from);
             }
         }
     }
@@ -199,10 +200,11 @@ pub(super) fn on_shown(known: &mut Known, digests: &Digests, forks: &Forks, node
 /// waited for longer than a key is new.
 fn is_read(known: &Known, id: RoomId) -> bool {
     let Some(room) = known.rooms.get(&id) else { return true };
-    let patient = known.unread.rooms.get(&id).is_some_and(|it| known.unread.new.contains_key(it));
+    let patient =
+        known.unread.rooms.get(&id).is_some_and(|owner| known.unread.new.contains_key(owner));
     let peers = room.peers(&known.cx);
     let said = if patient {
-        !peers.is_empty() && peers.iter().all(|it| room.sync.has_heard_from(*it))
+        !peers.is_empty() && peers.iter().all(|node| room.sync.has_heard_from(*node))
     } else {
         room.sync.has_heard()
     };
@@ -232,11 +234,11 @@ pub(super) fn go_on_reading(known: &mut Known) {
 
 /// Every connected peer has said what it has of the key's directory, and that is here, with the history of all
 /// rooms that it lists.
-fn has_settled(known: &Known, key: KeyPrint, it: &Settling) -> bool {
+fn has_settled(known: &Known, key: KeyPrint, settling: &Settling) -> bool {
     let room = known.cx.followers.directory(key).and_then(|id| known.rooms.get(&id));
     let Some(room) = room else { return true };
-    let answered = it.awaited.is_disjoint(&known.cx.up);
-    let unread = known.unread.rooms.values().any(|it| *it == key);
+    let answered = settling.awaited.is_disjoint(&known.cx.up);
+    let unread = known.unread.rooms.values().any(|owner| *owner == key);
     answered && !room.sync.is_behind() && room.pending.is_empty() && !unread
 }
 
@@ -257,12 +259,12 @@ pub(super) fn on_follows(
     from: NodeId,
     theirs: Vec<Followed>,
 ) {
-    for it in theirs {
-        let Some((key, news)) = known.cx.followers.prove(from, it.token) else { continue };
+    for digest in theirs {
+        let Some((key, news)) = known.cx.followers.prove(from, digest.token) else { continue };
         if news {
             on_followers_changed(known, digests, key);
             greet(known, digests, forks, from, &[key]);
         }
-        digests.compare_private(known, from, key, it.digest);
+        digests.compare_private(known, from, key, digest.digest);
     }
 }

@@ -35,8 +35,8 @@ pub(super) fn refold_acts(known: &mut Known, acts: Vec<(RoomId, LocalRef, Stored
     for (id, logs) in by_room {
         let Some(room) = known.rooms.get_mut(&id) else { continue };
         let mut left = Left::new(logs);
-        while let Some(it) = left.take_next() {
-            room.refold(&known.cx, it.at, it.facts, it.body);
+        while let Some(act) = left.take_next() {
+            room.refold(&known.cx, act.at, act.facts, act.body);
         }
     }
     for room in known.rooms.values_mut() {
@@ -66,14 +66,14 @@ impl Left {
         self.next.remove(&at);
         let rest = self.logs.get_mut(&log)?;
         let act = rest.pop_front();
-        self.next.extend(position(log, rest).map(|it| (it, log)));
+        self.next.extend(position(log, rest).map(|act| (act, log)));
         act
     }
 
     fn is_ready(&self, log: LogId) -> bool {
         let front = |log| self.logs.get(&log).and_then(VecDeque::front);
-        let waits_for = |it: &EntryRef| {
-            it.log != log && front(it.log).is_some_and(|first: &Act| first.at.seq <= it.seq)
+        let waits_for = |act: &EntryRef| {
+            act.log != log && front(act.log).is_some_and(|first: &Act| first.at.seq <= act.seq)
         };
         front(log).is_some_and(|act| !act.body.names().iter().any(waits_for))
     }

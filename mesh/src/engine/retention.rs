@@ -106,12 +106,12 @@ fn tier_of(known: &Known, key: KeyPrint) -> Option<Tier> {
 /// For how long bodies of a room are kept; `None`: for ever.
 fn retention_of(known: &Known, id: RoomId) -> Option<Duration> {
     let room = known.rooms.get(&id);
-    if room.is_some_and(|it| !it.may_lose_bodies()) {
+    if room.is_some_and(|room| !room.may_lose_bodies()) {
         return None;
     }
     let owner = match room {
-        Some(_) => known.directory.room(id).map(|it| it.created.owner),
-        None => known.config.archive.iter().find(|it| it.room == id)?.owner,
+        Some(_) => known.directory.room(id).map(|created| created.created.owner),
+        None => known.config.archive.iter().find(|view| view.room == id)?.owner,
     };
     let retention = &known.config.retention;
     let keep = match owner.and_then(|key| tier_of(known, key)) {
@@ -119,7 +119,7 @@ fn retention_of(known: &Known, id: RoomId) -> Option<Duration> {
         Some(Tier::Free) => retention.free,
         Some(Tier::Pro) => retention.pro,
     };
-    keep.map(|it| it.max(known.config.retention_min))
+    keep.map(|time| time.max(known.config.retention_min))
 }
 
 /// A peer has dropped bodies that are to be accepted here: which of them would this node drop, too?

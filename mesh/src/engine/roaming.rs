@@ -61,11 +61,11 @@ impl Roams {
 
     /// Clients that came with a cursor from elsewhere are answered as soon as they can be.
     pub(super) fn go_on_roaming(&mut self, known: &mut Known) {
-        for mut it in std::mem::take(&mut self.waiting) {
-            match self.roamed(known, &mut it) {
-                Ok(Some(roamed)) => known.cx.reply(it.call, Ok(Outcome::Roamed(roamed))),
-                Ok(None) => self.waiting.push(it),
-                Err(refused) => known.cx.reply(it.call, Err(refused)),
+        for mut roaming in std::mem::take(&mut self.waiting) {
+            match self.roamed(known, &mut roaming) {
+                Ok(Some(roamed)) => known.cx.reply(roaming.call, Ok(Outcome::Roamed(roamed))),
+                Ok(None) => self.waiting.push(roaming),
+                Err(refused) => known.cx.reply(roaming.call, Err(refused)),
             }
         }
         for id in std::mem::take(&mut self.raised) {
@@ -76,23 +76,27 @@ impl Roams {
     }
 
     /// What is to be done for a client. `None`: it waits.
-    fn roamed(&mut self, known: &mut Known, it: &mut Roaming) -> Result<Option<Roamed>, Refused> {
-        let (now, era) = (known.cx.now.mono, it.roamer.cursor.era());
+    fn roamed(
+        &mut self,
+        known: &mut Known,
+        roaming: &mut Roaming,
+    ) -> Result<Option<Roamed>, Refused> {
+        let (now, era) = (known.cx.now.mono, roaming.roamer.cursor.era());
         let meeting = is_meeting_others(known);
         // The lane of a node that has just been admitted may not be known yet.
         let member = era == Era::HOME || has_member_for(known, era);
-        let waited = now >= it.since + ROAM_ASK_FOR;
-        let room = known.rooms.get_mut(&it.roamer.room).ok_or(Refused::NoRoom)?;
+        let waited = now >= roaming.since + ROAM_ASK_FOR;
+        let room = known.rooms.get_mut(&roaming.roamer.room).ok_or(Refused::NoRoom)?;
         if !room.is_writable(&known.cx) {
             return Ok(Some(Roamed::Never));
         }
         if room.numbering.eras.contains_key(&era) {
-            if it.asked {
+            if roaming.asked {
                 return Ok(Some(Roamed::Heard));
             }
         } else if !waited && (meeting || !known.cx.up.is_empty()) {
             // A peer that has heard of the claim of that era gives it.
-            it.asked = true;
+            roaming.asked = true;
             room.ask_all_every(&mut known.cx, ROAM_ASK_EVERY);
             return Ok(None);
         } else if meeting {
@@ -101,15 +105,15 @@ impl Roams {
             return Ok(Some(Roamed::Never));
         }
         // All of it, before it is given any number of an era that says that all of it was given.
-        let entries: Vec<LocalRef> = it.roamer.entries.iter().map(|(at, _)| *at).collect();
+        let entries: Vec<LocalRef> = roaming.roamer.entries.iter().map(|(at, _)| *at).collect();
         if entries.is_empty() {
             if era > room.numbering.current() {
-                room.roamers.raise(it.roamer.cursor);
-                self.raised.insert(it.roamer.room);
+                room.roamers.raise(roaming.roamer.cursor);
+                self.raised.insert(roaming.roamer.room);
             }
             return Ok(Some(Roamed::Ready));
         }
-        if raise(room, &mut known.cx, it.roamer.cursor, entries) {
+        if raise(room, &mut known.cx, roaming.roamer.cursor, entries) {
             return Ok(Some(Roamed::Ready));
         }
         Ok(waited.then_some(Roamed::Behind))
@@ -123,8 +127,9 @@ fn has_member_for(known: &Known, era: Era) -> bool {
 
 /// This node has started a moment ago, and has not met all members again.
 fn is_meeting_others(known: &Known) -> bool {
-    let others = known.cx.lanes.keys().filter(|it| **it != known.cx.me);
-    let mut apart = others.filter(|it| !known.cx.parted.has(**it) && !known.cx.up.contains(*it));
+    let others = known.cx.lanes.keys().filter(|node| **node != known.cx.me);
+    let mut apart =
+        others.filter(|node| !known.cx.parted.has(**node) && !known.cx.up.contains(*node));
     known.cx.now.mono < known.started + ROAM_START_FOR && apart.next().is_some()
 }
 

@@ -56,7 +56,7 @@ impl Recent {
         let reaches =
             self.news.front().is_some_and(|(first, ..)| *first <= known.saturating_add(1))
                 && self.news.back().is_some_and(|(last, ..)| *last == version);
-        let later = self.news.iter().filter(|(it, ..)| *it > known);
+        let later = self.news.iter().filter(|(version, ..)| *version > known);
         reaches.then(|| later.map(|(.., news)| news.clone()).collect())
     }
 }
@@ -103,8 +103,8 @@ impl RosterSync {
             let seated = known
                 .rosters
                 .record(&agent)
-                .filter(|(at, it)| *at == node && it.rooms.contains_key(&room))
-                .filter(|(at, it)| known.rosters.may_sit(room, (*at, it.key)));
+                .filter(|(at, record)| *at == node && record.rooms.contains_key(&room))
+                .filter(|(at, record)| known.rosters.may_sit(room, (*at, record.key)));
             if let Some((_, record)) = seated {
                 let name = record.name.clone();
                 known.cx.notify(room, RoomEvent::Typing { agent, name, typing });
@@ -156,8 +156,9 @@ impl RosterSync {
         for node in due {
             self.behind.remove(&node);
             let (boot, version) = known.rosters.version(node);
-            let promised = known.live.last(node).map(|it| (it.beacon.boot, it.beacon.roster));
-            if promised.is_none_or(|it| it <= (boot, version)) {
+            let promised =
+                known.live.last(node).map(|heard| (heard.beacon.boot, heard.beacon.roster));
+            if promised.is_none_or(|promise| promise <= (boot, version)) {
                 continue;
             }
             let direct = known.live.up.contains(&node);

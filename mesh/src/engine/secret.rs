@@ -63,7 +63,7 @@ impl Renewal {
         if known.cx.out {
             return no("this node has no part in the mesh any more: ask another one".to_owned());
         }
-        let away = known.live.others.iter().filter(|it| !known.cx.up.contains(*it)).count();
+        let away = known.live.others.iter().filter(|node| !known.cx.up.contains(*node)).count();
         if away > 0 && !force {
             return no(format!(
                 "{away} of the members are not connected to this node: `clawmeshd members` shows them. They \
@@ -98,7 +98,7 @@ impl Renewal {
         // says is not asked: anybody may have written it.
         let all = known.cx.parted.expelled(None).count() <= EXPELLED_NAMED_MAX;
         let mut mine = known.cx.parted.expelled(Some(known.cx.me));
-        let due = !self.owed.is_empty() || all && mine.any(|it| !without.contains(&it));
+        let due = !self.owed.is_empty() || all && mine.any(|node| !without.contains(&node));
         if due && !known.cx.out && !self.drawing {
             self.drawing = true;
             known.cx.effects.push(Effect::DrawSecret);
@@ -134,7 +134,8 @@ impl Renewal {
         let due = self.held_back.take_if(|(_, until)| known.cx.now.mono >= *until);
         let Some((by, _)) = due else { return };
         let without = known.config.secret.without().iter().copied();
-        let members: Vec<NodeId> = without.filter(|it| known.live.others.contains(it)).collect();
+        let members: Vec<NodeId> =
+            without.filter(|node| known.live.others.contains(node)).collect();
         let Some(node) = members.first().copied() else { return };
         known.cx.alarm(Alarm::SecretWithout { node, by });
         self.entrusted.extend(&members);
@@ -260,9 +261,9 @@ pub(super) fn on_known(known: &mut Known, node: NodeId) {
 /// until it is taken such a node can come in again.
 fn shuts_out_more(known: &Known, secret: &LinkSecret) -> bool {
     let expelled: BTreeSet<NodeId> = known.cx.parted.expelled(None).collect();
-    let shut_out = |it: &LinkSecret| {
-        let named: BTreeSet<&NodeId> = it.without().iter().collect();
-        named.into_iter().filter(|it| expelled.contains(*it)).count()
+    let shut_out = |link: &LinkSecret| {
+        let named: BTreeSet<&NodeId> = link.without().iter().collect();
+        named.into_iter().filter(|node| expelled.contains(*node)).count()
     };
     let all = expelled.len().min(EXPELLED_NAMED_MAX);
     shut_out(secret) >= all && shut_out(&known.config.secret) < all

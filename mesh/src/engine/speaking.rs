@@ -160,7 +160,7 @@ fn may_contain(known: &Known, say: &Say) -> Result<(), Refused> {
     if say.mentions.len() > MENTIONS_MAX {
         return Err(Refused::Invalid(format!("mentions: at most {MENTIONS_MAX}")));
     }
-    let encrypted = known.told.get(&say.room).is_some_and(|it| it.encrypted);
+    let encrypted = known.told.get(&say.room).is_some_and(|view| view.encrypted);
     if encrypted && !say.content.starts_with("clw1:") {
         return Err(Refused::Plaintext);
     }

@@ -81,7 +81,7 @@ impl Claims {
             forget(&mut known.index.tasks, task, (room.id, place));
         }
         let all = (room.id, LocalRef { log: 0, seq: 0 })..;
-        let waiting = self.waiting.range(all).take_while(|((it, _), _)| *it == room.id);
+        let waiting = self.waiting.range(all).take_while(|((other, _), _)| *other == room.id);
         let waiting: Vec<(RoomId, LocalRef)> = waiting.map(|(key, _)| *key).collect();
         for key in waiting {
             if let Some(call) = self.waiting.remove(&key) {
@@ -92,8 +92,8 @@ impl Claims {
 }
 
 fn view(known: &Known, room: RoomId, task: EntryRef) -> Result<Outcome, Refused> {
-    let view = known.rooms.get(&room).and_then(|it| it.tasks.view(task));
-    view.map(|it| Outcome::Task(Box::new(it))).ok_or(Refused::NoTask)
+    let view = known.rooms.get(&room).and_then(|room| room.tasks.view(task));
+    view.map(|view| Outcome::Task(Box::new(view))).ok_or(Refused::NoTask)
 }
 
 pub(super) fn assign_task(
@@ -117,26 +117,26 @@ pub(super) fn assign_task(
     view(known, new.room, task)
 }
 
-fn try_update(known: &mut Known, caller: &Caller, it: TaskUpdate) -> Result<Started, Refused> {
+fn try_update(known: &mut Known, caller: &Caller, change: TaskUpdate) -> Result<Started, Refused> {
     known.caller(caller)?;
-    let (room, task) = known.index.tasks.get(&it.task).copied().ok_or(Refused::NoTask)?;
+    let (room, task) = known.index.tasks.get(&change.task).copied().ok_or(Refused::NoTask)?;
     known.may_act(caller, room).map_err(no_task_without_room)?;
-    check_update(it.assignee.as_deref(), it.note.as_deref())
+    check_update(change.assignee.as_deref(), change.note.as_deref())
         .map_err(|wrong| Refused::Invalid(wrong.to_owned()))?;
-    if !is_agent_id(it.if_assignee.as_ref().and_then(|it| it.as_deref())) {
+    if !is_agent_id(change.if_assignee.as_ref().and_then(|agent| agent.as_deref())) {
         return Err(Refused::Invalid("if_assignee must have 1 to 128 bytes".to_owned()));
     }
-    let sets = it.status.is_some() || it.assignee.is_some() || it.note.is_some();
+    let sets = change.status.is_some() || change.assignee.is_some() || change.note.is_some();
     let update = TaskUpdated {
         task,
         over: Vec::new(),
-        status: it.status,
-        assignee: it.assignee,
-        note: it.note,
+        status: change.status,
+        assignee: change.assignee,
+        note: change.note,
         by: caller.agent.clone(),
     };
     let state = known.rooms.get(&room).ok_or(Refused::NoTask)?;
-    if let Some(if_assignee) = it.if_assignee {
+    if let Some(if_assignee) = change.if_assignee {
         let era = state.numbering.current();
         let claim = TaskAct::Claimed { update, if_assignee, era };
         let at = known.write_act(room, &Body::Task(claim))?;
@@ -146,7 +146,7 @@ fn try_update(known: &mut Known, caller: &Caller, it: TaskUpdate) -> Result<Star
         let update = state.tasks.over_what_is_known(update);
         known.write_act(room, &Body::Task(TaskAct::Updated(update)))?;
     }
-    view(known, room, task).map(|it| Started::Done(Box::new(it)))
+    view(known, room, task).map(|outcome| Started::Done(Box::new(outcome)))
 }
 
 pub(super) fn list_tasks(
@@ -156,7 +156,7 @@ pub(super) fn list_tasks(
     status: Option<TaskStatus>,
 ) -> Result<Outcome, Refused> {
     known.may_read(key, room)?;
-    let tasks = known.rooms.get(&room).map(|it| it.tasks.newest(status)).unwrap_or_default();
+    let tasks = known.rooms.get(&room).map(|room| room.tasks.newest(status)).unwrap_or_default();
     Ok(Outcome::Tasks(tasks))
 }
 

@@ -104,8 +104,12 @@ impl Engine {
             }
             Happened::Forked(proof) => self.on_fork(&proof),
             Happened::Delivered { room, entry, numbers } => self.on_delivered(room, entry, numbers),
-            Happened::PassedOver { room, number, at } => self.on_passed_over(room, number, at),
-            Happened::ClaimedInMemory { room, era } => self.note_ephemeral_claim(room, era),
+            Happened::PassedOver { room, number, at } => {
+                on_passed_over(&mut self.known, room, number, at)
+            }
+            Happened::ClaimedInMemory { room, era } => {
+                note_ephemeral_claim(&mut self.known, room, era)
+            }
             Happened::HandedToMe { room, era, from } => {
                 self.handovers.take(room, era, from);
             }
@@ -118,7 +122,10 @@ impl Engine {
             .rooms
             .get(&fact.room)
             .and_then(|room| room.numbering.undelivered.get(&fact.at)?.numbers);
-        self.learn(fact, numbers.as_ref().map_or(&[], |it| std::slice::from_ref(&it.canonical)));
+        self.learn(
+            fact,
+            numbers.as_ref().map_or(&[], |range| std::slice::from_ref(&range.canonical)),
+        );
     }
 
     /// Folds an entry of a directory.
@@ -318,23 +325,17 @@ impl Engine {
 
     // Deliveries.
 
-    fn on_passed_over(&mut self, room: RoomId, number: Number, at: LocalRef) {
-        let Some(it) = self.known.rooms.get(&room).filter(|it| !it.is_directory) else { return };
-        let log = it.logs.id(at.log);
-        self.known.cx.notify(room, RoomEvent::PassedOver { number, log, at });
-    }
-
-    fn on_delivered(&mut self, room: RoomId, it: Delivered, numbers: NumberRange) {
-        let (at, number, facts) = (it.at, it.number, it.facts);
-        let is_directory = self.known.rooms.get(&room).is_some_and(|it| it.is_directory);
+    fn on_delivered(&mut self, room: RoomId, entry: Delivered, numbers: NumberRange) {
+        let (at, number, facts) = (entry.at, entry.number, entry.facts);
+        let is_directory = self.known.rooms.get(&room).is_some_and(|room| room.is_directory);
         if is_directory {
             let learned = self.known.directory.renumber((room, at), numbers.canonical);
             self.act_on(learned);
         } else {
-            if let Some(said) = &it.said {
+            if let Some(said) = &entry.said {
                 self.known.rosters.touch(&said.agent, facts.wall_ms);
             }
-            self.known.cx.notify(room, RoomEvent::Message(it));
+            self.known.cx.notify(room, RoomEvent::Message(entry));
             if facts.kind == CHAT {
                 self.turns.tell(&mut self.known, room, TurnReason::MessageSent, true);
             }
@@ -361,16 +362,6 @@ impl Engine {
     pub(super) fn refuse_waiters(&mut self, which: impl Fn(&Known, RoomId) -> bool) {
         self.calls.refuse(&mut self.known, &which);
         self.claims.refuse(&mut self.known, &which);
-    }
-
-    fn note_ephemeral_claim(&mut self, room: RoomId, era: Era) {
-        let claims = &mut self.known.change_node().ephemeral_claims;
-        claims.retain(|(known, _)| *known != room);
-        claims.push((room, era));
-        // Rooms that ended long ago are not claimed in again: the oldest may go.
-        if claims.len() > EPHEMERAL_ROOMS_MAX {
-            claims.remove(0);
-        }
     }
 
     /// Registrations go on whose keys' rooms are here, or have not come in time.
@@ -444,6 +435,22 @@ impl Engine {
         }
         // What was announced just now is another version.
         self.agents.keep_roster(&mut self.known);
+    }
+}
+
+fn on_passed_over(known: &mut Known, room: RoomId, number: Number, at: LocalRef) {
+    let Some(state) = known.rooms.get(&room).filter(|room| !room.is_directory) else { return };
+    let log = state.logs.id(at.log);
+    known.cx.notify(room, RoomEvent::PassedOver { number, log, at });
+}
+
+fn note_ephemeral_claim(known: &mut Known, room: RoomId, era: Era) {
+    let claims = &mut known.change_node().ephemeral_claims;
+    claims.retain(|(claimed, _)| *claimed != room);
+    claims.push((room, era));
+    // Rooms that ended long ago are not claimed in again: the oldest may go.
+    if claims.len() > EPHEMERAL_ROOMS_MAX {
+        claims.remove(0);
     }
 }
 

@@ -51,7 +51,7 @@ impl Turns {
         }
         if always || before.flatten() != holder {
             let members = known.rosters.members(room).iter();
-            let order: Arc<[_]> = members.map(|it| it.agent.clone()).collect();
+            let order: Arc<[_]> = members.map(|member| member.agent.clone()).collect();
             known.cx.notify(room, RoomEvent::Turn { holder, order, reason });
         }
     }
@@ -77,7 +77,7 @@ impl Turns {
     /// Tells crowds what they were not told at once.
     pub(super) fn tell_crowds(&mut self, known: &mut Known) {
         let now = known.cx.now.mono;
-        let due = self.crowds.extract_if(.., |_, it| now >= it.told + CROWD_TOLD_EVERY);
+        let due = self.crowds.extract_if(.., |_, crowd| now >= crowd.told + CROWD_TOLD_EVERY);
         for (room, crowd) in due.collect::<Vec<_>>() {
             if crowd.owed {
                 self.tell(known, room, TurnReason::MessageSent, true);
@@ -90,14 +90,15 @@ impl Turns {
 /// successor by join stamp. Is that one gone, or was nothing said, it is the first's in join order.
 pub(super) fn holder(known: &Known, room: RoomId) -> Option<AgentId> {
     let members = known.rosters.members(room);
-    let turn = known.rooms.get(&room).and_then(|it| it.record.spoke?.turn);
-    let next = members.iter().find(|it| Some(it.joined) == turn).or_else(|| members.first());
-    next.map(|it| it.agent.clone())
+    let turn = known.rooms.get(&room).and_then(|room| room.record.spoke?.turn);
+    let next =
+        members.iter().find(|member| Some(member.joined) == turn).or_else(|| members.first());
+    next.map(|member| member.agent.clone())
 }
 
 /// The join stamp of the member after `agent`, round robin: who is next once it has spoken.
 pub(super) fn next(known: &Known, room: RoomId, agent: &AgentId) -> Option<u64> {
     let members = known.rosters.members(room);
-    let place = members.iter().position(|it| it.agent == *agent)?;
-    members.get((place + 1) % members.len()).map(|it| it.joined)
+    let place = members.iter().position(|member| member.agent == *agent)?;
+    members.get((place + 1) % members.len()).map(|member| member.joined)
 }

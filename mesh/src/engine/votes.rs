@@ -84,7 +84,7 @@ impl Voting {
             let Some(room) = known.rooms.get_mut(&id) else { continue };
             let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
             if !room.votes.restore(place, kept) {
-                note(&mut known.cx.batch, room, (at, None));
+                note(&mut known.cx.batch, room, at, None);
             }
         }
     }
@@ -100,9 +100,9 @@ impl Voting {
 
 fn to_open(known: &Known, caller: &Caller, vote: NewVote) -> VoteOpened {
     let members = known.rosters.members(vote.room).iter();
-    let eligible = members.filter_map(|it| {
-        let (_, record) = known.rosters.record(&it.agent)?;
-        Some(Named { agent: it.agent.clone(), name: record.name.to_string() })
+    let eligible = members.filter_map(|member| {
+        let (_, record) = known.rosters.record(&member.agent)?;
+        Some(Named { agent: member.agent.clone(), name: record.name.to_string() })
     });
     let now = known.cx.now.wall_ms;
     let ms = |secs: u64| secs.saturating_mul(1_000);
@@ -137,7 +137,7 @@ fn readable_vote(
     vote: MessageId,
 ) -> Result<(RoomId, EntryRef), Refused> {
     let (id, place) = *known.index.votes.get(&vote).ok_or(Refused::NoVote)?;
-    let unknown = |it| if it == Refused::NoRoom { Refused::NoVote } else { it };
+    let unknown = |refused| if refused == Refused::NoRoom { Refused::NoVote } else { refused };
     known.may_read(key, id).map(|()| (id, place)).map_err(unknown)
 }
 
@@ -160,8 +160,8 @@ pub(super) fn cast_vote(
     if !vote.may_vote(&caller.agent) {
         return Err(Refused::NotEligible);
     }
-    let choice = usize::try_from(option).ok().filter(|it| *it < vote.options());
-    let choice = choice.and_then(|it| u32::try_from(it).ok());
+    let choice = usize::try_from(option).ok().filter(|nth| *nth < vote.options());
+    let choice = choice.and_then(|nth| u32::try_from(nth).ok());
     let choice = choice.ok_or(Refused::NoOption { max: vote.options() - 1 })?;
     if vote.has_voted(&caller.agent) {
         return Err(Refused::AlreadyVoted);
@@ -198,9 +198,9 @@ pub(super) fn create_vote(
 ) -> Result<Outcome, Refused> {
     let id = vote.room;
     known.may_act(caller, id)?;
-    let it = to_open(known, caller, vote);
-    check(&it, known.cx.now.wall_ms).map_err(Refused::Invalid)?;
-    let at = known.write_act(id, &Body::Vote(VoteAct::Opened(it)))?;
+    let opened = to_open(known, caller, vote);
+    check(&opened, known.cx.now.wall_ms).map_err(Refused::Invalid)?;
+    let at = known.write_act(id, &Body::Vote(VoteAct::Opened(opened)))?;
     vote_at(known, id, at).map(Outcome::Vote).ok_or(Refused::NoVote)
 }
 
@@ -219,15 +219,15 @@ fn note_votes(known: &mut Known, id: RoomId, tell: bool) {
     }
     for vote in forgotten {
         forget(&mut known.index.votes, vote.id(id), (id, vote.place()));
-        note(&mut known.cx.batch, room, (vote.at(), None));
+        note(&mut known.cx.batch, room, vote.at(), None);
     }
 }
 
 /// Whether ballots that were cast on another side of a split may still come.
 fn may_get_ballots(known: &Known, room: &Room) -> bool {
     let heirs = room.heirs(&known.cx);
-    let mut others = known.live.others.iter().filter(|it| heirs.has(**it));
-    others.any(|it| known.live.may_bring_more(known.cx.now.mono, *it))
+    let mut others = known.live.others.iter().filter(|node| heirs.has(**node));
+    others.any(|node| known.live.may_bring_more(known.cx.now.mono, *node))
 }
 
 fn close_own_after(known: &Known, room: &Room, vote: &Vote) -> Option<Duration> {
@@ -251,7 +251,7 @@ fn close_own_after(known: &Known, room: &Room, vote: &Vote) -> Option<Duration> 
 /// Whether a node can be counted upon to do something: not if it was not heard for a while.
 fn is_gone(known: &Known, room: RoomId, node: NodeId) -> bool {
     let silent = known.live.silent_for(known.cx.now.mono, node);
-    let out = known.rooms.get(&room).is_some_and(|it| it.is_out(&known.cx, node));
+    let out = known.rooms.get(&room).is_some_and(|room| room.is_out(&known.cx, node));
     node != known.cx.me && (silent >= ROSTER_LEASE || out)
 }
 
@@ -336,8 +336,8 @@ fn tell_result(known: &mut Known, id: RoomId, place: EntryRef) {
     let Some(room) = known.rooms.get_mut(&id) else { return };
     let Some(vote) = room.votes.edit(place) else { return };
     let members = known.rosters.members(id);
-    let here = || members.iter().any(|it| it.node == me);
-    let waited = vote.closed_for(now.mono).is_some_and(|it| it >= RECONNECT_WITHIN);
+    let here = || members.iter().any(|member| member.node == me);
+    let waited = vote.closed_for(now.mono).is_some_and(|closed| closed >= RECONNECT_WITHIN);
     if !vote.is_told() && vote.has_result(now.mono) && (waited || here()) {
         vote.mark_told();
         let keep_ms = u64::try_from(VOTE_NEWS_FOR.as_millis()).unwrap_or(u64::MAX);
@@ -358,7 +358,7 @@ fn keep_vote(known: &mut Known, id: RoomId, place: EntryRef) {
     let Some(vote) = room.votes.edit(place) else { return };
     if let Some(new) = vote.take_note() {
         let at = vote.at();
-        note(&mut known.cx.batch, room, (at, new));
+        note(&mut known.cx.batch, room, at, new);
     }
 }
 
@@ -370,7 +370,7 @@ pub(super) fn forget(known: &mut Places, id: MessageId, there: (RoomId, EntryRef
 }
 
 /// What of a vote is to be kept over a restart: nothing of rooms that are memory only.
-fn note(batch: &mut Vec<Change>, room: &Room, (vote, note): (LocalRef, Option<VoteNote>)) {
+fn note(batch: &mut Vec<Change>, room: &Room, vote: LocalRef, note: Option<VoteNote>) {
     if !room.record.ephemeral {
         batch.push(Change::Note { room: room.id, vote, note });
     }

@@ -18,7 +18,7 @@ use crate::{
 
 impl Known {
     /// The caller's own record, if its registration is the one that counts.
-    pub(in crate::engine) fn caller(&self, caller: &Caller) -> Result<AgentRecord, Refused> {
+    pub(crate) fn caller(&self, caller: &Caller) -> Result<AgentRecord, Refused> {
         if self.registrations.get(&caller.agent) != Some(&caller.registration) {
             return Err(Refused::Superseded);
         }
@@ -26,22 +26,18 @@ impl Known {
     }
 
     /// Whether agents of this key may know of the room and read it.
-    pub(in crate::engine) fn may_read(&self, key: KeyPrint, room: RoomId) -> Result<(), Refused> {
+    pub(crate) fn may_read(&self, key: KeyPrint, room: RoomId) -> Result<(), Refused> {
         let view = self.told.get(&room).ok_or(Refused::NoRoom)?;
         if view.access().includes(key) { Ok(()) } else { Err(Refused::NotYours) }
     }
 
     /// Whether anybody may write in the room.
-    pub(in crate::engine) fn may_write(&self, room: RoomId) -> Result<(), Refused> {
+    pub(crate) fn may_write(&self, room: RoomId) -> Result<(), Refused> {
         if self.rooms.contains_key(&room) { Ok(()) } else { Err(Refused::Closed) }
     }
 
     /// The standing of a key here: it is the node's own (`own`), or a minted one.
-    pub(in crate::engine) fn standing(
-        &self,
-        key: KeyPrint,
-        own: bool,
-    ) -> Result<Standing, Refused> {
+    pub(crate) fn standing(&self, key: KeyPrint, own: bool) -> Result<Standing, Refused> {
         if own {
             return Ok(Standing::Own);
         }
@@ -49,11 +45,7 @@ impl Known {
     }
 
     /// The caller's record, if it may do something in a room that is for its members alone.
-    pub(in crate::engine) fn may_act(
-        &self,
-        caller: &Caller,
-        room: RoomId,
-    ) -> Result<AgentRecord, Refused> {
+    pub(crate) fn may_act(&self, caller: &Caller, room: RoomId) -> Result<AgentRecord, Refused> {
         let record = self.caller(caller)?;
         self.may_read(caller.key, room)?;
         self.may_write(room)?;
@@ -61,11 +53,7 @@ impl Known {
     }
 
     /// Writes an agent's act into this node's log of a room: none that this node itself would not fold.
-    pub(in crate::engine) fn write_act(
-        &mut self,
-        id: RoomId,
-        body: &Body,
-    ) -> Result<LocalRef, Refused> {
+    pub(crate) fn write_act(&mut self, id: RoomId, body: &Body) -> Result<LocalRef, Refused> {
         let len = body.encode().len();
         if len > PLAIN_BODY_BYTES_MAX {
             return Err(Refused::Full("the room has too many members for this".to_owned()));
@@ -86,17 +74,17 @@ impl Known {
     }
 
     /// Memory that the acts of all rooms take.
-    pub(in crate::engine) fn acts_bytes(&self) -> usize {
+    pub(crate) fn acts_bytes(&self) -> usize {
         self.rooms.values().map(Room::acts_bytes).sum()
     }
 }
 
 /// Why a room takes nothing from this node.
-pub(in crate::engine) const NOT_WRITABLE: &str = "the room takes nothing from this node: its numbers are used up, the node's log was forked, or the node has \
+pub(crate) const NOT_WRITABLE: &str = "the room takes nothing from this node: its numbers are used up, the node's log was forked, or the node has \
      no part in the mesh any more; use another room or node";
 
 /// Why an ephemeral room takes nothing.
-pub(in crate::engine) const NO_MEMORY: &str =
+pub(crate) const NO_MEMORY: &str =
     "this node's memory for ephemeral rooms is full: use a permanent room";
 
 /// Whether an act of so many bytes may be written where acts take so many already.

@@ -1,26 +1,49 @@
 //! Rooms as they come to be known here.
 
-use super::{Known, reach::Reach};
+use super::Known;
 use crate::{
-    api::batch::RoomRecord,
+    api::{batch::RoomRecord, command::Refused},
+    engine::reach::Reach,
     name::{
-        id::{LogId, MeshId, NodeId, RoomId},
+        id::{KeyPrint, LogId, MeshId, NodeId, RoomId},
         number::Number,
     },
     order::liveness::incarnation,
     room::Room,
-    wire::message::Message,
+    wire::{
+        message::Message,
+        seal::{Seal, directory},
+    },
 };
+
+/// The home log of an ephemeral room. It is this node's to write only in the moment in which it makes the
+/// room: one that was forgotten and comes back gets a new log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Home {
+    /// This node makes the room now.
+    Made(LogId),
+    /// A node lists the room.
+    Heard(LogId),
+}
+
+impl Home {
+    fn log(self) -> LogId {
+        match self {
+            Home::Made(log) | Home::Heard(log) => log,
+        }
+    }
+}
 
 impl Known {
     /// A permanent room's state, made if it is not there.
-    pub(in crate::engine) fn ensure_room(&mut self, id: RoomId, home: LogId, reach: Reach) {
+    pub(crate) fn ensure_room(&mut self, id: RoomId, home: LogId, reach: Reach) {
         if self.rooms.contains_key(&id) {
             return;
         }
         let local = reach == Reach::Node;
         let seal = self.seal_for(id, reach);
-        let imported = self.directory.room(id).is_some_and(|it| it.created.imported.is_some());
+        let imported =
+            self.directory.room(id).is_some_and(|created| created.created.imported.is_some());
         let record = RoomRecord { local, seal, imported, ..new_record(self.cx.mesh, home) };
         let mine = LogId { author: self.cx.me, incarnation: 0 };
         let room = Room::new(&mut self.cx, id, record, mine);
@@ -36,23 +59,20 @@ impl Known {
         }
     }
 
-    /// An ephemeral room's state, made if it is not there. `home` is this node's to write only in
-    /// the moment in which it creates the room: one that was forgotten and comes back gets a new log.
-    pub(in crate::engine) fn ensure_ephemeral_room(
-        &mut self,
-        id: RoomId,
-        (home, reach): (LogId, Reach),
-        created_now: bool,
-    ) {
+    /// An ephemeral room's state, made if it is not there.
+    pub(crate) fn ensure_ephemeral_room(&mut self, id: RoomId, home: Home, reach: Reach) {
         if self.rooms.contains_key(&id) {
             return;
         }
         let claims = self.node.ephemeral_claims.iter();
         let floor = claims.filter(|(room, _)| *room == id).map(|(_, era)| *era).max();
         let (local, seal) = (reach == Reach::Node, self.seal_for(id, reach));
-        let new = new_record(self.cx.mesh, home);
+        let new = new_record(self.cx.mesh, home.log());
         let record = RoomRecord { ephemeral: true, floor, local, seal, ..new };
-        let mine = if created_now { home } else { self.next_ephemeral_log() };
+        let mine = match home {
+            Home::Made(log) => log,
+            Home::Heard(_) => self.next_ephemeral_log(),
+        };
         let room = Room::new(&mut self.cx, id, record, mine);
         self.rooms.insert(id, room);
         self.ephemeral.insert(id);
@@ -65,7 +85,7 @@ impl Known {
     }
 
     /// A log of this node's own that nobody has ever seen anything of.
-    pub(in crate::engine) fn next_ephemeral_log(&mut self) -> LogId {
+    pub(crate) fn next_ephemeral_log(&mut self) -> LogId {
         self.incarnations += 1;
         let incarnation = incarnation(self.cx.boot, self.incarnations);
         LogId { author: self.cx.me, incarnation }
@@ -73,7 +93,7 @@ impl Known {
 
     /// This node was not stopped cleanly and hears nobody: what it sequenced, somebody else may
     /// sequence by now. It opens eras of its own where numbers are needed (rule 5).
-    pub(in crate::engine) fn close_own_eras(&mut self) {
+    pub(crate) fn close_own_eras(&mut self) {
         for room in self.rooms.values_mut() {
             if !room.record.local && room.numbering.sequencer() == room.mine {
                 let current = room.numbering.current();
@@ -84,18 +104,18 @@ impl Known {
     }
 
     /// A member of this node keeps the room alive, whoever else leaves it.
-    pub(in crate::engine) fn list_if_ephemeral(&mut self, room: RoomId) {
+    pub(crate) fn list_if_ephemeral(&mut self, room: RoomId) {
         if !self.rosters.lists_itself(room)
-            && let Some(it) = self.rosters.announced(room).cloned()
+            && let Some(announcement) = self.rosters.announced(room).cloned()
         {
-            self.rosters.list(room, Some(it));
+            self.rosters.list(room, Some(announcement));
         }
     }
 
     // Rooms that peers spoke of too early.
 
     /// A peer speaks of a room that is not known here: as soon as it is, that peer is asked.
-    pub(in crate::engine) fn note_unknown(&mut self, room: RoomId, from: NodeId) {
+    pub(crate) fn note_unknown(&mut self, room: RoomId, from: NodeId) {
         const UNKNOWN_ROOMS_MAX: usize = 1_024;
         if self.unknown.len() >= UNKNOWN_ROOMS_MAX && !self.unknown.contains_key(&room) {
             // Rooms that will never be known here must not stay in the way of those that will.
@@ -104,15 +124,15 @@ impl Known {
         self.unknown.insert(room, from);
     }
 
-    pub(in crate::engine) fn ask_who_spoke_of(&mut self, room: RoomId) {
+    pub(crate) fn ask_who_spoke_of(&mut self, room: RoomId) {
         if let Some(peer) = self.unknown.remove(&room) {
-            let heads = self.rooms.get(&room).map(|it| it.logs.heads()).unwrap_or_default();
+            let heads = self.rooms.get(&room).map(|room| room.logs.heads()).unwrap_or_default();
             self.cx.send(peer, Message::Have { room, heads, answer: true });
         }
     }
     /// A room was listed that another node made. If its key is new here it has a history that is not: clients see
     /// it when that has come.
-    pub(in crate::engine) fn note_unread(&mut self, id: RoomId) {
+    pub(crate) fn note_unread(&mut self, id: RoomId) {
         let Some(key) = self.sealed_for(id).filter(|key| self.unread.new.contains_key(key)) else {
             return;
         };
@@ -126,8 +146,71 @@ impl Known {
     }
 
     /// Whether clients do not see a room yet, for its history would seem to be empty.
-    pub(in crate::engine) fn is_unread(&self, room: RoomId) -> bool {
+    pub(crate) fn is_unread(&self, room: RoomId) -> bool {
         self.unread.rooms.contains_key(&room)
+    }
+
+    // Reach.
+
+    /// Whether the private rooms of a key span the mesh: it was minted for all of it.
+    pub(crate) fn spans(&self, key: KeyPrint) -> bool {
+        self.directory.keys.is_minted(key, false)
+    }
+
+    /// Where a room that an agent of this key makes is listed, and so who has it.
+    pub(crate) fn directory_for(&self, key: KeyPrint, public: bool) -> Result<RoomId, Refused> {
+        if public {
+            return Ok(RoomId::directory(self.cx.mesh));
+        }
+        match self.cx.followers.directory(key) {
+            Some(room) => Ok(room),
+            None if self.spans(key) && !self.own_keys.contains(&key) => {
+                let full = "this node follows the private rooms of as many keys as it may: make the \
+                            room public, or at another node";
+                Err(Refused::Full(full.to_owned()))
+            }
+            None => Ok(self.cx.private_directory),
+        }
+    }
+
+    /// Who has the rooms that a directory lists.
+    pub(crate) fn reach_of(&self, directory: RoomId) -> Reach {
+        if directory == self.cx.private_directory {
+            return Reach::Node;
+        }
+        let seal = self.rooms.get(&directory).and_then(|room| room.record.seal.as_ref());
+        seal.map_or(Reach::Mesh, |seal| Reach::Followers(seal.owner))
+    }
+
+    /// What seals a room that is to be made.
+    pub(crate) fn seal_for(&self, id: RoomId, reach: Reach) -> Option<Seal> {
+        let Reach::Followers(owner) = reach else { return None };
+        let opener = self.cx.followers.opener(owner)?;
+        Some(if id == directory(self.cx.mesh, opener) {
+            Seal::of_directory(self.cx.mesh, owner, opener)
+        } else {
+            Seal::of_room(owner, opener, id)
+        })
+    }
+
+    /// Whose room it is, if only those who follow that key have it.
+    pub(crate) fn sealed_for(&self, room: RoomId) -> Option<KeyPrint> {
+        Some(self.rooms.get(&room)?.record.seal.as_ref()?.owner)
+    }
+
+    /// Whether clients may see the rooms of this key: not once it is revoked. What was written there
+    /// stays.
+    fn is_served(&self, key: KeyPrint) -> bool {
+        self.own_keys.contains(&key) || self.directory.keys.tier(key).is_some()
+    }
+
+    /// Whether clients may not see a room though it is here.
+    pub(crate) fn is_withdrawn(&self, room: RoomId) -> bool {
+        self.sealed_for(room).is_some_and(|owner| !self.is_served(owner))
+    }
+
+    pub(crate) fn is_memory(&self, room: RoomId) -> bool {
+        self.rooms.get(&room).is_some_and(|room| room.record.ephemeral)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
 
 impl Known {
     /// A room as it is known now; `None` if clients are not to know of it.
-    pub(in crate::engine) fn view(&self, id: RoomId) -> Option<RoomView> {
+    pub(crate) fn view(&self, id: RoomId) -> Option<RoomView> {
         let room = self.rooms.get(&id)?;
         if room.is_directory || self.is_withdrawn(id) || self.is_unread(id) {
             return None;
@@ -23,28 +23,28 @@ impl Known {
         let is_lobby = id == RoomId::lobby(self.cx.mesh);
         let lobby = self.directory.lobby().filter(|_| is_lobby);
         let (created, name, created_ms) = if is_lobby {
-            (None, "lobby".into(), lobby.map_or(0, |it| it.created_ms))
+            (None, "lobby".into(), lobby.map_or(0, |lobby| lobby.created_ms))
         } else if room.record.ephemeral {
-            let it = self.rosters.ephemeral(id)?;
-            (Some(it.facts), self.ephemeral_name(it), it.created_ms)
+            let ephemeral = self.rosters.ephemeral(id)?;
+            (Some(ephemeral.facts), self.ephemeral_name(ephemeral), ephemeral.created_ms)
         } else {
             let Named::Name(name) = self.directory.name(id) else { return None };
-            let it = self.directory.room(id)?;
-            (Some(&it.created), name, it.wall_ms)
+            let room = self.directory.room(id)?;
+            (Some(&room.created), name, room.wall_ms)
         };
         Some(RoomView {
             room: id,
             name,
             description: created
-                .and_then(|it| it.description.as_deref().map(Arc::from))
-                .or_else(|| lobby.and_then(|it| it.description.clone())),
-            parent: created.and_then(|it| it.parent),
+                .and_then(|facts| facts.description.as_deref().map(Arc::from))
+                .or_else(|| lobby.and_then(|lobby| lobby.description.clone())),
+            parent: created.and_then(|created| created.parent),
             ephemeral: room.record.ephemeral,
-            public: created.is_none_or(|it| it.public),
-            encrypted: created.is_some_and(|it| it.encrypted),
-            owner: created.map(|it| it.owner),
+            public: created.is_none_or(|created| created.public),
+            encrypted: created.is_some_and(|created| created.encrypted),
+            owner: created.map(|created| created.owner),
             sealed: room.record.seal.is_some(),
-            created_by: created.map(|it| it.created_by.clone()),
+            created_by: created.map(|created| created.created_by.clone()),
             created_ms,
             last_activity_ms: room.record.last_activity_ms,
             members: self.rosters.members(id).len(),
@@ -54,33 +54,36 @@ impl Known {
 
     /// The name an ephemeral room asked for, unless a permanent room has it, or an ephemeral one that
     /// was made earlier, or is public where this one is not: nobody could be asked in time.
-    fn ephemeral_name(&self, it: Ephemeral<'_>) -> Arc<str> {
-        let name = &it.facts.name;
-        let made = |it: &Ephemeral<'_>| (it.created_ms, it.facts.room);
+    fn ephemeral_name(&self, ephemeral: Ephemeral<'_>) -> Arc<str> {
+        let name = &ephemeral.facts.name;
+        let made = |room: &Ephemeral<'_>| (room.created_ms, room.facts.room);
         let rivals = self.rosters.ephemeral_rooms().filter(|rival| rival.facts.name == *name);
         // Only what everybody sees who sees it: it is called the same at all nodes. So a private one gives way to a
         // public one, whichever was first.
-        let earlier = rivals.filter(|rival| match (rival.facts.public, it.facts.public) {
-            (true, true) => made(rival) < made(&it),
-            (false, false) => rival.facts.owner == it.facts.owner && made(rival) < made(&it),
-            (true, false) => rival.facts.owner == it.facts.owner,
+        let earlier = rivals.filter(|rival| match (rival.facts.public, ephemeral.facts.public) {
+            (true, true) => made(rival) < made(&ephemeral),
+            (false, false) => {
+                rival.facts.owner == ephemeral.facts.owner && made(rival) < made(&ephemeral)
+            }
+            (true, false) => rival.facts.owner == ephemeral.facts.owner,
             (false, true) => false,
         });
         let earlier: Vec<Ephemeral<'_>> = earlier.collect();
-        let taken = self.directory.gives_way(it.facts);
+        let taken = self.directory.gives_way(ephemeral.facts);
         if earlier.is_empty() && !taken {
             return name.as_str().into();
         }
-        let node = self.directory.node_name(it.home.author);
-        let rank = |it: &Ephemeral<'_>| (!it.facts.public, made(it));
+        let node = self.directory.node_name(ephemeral.home.author);
+        let rank = |room: &Ephemeral<'_>| (!room.facts.public, made(room));
         let keeper = earlier.iter().map(rank).min().filter(|_| !taken);
-        let apart = earlier.iter().filter(|it| Some(rank(it)) != keeper);
-        let before = apart.filter(|it| self.directory.node_name(it.home.author) == node).count();
-        named_apart(name, &node, before + self.directory.count_apart(it.facts, &node))
+        let apart = earlier.iter().filter(|other| Some(rank(other)) != keeper);
+        let before =
+            apart.filter(|other| self.directory.node_name(other.home.author) == node).count();
+        named_apart(name, &node, before + self.directory.count_apart(ephemeral.facts, &node))
     }
 
     /// Tells clients of a room if there is something new to tell.
-    pub(in crate::engine) fn tell_of_room(&mut self, id: RoomId, announce: bool) {
+    pub(crate) fn tell_of_room(&mut self, id: RoomId, announce: bool) {
         let Some(view) = self.view(id) else {
             if let Some(told) = self.told.remove(&id) {
                 let access = told.access();
@@ -89,7 +92,8 @@ impl Known {
             return;
         };
         let known = self.told.get(&id);
-        let same = known.is_some_and(|it| it.name == view.name && it.public == view.public);
+        let same =
+            known.is_some_and(|shown| shown.name == view.name && shown.public == view.public);
         if !same {
             let announce = announce && known.is_none();
             self.told.insert(id, view.clone());
@@ -98,7 +102,7 @@ impl Known {
     }
 
     /// LocalRef the start: everything that is here, without announcing it as new.
-    pub(in crate::engine) fn tell_of_all_rooms(&mut self) {
+    pub(crate) fn tell_of_all_rooms(&mut self) {
         let ids: Vec<RoomId> = self.rooms.keys().copied().collect();
         for id in ids {
             self.tell_of_room(id, false);
@@ -111,23 +115,23 @@ impl Known {
     }
 
     /// With the owner's fingerprint only for those who hold the key.
-    pub(in crate::engine) fn for_key(&self, mut view: RoomView, key: KeyPrint) -> RoomView {
+    pub(crate) fn for_key(&self, mut view: RoomView, key: KeyPrint) -> RoomView {
         view.owner = view.owner.filter(|owner| *owner == key);
         view
     }
 
     /// Rooms that agents of this key may see, by name; now, not as they were told.
-    pub(in crate::engine) fn visible(&self, key: KeyPrint) -> impl Iterator<Item = RoomView> + '_ {
+    pub(crate) fn visible(&self, key: KeyPrint) -> impl Iterator<Item = RoomView> + '_ {
         let ids = self.told.keys().filter(move |id| self.may_read(key, **id).is_ok());
         ids.filter_map(|id| self.view(*id).or_else(|| self.told.get(id).cloned()))
     }
 
-    pub(in crate::engine) fn members_of(&self, room: RoomId) -> Vec<AgentView> {
+    pub(crate) fn members_of(&self, room: RoomId) -> Vec<AgentView> {
         let members = self.rosters.members(room).iter();
-        members.filter_map(|it| self.rosters.view(&it.agent)).collect()
+        members.filter_map(|member| self.rosters.view(&member.agent)).collect()
     }
 
-    pub(in crate::engine) fn message_id(&self, room: RoomId, at: LocalRef) -> Option<MessageId> {
+    pub(crate) fn message_id(&self, room: RoomId, at: LocalRef) -> Option<MessageId> {
         let log = self.rooms.get(&room)?.logs.id(at.log);
         Some(MessageId::new(room, log, at.seq))
     }
