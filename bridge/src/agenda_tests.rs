@@ -15,7 +15,8 @@ use mesh::{
     },
     wire::{
         acts::TaskStatus,
-        entry::{DECISION, Facts, Said},
+        entry::{Facts, Said},
+        kinds::DECISION,
     },
 };
 use serde_json::{Value, json};

@@ -10,7 +10,10 @@ use mesh::{
         id::{AgentId, KeyPrint, MessageId, RoomId},
         number::Number,
     },
-    wire::entry::{CHAT, DECISION, Facts, Said, THINKING},
+    wire::{
+        entry::{Facts, Said},
+        kinds::{CHAT, DECISION, THINKING},
+    },
 };
 use protocol::{
     event::{DecisionMade, Event},

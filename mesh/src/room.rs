@@ -41,9 +41,8 @@ use crate::{
         sync::Sync,
     },
     wire::{
-        entry::{
-            Body, CHAT, DECISION, Decision, Facts, Items, Ordered, Said, Stored, takes_number,
-        },
+        entry::{Body, Decision, Facts, Items, Ordered, Said, Stored},
+        kinds::{self, CHAT, DECISION},
         run::{Carried, Verified},
         seal::{self, SealContext},
     },
@@ -422,7 +421,7 @@ impl Room {
                 }
             }
             // Of a kind that is known, which cannot be read.
-            Body::Unknown if takes_number(facts.kind).is_some() => {
+            Body::Unknown if kinds::traits(facts.kind).is_some() => {
                 cx.blame(author, |it| &mut it.void);
             }
             Body::Unknown => {}

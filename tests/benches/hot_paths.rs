@@ -18,7 +18,8 @@ use mesh::{
         time::Now,
     },
     wire::{
-        entry::{Body, CHAT, Facts, Said},
+        entry::{Body, Facts, Said},
+        kinds::CHAT,
         run::{Carried, Run, RunEntry},
     },
 };

@@ -7,7 +7,7 @@ use mesh::{
         id::{KeyPrint, RoomId},
         number::Number,
     },
-    wire::entry::THINKING,
+    wire::kinds::THINKING,
 };
 use protocol::{
     object::{Message, Subscription, SubscriptionStatus as Status},
@@ -242,7 +242,7 @@ fn is_one_of(kinds: &[String], message: &Message) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use mesh::wire::entry::CHAT;
+    use mesh::wire::kinds::CHAT;
     use protocol::value::Metadata;
 
     use super::*;

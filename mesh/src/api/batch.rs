@@ -383,7 +383,7 @@ pub struct Summary {
     /// What proves it, of rooms of the present mesh: to be told to those who were away. LocalRef most
     /// [`crate::limits::PROOFS_MAX`].
     pub proofs: Vec<(Certificate, Run)>,
-    /// The acts ([`crate::wire::entry::is_act`]) of all rooms, each log's in order: folded anew.
+    /// The acts ([`crate::wire::kinds::is_act`]) of all rooms, each log's in order: folded anew.
     pub acts: Vec<(RoomId, LocalRef, Stored)>,
     /// What only this node knows of votes.
     pub notes: Vec<(RoomId, LocalRef, VoteNote)>,

@@ -191,7 +191,7 @@ impl Engine {
         if version == kept.version || !due {
             return;
         }
-        let bytes = crate::wire::entry::encode(&self.rosters.own_permanent_seats());
+        let bytes = crate::wire::cbor::encode(&self.rosters.own_permanent_seats());
         self.roster_kept = RosterKept { at: now, version, bytes: bytes.len(), moved: false };
         if bytes.len() <= ROSTER_KEPT_BYTES_MAX {
             self.change_node().roster = Some(bytes.into());

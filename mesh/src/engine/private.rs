@@ -397,7 +397,7 @@ impl Engine {
         for it in self.rosters.unopened(id) {
             let RoomFacts::Sealed { owner, sealed } = &it.facts else { continue };
             let Some(seal) = self.seal_for(id, Reach::Followers(*owner)) else { continue };
-            let kind = crate::wire::entry::ROOM_CREATED;
+            let kind = crate::wire::kinds::ROOM_CREATED;
             let spot = SealContext { room: id, log: it.home, seq: 0, kind };
             let body = seal.open(&spot, sealed).map(|bytes| Body::decode(kind, &bytes));
             let Some(Body::RoomCreated(facts)) = body else { continue };

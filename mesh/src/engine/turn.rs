@@ -21,7 +21,8 @@ use crate::{
     replica::log::first_8,
     room::Room,
     wire::{
-        entry::{Body, CHAT},
+        entry::Body,
+        kinds::CHAT,
         message::{Message, Signed},
         roster::RosterNews,
         run::Run,

@@ -280,7 +280,7 @@ impl Rosters {
         let rooms = shared.map(|(id, it)| RosterChange::Room(*id, it.clone()));
         // What does not fit a frame is not seen elsewhere: that takes thousands of agents, or rooms of which much is said.
         let fits = |it: &RosterChange| {
-            let rest = left.checked_sub(crate::wire::entry::encode(it).len());
+            let rest = left.checked_sub(crate::wire::cbor::encode(it).len());
             left = rest.unwrap_or(left);
             rest.is_some()
         };

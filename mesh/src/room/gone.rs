@@ -11,7 +11,7 @@ use crate::{
         number::Number,
     },
     replica::pending::{Needs, Waiting},
-    wire::entry::{CHAT, Facts},
+    wire::{entry::Facts, kinds::CHAT},
 };
 
 impl Room {

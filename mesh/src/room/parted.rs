@@ -7,7 +7,10 @@ use crate::{
     directory::partings::Cut,
     engine::context::{Context, Fact},
     name::id::{LocalRef, LogId, LogIx, NodeId},
-    wire::entry::{Body, Facts, PARTED},
+    wire::{
+        entry::{Body, Facts},
+        kinds::PARTED,
+    },
 };
 
 impl Room {

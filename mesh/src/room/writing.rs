@@ -17,7 +17,8 @@ use crate::{
     },
     wire::{
         acts::ElectionAct,
-        entry::{Body, Facts, NODE_ADMITTED},
+        entry::{Body, Facts},
+        kinds::NODE_ADMITTED,
         run::{Carried, Run, RunEntry},
     },
 };
@@ -265,7 +266,7 @@ fn begins(body: &Body) -> Begins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::entry::{CHAT, DECISION};
+    use crate::wire::kinds::{CHAT, DECISION};
 
     /// Stands for whatever builds on others.
     const ACT: u8 = 100;

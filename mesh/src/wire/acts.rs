@@ -7,12 +7,11 @@
 use minicbor::{Decode, Encode};
 
 use crate::{
-    limits::CLAIM_SEEN_MAX,
     name::{
         id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MessageId, NodeId},
         number::Era,
     },
-    wire::entry::text,
+    wire::cbor::{maybe_text, text},
 };
 
 /// Where an entry stands among all of its room: the same on every node.
@@ -289,7 +288,7 @@ pub enum TaskAct {
         #[n(0)]
         update: TaskUpdated,
         /// Who must hold it.
-        #[cbor(n(1), with = "crate::wire::acts::maybe_text")]
+        #[cbor(n(1), with = "maybe_text")]
         if_assignee: Option<AgentId>,
         /// The current era, as far as its author knows: whoever issues an earlier one must not answer.
         #[n(2)]
@@ -310,7 +309,7 @@ pub struct TaskAssigned {
     #[n(1)]
     pub description: Option<String>,
     /// Who is to do it.
-    #[cbor(n(2), with = "crate::wire::acts::maybe_text")]
+    #[cbor(n(2), with = "maybe_text")]
     pub assignee: Option<AgentId>,
     /// Who said so.
     #[cbor(n(3), with = "text")]
@@ -334,7 +333,7 @@ pub struct TaskUpdated {
     #[n(2)]
     pub status: Option<TaskStatus>,
     /// Who is to do it.
-    #[cbor(n(3), with = "crate::wire::acts::maybe_text")]
+    #[cbor(n(3), with = "maybe_text")]
     pub assignee: Option<AgentId>,
     /// In the words of whoever updates.
     #[n(4)]
@@ -375,7 +374,7 @@ pub struct Grant {
     #[n(2)]
     pub update: Option<TaskUpdated>,
     /// Who held the task.
-    #[cbor(n(3), with = "crate::wire::acts::maybe_text")]
+    #[cbor(n(3), with = "maybe_text")]
     pub holder: Option<AgentId>,
     /// As of [`crate::wire::entry::Ordered`].
     #[n(4)]
@@ -421,37 +420,9 @@ pub enum Tier {
     Pro,
 }
 
-/// `Option<Arc<str>>` as CBOR text or null.
-pub(crate) mod maybe_text {
-    use std::sync::Arc;
-
-    use minicbor::{Decoder, Encoder, data::Type, encode::Write};
-
-    pub(crate) fn encode<C, W: Write>(
-        text: &Option<Arc<str>>,
-        e: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), minicbor::encode::Error<W::Error>> {
-        match text {
-            Some(text) => e.str(text)?.ok(),
-            None => e.null()?.ok(),
-        }
-    }
-
-    pub(crate) fn decode<C>(
-        d: &mut Decoder<'_>,
-        _: &mut C,
-    ) -> Result<Option<Arc<str>>, minicbor::decode::Error> {
-        if d.datatype()? == Type::Null {
-            return d.null().map(|()| None);
-        }
-        d.str().map(|text| Some(Arc::from(text)))
-    }
-}
-
 impl VoteAct {
-    /// The entries it names.
-    fn names(&self) -> Vec<EntryRef> {
+    /// The entries that it names.
+    pub(super) fn names(&self) -> Vec<EntryRef> {
         match self {
             VoteAct::Opened(_) | VoteAct::Imported(_) => Vec::new(),
             VoteAct::Cast(it) => vec![it.vote],
@@ -468,7 +439,8 @@ impl VoteAct {
 }
 
 impl ElectionAct {
-    fn names(&self) -> Vec<EntryRef> {
+    /// The entries that it names.
+    pub(super) fn names(&self) -> Vec<EntryRef> {
         match self {
             ElectionAct::Started(_) => Vec::new(),
             ElectionAct::Committed { election, .. }
@@ -491,7 +463,8 @@ impl TaskUpdated {
 }
 
 impl TaskAct {
-    fn names(&self) -> Vec<EntryRef> {
+    /// The entries that it names.
+    pub(super) fn names(&self) -> Vec<EntryRef> {
         match self {
             TaskAct::Assigned(_) => Vec::new(),
             TaskAct::Updated(it) => it.names().collect(),
@@ -500,30 +473,6 @@ impl TaskAct {
                 let update = it.update.iter().flat_map(TaskUpdated::names);
                 update.chain([it.claim]).chain(it.by).collect()
             }
-        }
-    }
-}
-
-impl crate::wire::entry::Body {
-    /// The entries of the same room that have to be here before this one is accepted.
-    pub(crate) fn names(&self) -> Vec<EntryRef> {
-        use crate::wire::entry::Body;
-        match self {
-            Body::Vote(act) => act.names(),
-            Body::Election(act) => act.names(),
-            Body::Task(act) => act.names(),
-            Body::Decision(it) => vec![it.election],
-            Body::Ordered(it) => it.by.into_iter().collect(),
-            Body::HandedOver(it) => it.by.into_iter().collect(),
-            Body::EraClaimed(it) => it.seen.iter().take(CLAIM_SEEN_MAX).copied().collect(),
-            Body::Chat(_)
-            | Body::Thinking(_)
-            | Body::NodeAdmitted(_)
-            | Body::RoomCreated(_)
-            | Body::AgentClaimed(_)
-            | Body::Key(_)
-            | Body::Parted(_)
-            | Body::Unknown => Vec::new(),
         }
     }
 }

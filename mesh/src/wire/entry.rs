@@ -11,7 +11,10 @@ use crate::{
         id::{AgentId, EntryRef, Hash, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId, sha256},
         number::Era,
     },
-    wire::acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
+    wire::{
+        acts::{ElectionAct, KeyAct, TaskAct, VoteAct},
+        cbor::{encode, text, texts},
+    },
 };
 
 /// The version that every header carries.
@@ -57,7 +60,7 @@ pub struct Facts {
     /// When it was written, by its author's clock. Informational. Unix milliseconds.
     #[n(1)]
     pub wall_ms: u64,
-    /// Which body follows: see [`Body`].
+    /// The kind of body that follows: see [`crate::wire::kinds`].
     #[n(2)]
     pub kind: u8,
     /// Whether it takes numbers.
@@ -359,7 +362,7 @@ pub struct AgentClaimed {
     pub key: KeyPrint,
 }
 
-/// What an entry says.
+/// What an entry says. The table of its kinds is [`crate::wire::kinds`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// A chat message. Visible.
@@ -392,180 +395,4 @@ pub enum Body {
     Task(TaskAct),
     /// A kind of a later version, or a body that cannot be read: kept, passed on, without effect.
     Unknown,
-}
-
-impl Body {
-    /// The number that headers know it by.
-    #[must_use]
-    pub fn kind(&self) -> u8 {
-        match self {
-            Body::Unknown => 0,
-            Body::Chat(_) => 1,
-            Body::Thinking(_) => 2,
-            Body::Decision(_) => 3,
-            Body::Ordered(_) => 16,
-            Body::EraClaimed(_) => 17,
-            Body::HandedOver(_) => 18,
-            Body::NodeAdmitted(_) => NODE_ADMITTED,
-            Body::RoomCreated(_) => 33,
-            Body::AgentClaimed(_) => 34,
-            Body::Key(_) => 35,
-            Body::Parted(_) => PARTED,
-            Body::Vote(_) => 48,
-            Body::Election(_) => 49,
-            Body::Task(_) => 50,
-        }
-    }
-
-    pub(crate) fn visible(&self) -> bool {
-        takes_number(self.kind()) == Some(true)
-    }
-
-    /// Deterministic CBOR.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        match self {
-            Body::Chat(it) | Body::Thinking(it) => encode(it),
-            Body::Decision(it) => encode(it),
-            Body::Ordered(it) => encode(it),
-            Body::EraClaimed(it) => encode(it),
-            Body::HandedOver(it) => encode(it),
-            Body::NodeAdmitted(it) => encode(it),
-            Body::RoomCreated(it) => encode(it),
-            Body::AgentClaimed(it) => encode(it),
-            Body::Key(it) => encode(it),
-            Body::Parted(it) => encode(it),
-            Body::Vote(it) => encode(it),
-            Body::Election(it) => encode(it),
-            Body::Task(it) => encode(it),
-            Body::Unknown => Vec::new(),
-        }
-    }
-
-    /// Reads a body of `kind`. Never fails: what cannot be read is [`Body::Unknown`] to every node
-    /// of this version alike.
-    #[must_use]
-    pub fn decode(kind: u8, bytes: &[u8]) -> Body {
-        match kind {
-            1 => read(bytes, Body::Chat),
-            2 => read(bytes, Body::Thinking),
-            3 => read(bytes, Body::Decision),
-            16 => read(bytes, Body::Ordered),
-            17 => read(bytes, Body::EraClaimed),
-            18 => read(bytes, Body::HandedOver),
-            32 => read(bytes, Body::NodeAdmitted),
-            33 => read(bytes, Body::RoomCreated),
-            34 => read(bytes, Body::AgentClaimed),
-            35 => read(bytes, Body::Key),
-            PARTED => read(bytes, Body::Parted),
-            48 => read(bytes, Body::Vote),
-            49 => read(bytes, Body::Election),
-            50 => read(bytes, Body::Task),
-            _ => Body::Unknown,
-        }
-    }
-
-    /// What was said, if anything was.
-    #[must_use]
-    pub fn said(self) -> Option<Said> {
-        match self {
-            Body::Chat(said) | Body::Thinking(said) => Some(said),
-            Body::Decision(it) => Some(it.said),
-            Body::Ordered(_)
-            | Body::EraClaimed(_)
-            | Body::HandedOver(_)
-            | Body::NodeAdmitted(_)
-            | Body::RoomCreated(_)
-            | Body::AgentClaimed(_)
-            | Body::Key(_)
-            | Body::Parted(_)
-            | Body::Vote(_)
-            | Body::Election(_)
-            | Body::Task(_)
-            | Body::Unknown => None,
-        }
-    }
-}
-
-/// Whether entries of this kind are acts ([`crate::wire::acts`]) of rooms: an engine folds them all anew
-/// when it starts, so a store keeps an index of them.
-#[must_use]
-pub fn is_act(kind: u8) -> bool {
-    (48..=63).contains(&kind)
-}
-
-/// [`Body::Chat`]'s kind: the one that moves the turn.
-pub const CHAT: u8 = 1;
-/// [`Body::Parted`]'s kind.
-pub(crate) const PARTED: u8 = 36;
-/// The kind of [`Body::NodeAdmitted`].
-pub(crate) const NODE_ADMITTED: u8 = 32;
-/// The kind of [`Body::RoomCreated`].
-pub(crate) const ROOM_CREATED: u8 = 33;
-/// [`Body::Thinking`]'s kind.
-pub const THINKING: u8 = 2;
-/// [`Body::Decision`]'s kind.
-pub const DECISION: u8 = 3;
-
-fn read<'b, T: Decode<'b, ()>>(bytes: &'b [u8], body: fn(T) -> Body) -> Body {
-    minicbor::decode(bytes).map_or(Body::Unknown, body)
-}
-
-/// Deterministic CBOR. Encoding into memory cannot fail.
-pub(crate) fn encode<T: Encode<()>>(it: &T) -> Vec<u8> {
-    minicbor::to_vec(it).expect("encoding into a Vec cannot fail")
-}
-
-/// `Arc<str>` as CBOR text.
-pub(crate) mod text {
-    use std::sync::Arc;
-
-    use minicbor::{Decoder, Encoder, encode::Write};
-
-    pub(crate) fn encode<C, W: Write>(
-        text: &Arc<str>,
-        e: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), minicbor::encode::Error<W::Error>> {
-        e.str(text)?.ok()
-    }
-
-    pub(crate) fn decode<C>(
-        d: &mut Decoder<'_>,
-        _: &mut C,
-    ) -> Result<Arc<str>, minicbor::decode::Error> {
-        d.str().map(Arc::from)
-    }
-}
-
-/// A list of `Arc<str>` as CBOR texts.
-pub(crate) mod texts {
-    use std::sync::Arc;
-
-    use minicbor::{Decoder, Encoder, encode::Write};
-
-    pub(crate) fn encode<C, W: Write>(
-        texts: &[Arc<str>],
-        e: &mut Encoder<W>,
-        _: &mut C,
-    ) -> Result<(), minicbor::encode::Error<W::Error>> {
-        e.array(texts.len() as u64)?;
-        texts.iter().try_for_each(|text| e.str(text).map(|_| ()))
-    }
-
-    pub(crate) fn decode<C>(
-        d: &mut Decoder<'_>,
-        _: &mut C,
-    ) -> Result<Vec<Arc<str>>, minicbor::decode::Error> {
-        d.array_iter::<&str>()?.map(|text| text.map(Arc::from)).collect()
-    }
-}
-
-/// Whether entries of this kind are visible. `None`: a kind of a later version, whose author knows.
-pub(crate) fn takes_number(kind: u8) -> Option<bool> {
-    match kind {
-        CHAT | THINKING | DECISION | ROOM_CREATED | 34 => Some(true),
-        16..=18 | 32 | 35 | PARTED | 48..=50 => Some(false),
-        _ => None,
-    }
 }

@@ -17,7 +17,7 @@ use crate::{
         number::{Era, Number},
     },
     wire::{
-        entry::encode,
+        cbor::encode,
         roster::RosterNews,
         run::{BadRun, Certificate, Run, Verified},
         seal::Token,

@@ -10,10 +10,7 @@ use crate::{
         id::{AgentId, KeyPrint, LogId, NodeId, RoomId},
         number::Number,
     },
-    wire::{
-        entry::{self, RoomCreated},
-        seal::Token,
-    },
+    wire::{cbor::text, entry::RoomCreated, seal::Token},
 };
 
 /// A place of an agent in a room.
@@ -31,7 +28,7 @@ pub struct Seat {
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct AgentRecord {
     /// Its name.
-    #[cbor(n(0), with = "entry::text")]
+    #[cbor(n(0), with = "text")]
     pub name: Arc<str>,
     /// Its key.
     #[n(1)]
@@ -105,10 +102,10 @@ pub struct EphemeralRoom {
 pub enum RosterChange {
     /// An agent is now this.
     #[n(0)]
-    Agent(#[cbor(n(0), with = "entry::text")] AgentId, #[n(1)] AgentRecord),
+    Agent(#[cbor(n(0), with = "text")] AgentId, #[n(1)] AgentRecord),
     /// An agent is forgotten.
     #[n(1)]
-    NoAgent(#[cbor(n(0), with = "entry::text")] AgentId),
+    NoAgent(#[cbor(n(0), with = "text")] AgentId),
     /// An ephemeral room lives.
     #[n(2)]
     Room(#[n(0)] RoomId, #[n(1)] EphemeralRoom),
@@ -161,7 +158,7 @@ pub enum What {
     #[n(2)]
     Typing {
         /// Who.
-        #[cbor(n(0), with = "entry::text")]
+        #[cbor(n(0), with = "text")]
         agent: AgentId,
         /// Where.
         #[n(1)]

@@ -10,7 +10,11 @@ use crate::{
         id::{Hash, LogId, MeshId, RoomId, sha256},
         identity::{Identity, Judge, Strict},
     },
-    wire::entry::{Facts, Gone, Header, VERSION, encode, takes_number},
+    wire::{
+        cbor::encode,
+        entry::{Facts, Gone, Header, VERSION},
+        kinds::{self, Seen},
+    },
 };
 
 /// Where a body is.
@@ -127,7 +131,8 @@ impl Run {
         let mut bytes = 0;
         for entry in &self.entries {
             // Else its author could have numbers given to what means nothing as a message.
-            if takes_number(entry.facts.kind).is_some_and(|it| it != entry.facts.visible) {
+            let known = kinds::traits(entry.facts.kind).map(|row| row.seen == Seen::Numbered);
+            if known.is_some_and(|numbered| numbered != entry.facts.visible) {
                 return Err(BadRun::Visible(entry.facts.kind));
             }
             match &entry.body {

@@ -7,7 +7,7 @@ use mesh::{
     limits::{DEDUP_FOR, DEDUP_IDS_MAX},
     name::{id::LocalRef, number::Number},
     wire::{
-        entry::is_act,
+        kinds::is_act,
         run::{Certificate, Run},
     },
 };

@@ -11,7 +11,10 @@ use mesh::{
     api::batch::Fate,
     limits::STAMP_AHEAD_MS_MAX,
     name::{id::RoomId, number::Number},
-    wire::entry::{CHAT, DECISION, Gone, Stored, THINKING},
+    wire::{
+        entry::{Gone, Stored},
+        kinds::{CHAT, DECISION, THINKING},
+    },
 };
 use redb::{Database, ReadableDatabase, ReadableTable, WriteTransaction};
 use sha2::{Digest, Sha256};

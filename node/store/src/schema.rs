@@ -9,7 +9,10 @@ use redb::{
 use mesh::{
     api::batch::Fate,
     name::number::{Era, Number},
-    wire::entry::{Facts, Gone, is_act},
+    wire::{
+        entry::{Facts, Gone},
+        kinds::is_act,
+    },
 };
 
 use crate::error::ReadError;

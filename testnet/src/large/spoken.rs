@@ -4,7 +4,7 @@ use std::{cell::RefCell, rc::Rc};
 
 use mesh::{
     name::id::{MeshId, RoomId},
-    wire::{entry::CHAT, message::Message, run::Verified},
+    wire::{kinds::CHAT, message::Message, run::Verified},
 };
 
 /// What gossip is counted for.

@@ -24,7 +24,8 @@ use mesh::{
     name::id::{AgentId, EntryRef, RoomId},
     wire::{
         acts::ElectionAct,
-        entry::{self, Body, DedupId},
+        entry::{Body, DedupId},
+        kinds,
     },
 };
 
@@ -351,7 +352,7 @@ impl World {
         };
         for change in batch {
             let Change::Entry { room, at, entry } = change else { continue };
-            if entry.facts.kind != entry::DECISION || self.is_exempt(node) || ended(room) {
+            if entry.facts.kind != kinds::DECISION || self.is_exempt(node) || ended(room) {
                 continue;
             }
             let written = self.entry(node, *room, *at)?;

@@ -19,7 +19,8 @@ use mesh::{
     name::id::{EntryRef, LocalRef, NodeId, RoomId},
     order::pulse::{Beat, Rhythm},
     wire::{
-        entry::{self, Body, Stored},
+        entry::{Body, Stored},
+        kinds,
         message::{Message, Signed},
         run::Verified,
     },
@@ -404,7 +405,7 @@ impl World {
                 // What was written of a room that ended then in the same batch never was.
                 Change::Entry { room, .. } | Change::Number { room, .. }
                     if dropped.get(room).is_some_and(|drop| nth < *drop) => {}
-                Change::Entry { room, at, entry } if entry::is_act(entry.facts.kind) => {
+                Change::Entry { room, at, entry } if kinds::is_act(entry.facts.kind) => {
                     self.act_stored((node, *room, *at), entry)?;
                 }
                 Change::Entry { room, at, entry } if entry.facts.visible => {

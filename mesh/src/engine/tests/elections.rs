@@ -20,7 +20,8 @@ use crate::{
     name::id::{AgentId, RoomId},
     wire::{
         acts::{Candidate, ElectionAct, ElectionStarted},
-        entry::{Body, DECISION, Decision, Said},
+        entry::{Body, Decision, Said},
+        kinds::DECISION,
         message::Message,
     },
 };

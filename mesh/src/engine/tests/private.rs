@@ -289,7 +289,7 @@ fn a_sealed_announcement_cannot_be_passed_off_as_an_open_one() {
     assert_eq!(rooms(&mut node), ["lobby"]);
     // Nor is what does not open, or is not of the key.
     let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
-    let spot = SealContext { room, log: home, seq: 0, kind: crate::wire::entry::ROOM_CREATED };
+    let spot = SealContext { room, log: home, seq: 0, kind: crate::wire::kinds::ROOM_CREATED };
     let body = Body::RoomCreated(facts(room)).encode();
     for (i, sealed) in [(1, body.clone()), (2, seal.seal(&spot, &body))] {
         let facts = RoomFacts::Sealed { owner: key(), sealed: sealed.into() };
@@ -713,7 +713,7 @@ fn a_room_of_memory_that_was_told_of_before_the_key_was_presented_is_there_when_
     let room = ephemeral_id(node.secret.mesh_id(), home, true);
     let facts = RoomCreated { public: false, owner: key(), ..public_room(room, "theirs") };
     let seal = Seal::of_room(key(), &RoomKey::of(API_KEY), room);
-    let spot = SealContext { room, log: home, seq: 0, kind: crate::wire::entry::ROOM_CREATED };
+    let spot = SealContext { room, log: home, seq: 0, kind: crate::wire::kinds::ROOM_CREATED };
     let sealed = seal.seal(&spot, &Body::RoomCreated(facts).encode());
     let facts = RoomFacts::Sealed { owner: key(), sealed: sealed.into() };
     let it = EphemeralRoom { facts, home, created_ms: 1 };

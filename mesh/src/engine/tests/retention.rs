@@ -22,7 +22,8 @@ use crate::{
     },
     wire::{
         acts::Tier,
-        entry::{Gone, NodeParted, Parting, THINKING},
+        entry::{Gone, NodeParted, Parting},
+        kinds::THINKING,
         message::{ApartBody, Head},
         run::BadRun,
     },

@@ -276,7 +276,7 @@ fn a_roster_is_told_as_far_as_it_fits_a_frame() {
     for nth in 0..300 {
         rosters.put(now(), format!("agent {nth}").as_str().into(), large.clone());
     }
-    let whole = crate::wire::entry::encode(&rosters.whole()).len();
+    let whole = crate::wire::cbor::encode(&rosters.whole()).len();
     assert!(whole <= ROSTER_BYTES_MAX, "{whole}");
     assert!(whole > ROSTER_BYTES_MAX - 2 * DESCRIPTION_BYTES_MAX, "{whole}: almost all that fits");
 }
@@ -472,7 +472,7 @@ fn a_whole_roster_fits_a_frame_whatever_is_said_of_its_rooms() {
         rosters.list(id, Some(it));
     }
     let what = rosters.whole();
-    assert!(crate::wire::entry::encode(&what).len() <= FRAME_BYTES_MAX);
+    assert!(crate::wire::cbor::encode(&what).len() <= FRAME_BYTES_MAX);
     let What::Whole { changes, .. } = what else { panic!("it is whole") };
     assert!(changes.len() > 200, "as many as fit");
     assert!(changes.iter().any(|it| matches!(it, RosterChange::Agent(..))));

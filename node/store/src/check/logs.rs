@@ -11,7 +11,8 @@ use mesh::{
         number::{Era, Number},
     },
     wire::{
-        entry::{Body, Ordered, Stored, is_act},
+        entry::{Body, Ordered, Stored},
+        kinds::is_act,
         run::{Carried, Run, RunEntry},
         seal::{self, SealContext},
     },

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use mesh::{
     api::batch::{Fate, LogRecord, RoomRecord},
     name::{id::RoomId, number::Number},
-    wire::entry::{Stored, is_act},
+    wire::{entry::Stored, kinds::is_act},
 };
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, WriteTransaction};
 

@@ -12,7 +12,8 @@ use mesh::{
         number::Era,
     },
     wire::{
-        entry::{CHAT, DECISION, Stored},
+        entry::Stored,
+        kinds::{CHAT, DECISION},
         seal::{self, SealContext},
     },
 };
