@@ -1,5 +1,7 @@
 //! What local clients ask of a node, what they get, and why they may not.
 
+pub mod traits;
+
 use std::{fmt, sync::Arc};
 
 use thiserror::Error;

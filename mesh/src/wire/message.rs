@@ -1,16 +1,14 @@
 //! What nodes say to each other. CBOR; [`Message::decode`] bounds and checks, [`Message::verify`]
 //! checks signatures, and only then does an engine see it.
 
+pub mod traits;
+
 use minicbor::{Decode, Encode, bytes::ByteVec};
 use thiserror::Error;
 
 use crate::{
     api::status::Parted,
-    limits::{
-        ASK_ENTRIES_MAX, BARRIER_HEADS_MAX, BARRIER_ROOMS_MAX, BODY_BYTES_MAX, BUCKETS,
-        DIGEST_ROOMS_MAX, EXPELLED_NAMED_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, SPANS_MAX,
-        VERSION_BYTES_MAX,
-    },
+    limits::FRAME_BYTES_MAX,
     name::{
         id::{LogId, MeshId, NodeId, RoomId},
         identity::{Epoch, Identity, Judge, LinkSecret, Strict},
@@ -151,7 +149,7 @@ pub struct About {
     /// Which secret of the mesh's connections it has.
     #[n(1)]
     pub epoch: Epoch,
-    /// Of its program, for people; at most [`VERSION_BYTES_MAX`].
+    /// Of its program, for people; at most [`crate::limits::VERSION_BYTES_MAX`].
     #[n(2)]
     pub version: String,
 }
@@ -236,7 +234,7 @@ pub enum Message<R = Run> {
         #[n(2)]
         answer: bool,
     },
-    /// Digests of the sender's rooms, folded into [`BUCKETS`].
+    /// Digests of the sender's rooms, folded into [`crate::limits::BUCKETS`].
     #[n(5)]
     Buckets(#[n(0)] Vec<u64>),
     /// Digests of the sender's rooms in the buckets that differed. Those of the receiver that are
@@ -395,43 +393,8 @@ impl Message<Run> {
         let message: Message<Run> = minicbor::decode(bytes).map_err(|error| {
             if error.is_unknown_variant() { BadMessage::Newer } else { BadMessage::Form(error) }
         })?;
-        let (length, max) = match &message {
-            Message::Runs(runs) => (runs.len(), SPANS_MAX),
-            Message::Spans { runs, bodies, .. } => (runs.len().max(bodies.len()), FRAME_BYTES_MAX),
-            Message::WantBodies { at, .. } => (at.len(), SPANS_MAX),
-            Message::Want { spans, .. } => (spans.len(), SPANS_MAX),
-            Message::Ask { spans, .. } => (spans.len(), ASK_ENTRIES_MAX),
-            Message::Have { heads, .. } => (heads.len(), crate::limits::LOGS_PER_ROOM_MAX),
-            Message::Buckets(buckets) => (buckets.len().abs_diff(BUCKETS), 0),
-            Message::Digests(rooms) => (rooms.len(), DIGEST_ROOMS_MAX),
-            Message::Follows(keys) => (keys.len(), KEYS_FOLLOWED_MAX),
-            Message::Offer(posts) | Message::Accept(posts) | Message::Taken(posts) => {
-                (posts.len(), DIGEST_ROOMS_MAX)
-            }
-            Message::Secret(it) => (it.it.secret.without().len(), EXPELLED_NAMED_MAX),
-            Message::AskFrontier { rooms, .. } => (rooms.len(), BARRIER_ROOMS_MAX),
-            Message::Frontier { rooms, .. } => {
-                let heads: usize = rooms.iter().map(|it| it.heads.len()).sum();
-                if heads > BARRIER_HEADS_MAX {
-                    return Err(BadMessage::Length(heads));
-                }
-                (rooms.len(), BARRIER_ROOMS_MAX)
-            }
-            Message::About(it) => (it.it.version.len(), VERSION_BYTES_MAX),
-            Message::Beacon(_)
-            | Message::Roster(_)
-            | Message::Parted(_)
-            | Message::WantRoster { .. }
-            | Message::Probe { .. }
-            | Message::Sighting { .. }
-            | Message::Fork(..) => (0, 0),
-        };
-        if let Message::Spans { bodies, .. } = &message
-            && bodies.iter().any(|it| it.body.len() > BODY_BYTES_MAX)
-        {
-            return Err(BadMessage::Length(bodies.len()));
-        }
-        if length > max { Err(BadMessage::Length(length)) } else { Ok(message) }
+        message.check_lengths()?;
+        Ok(message)
     }
 
     /// Checks every seal and signature in it. The costly half: do it off the engine's thread.
@@ -533,40 +496,6 @@ impl Message<Run> {
     }
 }
 
-impl<R> Message<R> {
-    /// Whether it travels by gossip, too. Whoever passes gossip on has not said it: so what is to be believed
-    /// carries who did, signed, and a question is one that is answered to all. Everything else counts as the
-    /// word of the peer from whose link it came, and is refused if it comes otherwise.
-    #[must_use]
-    pub fn may_be_gossiped(&self) -> bool {
-        match self {
-            Message::Runs(_)
-            | Message::Beacon(_)
-            | Message::Roster(_)
-            | Message::Fork(..)
-            | Message::WantRoster { .. }
-            | Message::Ask { .. } => true,
-            Message::Spans { .. }
-            | Message::WantBodies { .. }
-            | Message::Want { .. }
-            | Message::Have { .. }
-            | Message::Buckets(_)
-            | Message::Digests(_)
-            | Message::Probe { .. }
-            | Message::Sighting { .. }
-            | Message::Offer(_)
-            | Message::Accept(_)
-            | Message::Taken(_)
-            | Message::Parted(_)
-            | Message::Secret(_)
-            | Message::About(_)
-            | Message::AskFrontier { .. }
-            | Message::Frontier { .. }
-            | Message::Follows(_) => false,
-        }
-    }
-}
-
 fn signed<T: Encode<()>>(
     (judge, mesh): (&dyn Judge, MeshId),
     node: NodeId,
@@ -592,6 +521,7 @@ impl<T: Encode<()>> Signed<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::BODY_BYTES_MAX;
     use crate::wire::{
         entry::Facts,
         run::{Carried, RunEntry},
