@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use mesh::{
     api::{
-        command::{AgentView, Presence, RoomView, Speech, Status as CoreStatus},
+        command::{AgentView, RoomView, Speech},
         event::Delivered,
     },
     name::{
@@ -13,6 +13,7 @@ use mesh::{
     wire::{
         entry::{Facts, Said},
         kinds::{CHAT, DECISION, THINKING},
+        roster::{Presence, Status as CoreStatus},
     },
 };
 use protocol::{

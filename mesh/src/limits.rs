@@ -6,8 +6,10 @@ use std::time::Duration;
 pub const CONTENT_BYTES_MAX: usize = 262_144;
 /// An entry's body: content, plus as much again as a client's metadata may reasonably take.
 pub const BODY_BYTES_MAX: usize = CONTENT_BYTES_MAX + 65_536;
-/// A body before it is sealed ([`crate::wire::seal`]): the same in every room, sealed or not.
-pub const PLAIN_BODY_BYTES_MAX: usize = BODY_BYTES_MAX - crate::wire::seal::SEAL_BYTES;
+/// A sealed body is so much longer: by its nonce, and by the tag that says that it is whole.
+pub const SEAL_BYTES: usize = 12 + 16;
+/// A body before it is sealed: the same in every room, sealed or not.
+pub const PLAIN_BODY_BYTES_MAX: usize = BODY_BYTES_MAX - SEAL_BYTES;
 /// Bodies up to this travel inside their run; larger ones on their own, by place and hash.
 pub const BODY_INLINE_BYTES_MAX: usize = 8 * 1024;
 /// Entries under one seal: what a receiver must hold before it can check anything.

@@ -44,7 +44,7 @@ use crate::{
         entry::{Body, Decision, Facts, Items, Ordered, Said, Stored},
         kinds::{self, CHAT, DECISION},
         run::{Carried, Verified},
-        seal::{self, SealContext},
+        seal::SealContext,
     },
 };
 use writing::Drafts;
@@ -186,7 +186,7 @@ impl Room {
         let log = self.logs.get(at.log);
         let counts = at.seq <= log.head && log.fork.is_none_or(|seq| at.seq < seq);
         let spot = self.spot(log.id, at.seq, entry.facts.kind);
-        if counts && let Some(bytes) = seal::open(&self.record, &spot, &entry.body) {
+        if counts && let Some(bytes) = self.record.open(&spot, &entry.body) {
             let body = self.with_its_id(log.id, Body::decode(entry.facts.kind, &bytes));
             self.hold(cx, at, entry.facts, (&body, bytes.len()));
             if let Some(waits) = self.numbering.undelivered.get_mut(&at) {
@@ -213,7 +213,7 @@ impl Room {
     /// What an entry that the store has says.
     pub(crate) fn body_of(&self, at: LocalRef, entry: &Stored) -> Body {
         let spot = self.spot(self.logs.id(at.log), at.seq, entry.facts.kind);
-        seal::body(&self.record, &spot, &entry.body)
+        self.record.body(&spot, &entry.body)
     }
 
     pub(crate) fn edit_record(&mut self) -> &mut RoomRecord {
@@ -358,7 +358,7 @@ impl Room {
             }
             let spot = self.spot(run.run().log, seq, entry.facts.kind);
             self.note_bytes(cx, bytes.len());
-            let opened = seal::open(&self.record, &spot, &bytes);
+            let opened = self.record.open(&spot, &bytes);
             self.fold(cx, at, entry.facts, opened.as_deref());
         }
         let seal = run.certificate();

@@ -16,13 +16,15 @@ use mesh::{
     api::{
         command::{CallId, Outcome, Refused},
         event::RoomEvent,
-        status::Parted,
     },
     name::{
         id::{NodeId, RoomId},
         time::Now,
     },
-    wire::{entry::Parting, message::Message},
+    wire::{
+        entry::{Parted, Parting},
+        message::Message,
+    },
 };
 use net::Net;
 use store::{CommitError, Store};

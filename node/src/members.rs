@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result, bail};
 use mesh::{
-    api::status::{self, MemberStatus},
+    api::status::MemberStatus,
     name::id::{NodeId, parse_hex},
     wire::entry::Parting,
 };
@@ -28,7 +28,7 @@ pub(crate) fn core_parting(how: PartedHow) -> Parting {
 }
 
 /// What became of a node, as operators see it.
-pub(crate) fn parted(it: status::Parted) -> Parted {
+pub(crate) fn parted(it: mesh::wire::entry::Parted) -> Parted {
     let how = match it.why {
         Parting::Expelled => PartedHow::Expelled,
         Parting::Left => PartedHow::Left,
@@ -179,8 +179,11 @@ mod tests {
     #[test]
     fn the_table_says_what_became_of_everybody() {
         let mut out = status(3, "third");
-        out.parted =
-            Some(status::Parted { why: Parting::Expelled, by: NodeId([1; 32]), wall_ms: 0 });
+        out.parted = Some(mesh::wire::entry::Parted {
+            why: Parting::Expelled,
+            by: NodeId([1; 32]),
+            wall_ms: 0,
+        });
         let members = [status(1, "first"), status(2, "se\ncond"), out].map(member);
         let text = table(&members);
         assert_eq!(text.lines().count(), 4, "{text}");

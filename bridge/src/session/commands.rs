@@ -1,12 +1,13 @@
 //! Commands of a registered agent (spec §3): from a request to a call, a read or a refusal.
 
 use mesh::{
-    api::command::{Command, NewRoom, Presence},
+    api::command::{Command, NewRoom},
     name::{
         id::{MessageId, RoomId},
         number::{Era, Number},
     },
     order::served::Served,
+    wire::roster::Presence,
 };
 use protocol::{
     reply::{HistoryResult, Reply as Frame},

@@ -3,21 +3,21 @@
 //! A store keeps these rows and nothing of its own invention: whatever the core needs to go on
 //! after a restart is in here.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
-    api::{command::Opaque, status::Parted},
+    api::command::Opaque,
     limits::HANDOVERS_PER_ERA_MAX,
     name::{
         id::{EntryRef, Hash, LocalRef, LogId, LogIx, MeshId, MessageId, NodeId, RoomId},
         number::{Era, Number},
     },
     wire::{
-        entry::{DedupId, Stored},
+        entry::{Body, DedupId, Parted, Stored},
         run::{Certificate, Run},
-        seal::Seal,
+        seal::{Seal, SealContext},
     },
 };
 
@@ -73,6 +73,24 @@ pub struct RoomRecord {
     /// The founder of the mesh brought it from a ClawChat server: see [`crate::api::import`].
     #[cbor(n(10), default)]
     pub imported: bool,
+}
+
+impl RoomRecord {
+    /// The bytes of a body that a store keeps, as they were before they were sealed, if they were. `None`: they
+    /// do not open, so they say nothing ([`Body::Unknown`]).
+    #[must_use]
+    pub fn open<'b>(&self, spot: &SealContext, bytes: &'b [u8]) -> Option<Cow<'b, [u8]>> {
+        match &self.seal {
+            None => Some(Cow::Borrowed(bytes)),
+            Some(seal) => seal.open(spot, bytes).map(Cow::Owned),
+        }
+    }
+
+    /// A body that a store keeps.
+    #[must_use]
+    pub fn body(&self, spot: &SealContext, bytes: &[u8]) -> Body {
+        self.open(spot, bytes).map_or(Body::Unknown, |bytes| Body::decode(spot.kind, &bytes))
+    }
 }
 
 /// A chat message, as far as the turn is concerned.

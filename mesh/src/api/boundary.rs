@@ -5,7 +5,6 @@ use crate::{
         batch::Change,
         command::{CallId, Command, Outcome, Refused},
         event::{AgentEvent, RoomEvent},
-        status::Parted,
     },
     name::{
         id::{NodeId, RoomId},
@@ -13,6 +12,7 @@ use crate::{
     },
     order::pulse::Pulse,
     wire::{
+        entry::Parted,
         message::{Head, Message, Span},
         run::Verified,
     },

@@ -17,6 +17,7 @@ use crate::{
     wire::{
         acts::TaskStatus,
         entry::{DedupId, Parting},
+        roster::Presence,
     },
 };
 
@@ -210,39 +211,6 @@ pub struct Say {
     pub metadata: Option<String>,
     /// Set when the client may repeat this.
     pub dedup: Option<DedupId>,
-}
-
-/// What an agent is doing.
-#[derive(Clone, Debug, PartialEq, Eq, Default, minicbor::Encode, minicbor::Decode)]
-pub struct Presence {
-    /// Idle unless said otherwise.
-    #[n(0)]
-    pub status: Status,
-    /// In its own words.
-    #[n(1)]
-    pub detail: Option<String>,
-    /// Percent, 0 to 100.
-    #[n(2)]
-    pub progress: Option<u8>,
-}
-
-/// The four things an agent may be doing (spec §3, `set_presence`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, minicbor::Encode, minicbor::Decode)]
-#[cbor(index_only)]
-pub enum Status {
-    /// Nothing.
-    #[default]
-    #[n(0)]
-    Idle,
-    /// For somebody.
-    #[n(1)]
-    Waiting,
-    /// On something.
-    #[n(2)]
-    Working,
-    /// About something.
-    #[n(3)]
-    Thinking,
 }
 
 /// What became of a cursor that is of another node.

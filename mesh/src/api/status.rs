@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use minicbor::{Decode, Encode};
-
 use crate::{
     name::{
         id::{MeshId, NodeId, RoomId},
         number::{Era, Number},
     },
-    wire::entry::Parting,
+    wire::entry::Parted,
 };
 
 /// The node and its mesh.
@@ -37,20 +35,6 @@ pub struct Status {
     pub parted: Option<Parted>,
     /// Whose lanes are known: in these each gives numbers above the home era.
     pub lanes: Vec<(u32, NodeId)>,
-}
-
-/// How a node came to have no part in the mesh any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Parted {
-    /// Why.
-    #[n(0)]
-    pub why: Parting,
-    /// The node that said so.
-    #[n(1)]
-    pub by: NodeId,
-    /// When, by that node's clock. Unix milliseconds.
-    #[n(2)]
-    pub wall_ms: u64,
 }
 
 /// A node that was admitted to the mesh.

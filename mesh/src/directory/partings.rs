@@ -8,12 +8,11 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    api::status::Parted,
     limits::{LOG_SEQ_MAX, NODES_MAX, PARTED_LOGS_KEPT, PARTED_LOGS_MAX},
     name::id::{LogId, NodeId, RoomId},
     wire::{
         acts::Folded,
-        entry::{Facts, Kept, NodeParted, Parting},
+        entry::{Facts, Kept, NodeParted, Parted, Parting},
     },
 };
 

@@ -7,7 +7,7 @@ use crate::{
     api::{
         agenda::Standing,
         boundary::Effect,
-        command::{Attach, Attached, CallId, Caller, Outcome, Presence, Refused, Registration},
+        command::{Attach, Attached, CallId, Caller, Outcome, Refused, Registration},
         event::{AgentEvent, RoomEvent, TurnReason},
     },
     limits::{
@@ -22,7 +22,7 @@ use crate::{
     presence::rosters::Happened,
     wire::{
         entry::{AgentClaimed, Body},
-        roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
+        roster::{AgentRecord, Presence, RosterChange, RosterNews, Seat, What},
     },
 };
 

@@ -5,7 +5,7 @@ use crate::{
     api::{
         boundary::{Alarm, Effect},
         command::{CallId, Outcome, Refused},
-        status::{MemberStatus, Parted},
+        status::MemberStatus,
     },
     directory::{
         Learned,
@@ -16,7 +16,7 @@ use crate::{
     name::id::{LogId, NodeId, RoomId},
     wire::{
         acts::Folded,
-        entry::{Body, Kept, NodeParted, Parting},
+        entry::{Body, Kept, NodeParted, Parted, Parting},
         message::{Message, Notice, Signed},
     },
 };

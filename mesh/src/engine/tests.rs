@@ -47,9 +47,7 @@ use crate::{
     api::{
         batch::{Change, Summary},
         boundary::{Effect, Input},
-        command::{
-            Attach, CallId, Caller, Command, NewRoom, Outcome, Presence, Refused, Say, Speech,
-        },
+        command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, Say, Speech},
         event::RoomEvent,
     },
     limits::{
@@ -64,7 +62,7 @@ use crate::{
     wire::{
         entry::{Body, Facts, RoomCreated, Said},
         message::{Beacon, Message, Signed},
-        roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
+        roster::{AgentRecord, Presence, RosterChange, RosterNews, Seat, What},
         run::{Carried, Run, RunEntry, Verified},
     },
 };

@@ -12,7 +12,6 @@ use crate::{
         acts::ElectionAct,
         entry::{Body, Decision},
         run::Carried,
-        seal,
     },
 };
 
@@ -44,7 +43,7 @@ impl Room {
             let apart = waiting.bodies.get(&seq).map_or(&[][..], Vec::as_slice);
             let bytes = if let Carried::Here(bytes) = &entry.body { bytes } else { apart };
             let spot = self.spot(run.log, seq, entry.facts.kind);
-            (seq, seal::body(&self.record, &spot, bytes))
+            (seq, self.record.body(&spot, bytes))
         })
     }
 

@@ -300,6 +300,20 @@ pub enum Parting {
     Retired,
 }
 
+/// How a node came to have no part in the mesh any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Parted {
+    /// Why.
+    #[n(0)]
+    pub why: Parting,
+    /// The node that said so.
+    #[n(1)]
+    pub by: NodeId,
+    /// When, by that node's clock. Unix milliseconds.
+    #[n(2)]
+    pub wall_ms: u64,
+}
+
 /// How far a log counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Kept {

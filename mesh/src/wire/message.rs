@@ -7,7 +7,6 @@ use minicbor::{Decode, Encode, bytes::ByteVec};
 use thiserror::Error;
 
 use crate::{
-    api::status::Parted,
     limits::FRAME_BYTES_MAX,
     name::{
         id::{LogId, MeshId, NodeId, RoomId},
@@ -16,6 +15,7 @@ use crate::{
     },
     wire::{
         cbor::encode,
+        entry::Parted,
         roster::RosterNews,
         run::{BadRun, Certificate, Run, Verified},
         seal::Token,

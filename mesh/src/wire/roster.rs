@@ -5,13 +5,45 @@ use std::{collections::BTreeMap, sync::Arc};
 use minicbor::{Decode, Encode, bytes::ByteVec};
 
 use crate::{
-    api::command::Presence,
     name::{
         id::{AgentId, KeyPrint, LogId, NodeId, RoomId},
         number::Number,
     },
     wire::{cbor::text, entry::RoomCreated, seal::Token},
 };
+
+/// What an agent is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Encode, Decode)]
+pub struct Presence {
+    /// Idle unless said otherwise.
+    #[n(0)]
+    pub status: Status,
+    /// In its own words.
+    #[n(1)]
+    pub detail: Option<String>,
+    /// Percent, 0 to 100.
+    #[n(2)]
+    pub progress: Option<u8>,
+}
+
+/// The four things an agent may be doing (spec §3, `set_presence`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Status {
+    /// Nothing.
+    #[default]
+    #[n(0)]
+    Idle,
+    /// For somebody.
+    #[n(1)]
+    Waiting,
+    /// On something.
+    #[n(2)]
+    Working,
+    /// About something.
+    #[n(3)]
+    Thinking,
+}
 
 /// A place of an agent in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]

@@ -3,7 +3,7 @@
 //! who follows which rooms is `engine/private.rs`. What is protected, and what is not:
 //! `docs/decisions/private-rooms.md`.
 
-use std::{borrow::Cow, fmt};
+use std::fmt;
 
 use chacha20poly1305::{
     ChaCha20Poly1305, KeyInit,
@@ -13,16 +13,10 @@ use minicbor::{Decode, Encode};
 use sha2::Sha256;
 use zeroize::Zeroize;
 
-use crate::{
-    api::batch::RoomRecord,
-    name::id::{KeyPrint, LogId, MeshId, NodeId, RoomId, RoomKey},
-    wire::entry::Body,
-};
+use crate::name::id::{KeyPrint, LogId, MeshId, NodeId, RoomId, RoomKey};
 
 /// Bytes of a nonce, before what it seals.
 const NONCE_BYTES: usize = 12;
-/// By how much a sealed body is longer: its nonce, and the tag that says it is whole.
-pub const SEAL_BYTES: usize = NONCE_BYTES + 16;
 
 /// Where a body stands: it opens nowhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,22 +141,6 @@ impl Token {
     }
 }
 
-/// The bytes of a body as they were before they were sealed, if they were; for whoever reads what a
-/// store keeps. `None`: they do not open, so they say nothing ([`Body::Unknown`]).
-#[must_use]
-pub fn open<'b>(record: &RoomRecord, spot: &SealContext, bytes: &'b [u8]) -> Option<Cow<'b, [u8]>> {
-    match &record.seal {
-        None => Some(Cow::Borrowed(bytes)),
-        Some(seal) => seal.open(spot, bytes).map(Cow::Owned),
-    }
-}
-
-/// What a body that a store keeps says.
-#[must_use]
-pub fn body(record: &RoomRecord, spot: &SealContext, bytes: &[u8]) -> Body {
-    open(record, spot, bytes).map_or(Body::Unknown, |bytes| Body::decode(spot.kind, &bytes))
-}
-
 fn first_16(bytes: [u8; 32]) -> [u8; 16] {
     let mut out = [0; 16];
     out.copy_from_slice(&bytes[..16]);
@@ -185,7 +163,7 @@ mod tests {
     #[test]
     fn what_is_sealed_opens_with_its_key_and_in_its_place_alone() {
         let sealed = seal("one").seal(&SPOT, b"hello");
-        assert_eq!(sealed.len(), 5 + SEAL_BYTES);
+        assert_eq!(sealed.len(), 5 + crate::limits::SEAL_BYTES);
         assert!(!sealed.windows(5).any(|it| it == b"hello"));
         assert_eq!(seal("one").open(&SPOT, &sealed).as_deref(), Some(&b"hello"[..]));
         assert_eq!(seal("two").open(&SPOT, &sealed), None, "another key");

@@ -17,7 +17,7 @@ use mesh::{
     },
     wire::{
         entry::{Facts, Said, Stored},
-        seal::{self, SealContext},
+        seal::SealContext,
     },
 };
 use redb::{Database, ReadOnlyTable, ReadTransaction};
@@ -241,7 +241,7 @@ impl View {
     /// What was said, if anything was. Bodies of sealed rooms are kept sealed.
     fn said(&self, log: LogId, at: LocalRef, stored: &Stored) -> Result<Option<Said>, ReadError> {
         let spot = SealContext { room: self.id, log, seq: at.seq, kind: stored.facts.kind };
-        Ok(seal::body(self.room_record()?, &spot, &stored.body).said())
+        Ok(self.room_record()?.body(&spot, &stored.body).said())
     }
 
     fn room_record(&self) -> Result<&RoomRecord, ReadError> {

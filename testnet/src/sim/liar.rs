@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mesh::{
     Identity,
-    api::command::Presence,
     name::{
         id::{AgentId, EntryRef, KeyPrint, LogId, MeshId, MessageId, NodeId, RoomId},
         identity::LinkSecret,
@@ -30,7 +29,7 @@ use mesh::{
         message::{
             About, Beacon, Followed, Handed, Head, Heads, Message, Post, RoomDigest, Signed, Span,
         },
-        roster::{AgentRecord, RosterChange, RosterNews, Seat, What},
+        roster::{AgentRecord, Presence, RosterChange, RosterNews, Seat, What},
         run::{Carried, Run, RunEntry, Verified},
         seal::Token,
     },

@@ -6,12 +6,7 @@ use super::{
     *,
 };
 use crate::{
-    api::{
-        agenda::NewVote,
-        batch::Fate,
-        boundary::Alarm,
-        status::{MemberStatus, Parted},
-    },
+    api::{agenda::NewVote, batch::Fate, boundary::Alarm, status::MemberStatus},
     directory::partings::Cut,
     limits::{
         PARTED_LOGS_MAX, RECONNECT_WITHIN, VOTE_CLOSE_GRACE, VOTE_CLOSE_RANK_STEP, VOTE_SHOW_WITHIN,
@@ -19,7 +14,7 @@ use crate::{
     name::id::RoomKey,
     wire::{
         acts::{BallotCast, VoteAct},
-        entry::{Kept, NodeParted, Parting},
+        entry::{Kept, NodeParted, Parted, Parting},
         message::Notice,
         seal::{Seal, SealContext},
     },

@@ -1,6 +1,8 @@
 use super::*;
 use crate::{
-    api::command::Presence, limits::FRAME_BYTES_MAX, name::number::Number, wire::roster::Seat,
+    limits::FRAME_BYTES_MAX,
+    name::number::Number,
+    wire::roster::{Presence, Seat},
 };
 
 const TELLER: NodeId = NodeId([5; 32]);

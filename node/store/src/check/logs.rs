@@ -14,7 +14,7 @@ use mesh::{
         entry::{Body, Ordered, Stored},
         kinds::is_act,
         run::{Carried, Run, RunEntry},
-        seal::{self, SealContext},
+        seal::SealContext,
     },
 };
 use sha2::{Digest, Sha256};
@@ -127,7 +127,7 @@ impl Cursor<'_, '_> {
         if entry.facts.kind == ORDERED {
             let spot =
                 SealContext { room: self.room.view.id, log: self.id, seq, kind: entry.facts.kind };
-            if let Body::Ordered(ordered) = seal::body(self.room.record, &spot, &entry.body) {
+            if let Body::Ordered(ordered) = self.room.record.body(&spot, &entry.body) {
                 give(self.room, &ordered, self.given);
             }
         }

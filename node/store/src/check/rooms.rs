@@ -14,7 +14,7 @@ use mesh::{
     wire::{
         entry::Stored,
         kinds::{CHAT, DECISION},
-        seal::{self, SealContext},
+        seal::SealContext,
     },
 };
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata};
@@ -70,7 +70,7 @@ pub(super) fn kept_id(
     if !says || !may_bring(record, room, log) {
         return None;
     }
-    let said = seal::body(record, &SealContext { room, log, seq, kind }, &entry.body).said();
+    let said = record.body(&SealContext { room, log, seq, kind }, &entry.body).said();
     let id = message_id(record, (room, log, seq), said.as_ref());
     id.is_foreign().then_some(id)
 }
