@@ -68,8 +68,8 @@ impl Config {
         match (&self.auth, standing) {
             (Auth::Open, _) => Quota::NONE,
             (Auth::Key(_), Standing::Own) => self.quotas.own,
-            (Auth::Key(_), Standing::Minted(Tier::Free)) => self.quotas.free,
-            (Auth::Key(_), Standing::Minted(Tier::Pro)) => self.quotas.pro,
+            (Auth::Key(_), Standing::Minted(Tier::Low)) => self.quotas.free,
+            (Auth::Key(_), Standing::Minted(Tier::High)) => self.quotas.pro,
         }
     }
 }
@@ -116,9 +116,9 @@ impl Quota {
 pub struct Quotas {
     /// Of the node's own key.
     pub own: Quota,
-    /// Of [`Tier::Free`].
+    /// Of [`Tier::Low`].
     pub free: Quota,
-    /// Of [`Tier::Pro`].
+    /// Of [`Tier::High`].
     pub pro: Quota,
 }
 

@@ -14,7 +14,9 @@ use mesh::{
     Effect, Engine, Identity, Input, MeshSecret,
     api::{
         batch::Summary,
-        command::{Attach, CallId, Caller, Command, Outcome, Refused, Roamed, Say, Speech},
+        command::{
+            Attach, CallId, Caller, Command, Encryption, Outcome, Refused, Roamed, Say, Speech,
+        },
         event::{AgentEvent, Delivered, RoomEvent},
     },
     name::{
@@ -121,6 +123,7 @@ pub(crate) fn chat(room: RoomId, content: &str) -> Say {
         room,
         speech: Speech::Chat,
         content: content.into(),
+        encryption: Encryption::None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,

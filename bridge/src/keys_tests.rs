@@ -66,8 +66,8 @@ fn all_connections_of_a_key_share_its_minute() {
 
 #[test]
 fn quotas_follow_what_the_key_is() {
-    let free = Standing::Minted(Tier::Free);
-    let pro = Standing::Minted(Tier::Pro);
+    let free = Standing::Minted(Tier::Low);
+    let pro = Standing::Minted(Tier::High);
     let config = keyed();
     let of = |standing| {
         let quota = config.quota(standing);
@@ -90,8 +90,8 @@ fn a_minted_key_registers_and_has_the_quota_of_its_tier() {
     let (fake, _) = Fake::new();
     let ask = |key: &str| json!({"key": key, "name": "n"});
     assert_eq!(Local::fresh(&fake, keyed()).code("register", ask("free")), "unauthorized");
-    mint(&fake, "free", Tier::Free);
-    mint(&fake, "pro", Tier::Pro);
+    mint(&fake, "free", Tier::Low);
+    mint(&fake, "pro", Tier::High);
     let sends = |key: &str, times: usize| {
         let mut it = Local::fresh(&fake, keyed());
         it.call("register", ask(key));
@@ -120,7 +120,7 @@ fn a_minted_key_registers_and_has_the_quota_of_its_tier() {
 #[test]
 fn a_key_has_so_many_agents_and_rooms() {
     let (fake, _) = Fake::new();
-    mint(&fake, "free", Tier::Free);
+    mint(&fake, "free", Tier::Low);
     let ask = json!({"key": "free", "name": "n"});
     let mut agents: Vec<Local> = (0..20)
         .map(|_| {
@@ -142,7 +142,7 @@ fn a_key_has_so_many_agents_and_rooms() {
 #[test]
 fn connections_of_a_revoked_key_are_told_so_and_end() {
     let (fake, _) = Fake::new();
-    mint(&fake, "free", Tier::Free);
+    mint(&fake, "free", Tier::Low);
     let mut own = Local::agent(&fake, "own");
     own.call("join_room", json!({"room_id": "lobby"}));
     let mut it = Local::fresh(&fake, keyed());
@@ -171,7 +171,7 @@ fn a_key_that_is_not_the_nodes_own_is_for_the_mesh_to_judge() {
     assert_eq!((asked.key, asked.own), (KeyPrint::of("minted"), false));
     assert!(asked.opener == Some(RoomKey::of("minted")));
     // What is wrong with the rest is told to those with a valid key alone.
-    mint(&fake, "minted", Tier::Free);
+    mint(&fake, "minted", Tier::Low);
     let nameless = |key: &str| json!({"key": key, "name": " "});
     let mut it = Local::fresh(&fake, keyed());
     assert_eq!(it.code("register", nameless("minted")), "invalid_payload");
@@ -184,7 +184,7 @@ fn a_key_that_is_not_the_nodes_own_is_for_the_mesh_to_judge() {
 fn who_shows_no_key_at_a_node_that_asks_for_none_does_not_see_what_is_sealed() {
     let (fake, _) = Fake::new();
     let key = KeyPrint::of("minted");
-    let mint = NewKey { key, tier: Tier::Pro, label: None, local: false };
+    let mint = NewKey { key, tier: Tier::High, label: None, local: false };
     fake.does(Command::MintKey(mint)).unwrap();
     let mut owner = Local::fresh(&fake, keyed());
     owner.call("register", json!({"key": "minted", "name": "owner"}));

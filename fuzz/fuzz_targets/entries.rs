@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use libfuzzer_sys::fuzz_target;
-use mesh::{Config, Effect, Engine, Identity, Input, MeshSecret, api::{batch::Summary, command::{Attach, CallId, Caller, Command, Outcome, Say, Speech}}, name::{id::{KeyPrint, LogId, RoomId}, time::Now}, wire::{entry::Facts, message::Message, run::{Carried, Run, RunEntry}}};
+use mesh::{Config, Effect, Engine, Identity, Input, MeshSecret, api::{batch::Summary, command::{Encryption, Attach, CallId, Caller, Command, Outcome, Say, Speech}}, name::{id::{KeyPrint, LogId, RoomId}, time::Now}, wire::{entry::Facts, message::Message, run::{Carried, Run, RunEntry}}};
 
 /// Those of them that the directory or a room gives numbers.
 const VISIBLE: [u8; 5] = [1, 2, 3, 33, 34];
@@ -99,6 +99,7 @@ fuzz_target!(|bytes: &[u8]| {
         room: rooms[0],
         speech: Speech::Chat,
         content: "hello".to_owned(),
+        encryption: Encryption::None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,

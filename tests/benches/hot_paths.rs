@@ -10,7 +10,7 @@ use mesh::{
     Config, Effect, Engine, Identity, Input, MeshSecret,
     api::{
         batch::{Change, Summary},
-        command::{Attach, CallId, Caller, Command, Outcome, Say, Speech},
+        command::{Attach, CallId, Caller, Command, Encryption, Outcome, Say, Speech},
     },
     name::{
         id::{KeyPrint, LogId, MeshId, RoomId},
@@ -204,6 +204,7 @@ impl Node {
             room: self.lobby(),
             speech: Speech::Chat,
             content: content(),
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

@@ -84,7 +84,7 @@ pub(super) async fn make(
     }
     let api_key = ids::key();
     let key = KeyPrint::of(&api_key);
-    let new = NewKey { key, tier: Tier::Free, label: wanted.label, local: false };
+    let new = NewKey { key, tier: Tier::Low, label: wanted.label, local: false };
     let Outcome::Done =
         web.ask(if invited { Command::MintKey(new) } else { Command::SignUp(new) }).await?
     else {

@@ -1,7 +1,7 @@
 //! `send_message`, `thinking` and `decision`: one path, the data differs.
 
 use mesh::{
-    api::command::{Command, Say, Speech},
+    api::command::{Command, Encryption, Say, Speech},
     name::id::AgentId,
     wire::entry::DedupId,
 };
@@ -73,7 +73,9 @@ impl Session {
 
     fn say(&self, me: &Me, it: Utterance) -> Result<Next, Refusal> {
         let (room, facts) = self.readable(me, &it.room_id)?;
-        if facts.encrypted && !encrypted::is_blob(&it.content) {
+        let is_sealed = encrypted::is_blob(&it.content);
+        let encryption = if is_sealed { Encryption::EndToEnd } else { Encryption::None };
+        if facts.encrypted && !is_sealed {
             let text = "the room is end-to-end encrypted: content must be a clw1: blob";
             return Err(Refusal::new(Code::PlaintextInEncryptedRoom, text));
         }
@@ -94,6 +96,7 @@ impl Session {
             room,
             speech: it.speech,
             content: it.content,
+            encryption,
             reply_to: it.reply_to,
             mentions: distinct(it.mentions),
             metadata: it.metadata.map(|json| String::from(json.get())),

@@ -202,24 +202,24 @@ pub struct KeyLimits {
     pub rooms: Option<usize>,
 }
 
-/// What keys of each kind may do.
+/// Limits of keys, by their tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiers {
     /// The node's own key.
     pub own: KeyLimits,
-    /// [`Tier::Free`].
-    pub free: KeyLimits,
-    /// [`Tier::Pro`].
-    pub pro: KeyLimits,
+    /// [`Tier::Low`].
+    pub low: KeyLimits,
+    /// [`Tier::High`].
+    pub high: KeyLimits,
 }
 
 impl Default for Tiers {
-    /// Spec §8.
+    /// Of a node whose operator sets none.
     fn default() -> Tiers {
         Tiers {
             own: KeyLimits::default(),
-            free: KeyLimits { agents: Some(20), rooms: Some(50) },
-            pro: KeyLimits { agents: Some(200), rooms: Some(500) },
+            low: KeyLimits { agents: Some(20), rooms: Some(50) },
+            high: KeyLimits { agents: Some(200), rooms: Some(500) },
         }
     }
 }
@@ -230,17 +230,17 @@ impl Default for Tiers {
 pub struct Retention {
     /// In the lobby, and in rooms of the node's own key and of keys that were never minted.
     pub own: Option<Duration>,
-    /// In rooms of keys of [`Tier::Free`].
-    pub free: Option<Duration>,
-    /// In rooms of keys of [`Tier::Pro`].
-    pub pro: Option<Duration>,
+    /// In rooms of keys of [`Tier::Low`].
+    pub low: Option<Duration>,
+    /// In rooms of keys of [`Tier::High`].
+    pub high: Option<Duration>,
 }
 
 impl Default for Retention {
-    /// Spec §8.
+    /// Of a node whose operator sets none.
     fn default() -> Retention {
         const DAY: Duration = Duration::from_secs(24 * 3_600);
-        Retention { own: None, free: Some(14 * DAY), pro: Some(90 * DAY) }
+        Retention { own: None, low: Some(14 * DAY), high: Some(90 * DAY) }
     }
 }
 

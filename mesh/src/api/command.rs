@@ -194,6 +194,15 @@ pub enum Speech {
     Decision,
 }
 
+/// How a client sealed the content of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encryption {
+    /// Nodes can read it.
+    None,
+    /// From client to client: nodes cannot read it.
+    EndToEnd,
+}
+
 /// A message to be sent.
 #[derive(Clone, Debug)]
 pub struct Say {
@@ -203,6 +212,8 @@ pub struct Say {
     pub speech: Speech,
     /// The text.
     pub content: String,
+    /// How the client sealed the text. The core does not look into it: the caller says so.
+    pub encryption: Encryption,
     /// The message it answers, as the client named it.
     pub reply_to: Option<String>,
     /// Agents to be told.

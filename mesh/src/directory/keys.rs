@@ -186,20 +186,20 @@ mod tests {
     #[test]
     fn what_a_key_is_does_not_depend_on_the_order_in_which_it_is_learned() {
         let acts: [Said; 5] = [
-            (1, 4, 7, minted(KEY, Tier::Free)),
-            (2, 1, 3, minted(KEY, Tier::Pro)),
-            (2, 2, 4, minted(KEY, Tier::Free)),
+            (1, 4, 7, minted(KEY, Tier::Low)),
+            (2, 1, 3, minted(KEY, Tier::High)),
+            (2, 2, 4, minted(KEY, Tier::Low)),
             (3, 1, 2, KeyAct::Revoked(OTHER)),
-            (1, 5, 9, minted(OTHER, Tier::Pro)),
+            (1, 5, 9, minted(OTHER, Tier::High)),
         ];
         for order in orders(acts.len()) {
             let mut keys = Keys::default();
             let told: Vec<KeyPrint> =
                 order.iter().filter_map(|i| learn(&mut keys, acts[*i].clone())).collect();
             assert_eq!(told, [OTHER], "once");
-            assert_eq!(keys.tier(KEY), Some(Tier::Pro), "the first by clock: {order:?}");
+            assert_eq!(keys.tier(KEY), Some(Tier::High), "the first by clock: {order:?}");
             assert_eq!(keys.tier(OTHER), None, "revoked, though minted later: {order:?}");
-            assert_eq!(keys.tier_once(OTHER), Some(Tier::Pro));
+            assert_eq!(keys.tier_once(OTHER), Some(Tier::High));
             let views = keys.views();
             assert_eq!((views[0].node, views[0].revoked), (log(2).author, false));
             assert_eq!((views[1].node, views[1].revoked), (log(1).author, true));
@@ -209,47 +209,47 @@ mod tests {
     #[test]
     fn a_second_revocation_is_no_news() {
         let mut keys = Keys::default();
-        learn(&mut keys, (1, 1, 1, minted(KEY, Tier::Free)));
+        learn(&mut keys, (1, 1, 1, minted(KEY, Tier::Low)));
         assert_eq!(learn(&mut keys, (1, 2, 2, KeyAct::Revoked(KEY))), Some(KEY));
         assert_eq!(learn(&mut keys, (2, 1, 3, KeyAct::Revoked(KEY))), None);
-        assert_eq!(learn(&mut keys, (2, 2, 4, minted(KEY, Tier::Free))), None);
+        assert_eq!(learn(&mut keys, (2, 2, 4, minted(KEY, Tier::Low))), None);
         assert_eq!(keys.tier(KEY), None, "minting again does not bring it back");
     }
 
     #[test]
     fn what_a_forked_log_says_after_the_fork_does_not_count() {
         let mut keys = Keys::default();
-        learn(&mut keys, (1, 3, 1, minted(KEY, Tier::Free)));
-        learn(&mut keys, (2, 5, 2, minted(KEY, Tier::Pro)));
+        learn(&mut keys, (1, 3, 1, minted(KEY, Tier::Low)));
+        learn(&mut keys, (2, 5, 2, minted(KEY, Tier::High)));
         learn(&mut keys, (1, 4, 3, KeyAct::Revoked(KEY)));
-        learn(&mut keys, (1, 5, 4, minted(OTHER, Tier::Pro)));
+        learn(&mut keys, (1, 5, 4, minted(OTHER, Tier::High)));
         keys.forget(false, log(1), 4);
-        assert_eq!((keys.tier(KEY), keys.knows(OTHER)), (Some(Tier::Free), false));
+        assert_eq!((keys.tier(KEY), keys.knows(OTHER)), (Some(Tier::Low), false));
         keys.forget(false, log(1), 3);
-        assert_eq!(keys.tier(KEY), Some(Tier::Pro));
+        assert_eq!(keys.tier(KEY), Some(Tier::High));
         keys.forget(true, log(2), 1);
-        assert_eq!(keys.tier(KEY), Some(Tier::Pro), "of another directory");
+        assert_eq!(keys.tier(KEY), Some(Tier::High), "of another directory");
     }
 
     #[test]
     fn the_meshs_word_counts_before_the_nodes_own() {
         let mut keys = Keys::default();
         let facts = Facts { clock: 1, wall_ms: 1, kind: 35, visible: false };
-        keys.learn((true, log(1), 1), facts, minted(KEY, Tier::Free));
+        keys.learn((true, log(1), 1), facts, minted(KEY, Tier::Low));
         assert!(keys.views()[0].local && keys.is_minted(KEY, true) && !keys.is_minted(KEY, false));
-        learn(&mut keys, (2, 1, 9, minted(KEY, Tier::Pro)));
-        assert_eq!((keys.tier(KEY), keys.views()[0].local), (Some(Tier::Pro), false));
+        learn(&mut keys, (2, 1, 9, minted(KEY, Tier::High)));
+        assert_eq!((keys.tier(KEY), keys.views()[0].local), (Some(Tier::High), false));
     }
 
     #[test]
     fn a_label_that_no_node_would_write_makes_no_key() {
         let mut keys = Keys::default();
         let label = Some("x".repeat(KEY_LABEL_BYTES_MAX + 1));
-        let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Free, label });
+        let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Low, label });
         learn(&mut keys, (1, 1, 1, act));
         assert!(!keys.knows(KEY));
         let label = Some("x".repeat(KEY_LABEL_BYTES_MAX));
-        let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Free, label });
+        let act = KeyAct::Minted(KeyMinted { key: KEY, tier: Tier::Low, label });
         learn(&mut keys, (1, 1, 1, act));
         assert!(keys.knows(KEY), "as long as any may be");
     }
@@ -257,14 +257,14 @@ mod tests {
     #[test]
     fn what_a_forked_log_said_before_the_fork_and_what_others_say_revokes() {
         let mut keys = Keys::default();
-        learn(&mut keys, (1, 1, 1, minted(KEY, Tier::Free)));
+        learn(&mut keys, (1, 1, 1, minted(KEY, Tier::Low)));
         learn(&mut keys, (2, 5, 2, KeyAct::Revoked(KEY)));
         for (author, seq) in [(2, 6), (3, 1)] {
             keys.forget(false, log(author), seq);
             assert_eq!(keys.tier(KEY), None, "it is revoked");
         }
         keys.forget(false, log(2), 5);
-        assert_eq!(keys.tier(KEY), Some(Tier::Free), "by nobody that counts");
+        assert_eq!(keys.tier(KEY), Some(Tier::Low), "by nobody that counts");
     }
 
     #[test]
@@ -276,12 +276,12 @@ mod tests {
         };
         let mut keys = Keys::default();
         for nth in 0..KEYS_MAX {
-            let act = minted(print(nth), Tier::Free);
+            let act = minted(print(nth), Tier::Low);
             assert!(keys.has_room_for(&act), "{nth}");
             learn(&mut keys, (1, 1, 1, act));
         }
         assert_eq!(keys.places(), 0);
-        assert!(!keys.has_room_for(&minted(print(KEYS_MAX), Tier::Free)));
+        assert!(!keys.has_room_for(&minted(print(KEYS_MAX), Tier::Low)));
         assert!(!keys.has_room_for(&KeyAct::Revoked(print(KEYS_MAX))));
         assert!(keys.has_room_for(&KeyAct::Revoked(print(7))), "it can be revoked");
     }

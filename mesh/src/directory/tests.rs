@@ -282,7 +282,7 @@ fn keys_of_the_part_of_a_log_that_does_not_count_are_none_in_its_directory_alone
     let print = KeyPrint([8; 16]);
     let minted = crate::wire::acts::KeyMinted {
         key: print,
-        tier: crate::wire::acts::Tier::Free,
+        tier: crate::wire::acts::Tier::Low,
         label: None,
     };
     let mesh = RoomId::directory(MESH);

@@ -111,8 +111,8 @@ impl Engine {
         let tiers = &self.config.tiers;
         match self.directory.keys.tier(key).filter(|_| !self.own_keys.contains(&key)) {
             None => tiers.own,
-            Some(Tier::Free) => tiers.free,
-            Some(Tier::Pro) => tiers.pro,
+            Some(Tier::Low) => tiers.low,
+            Some(Tier::High) => tiers.high,
         }
     }
 

@@ -69,8 +69,8 @@ impl Engine {
     /// The next room in the order of ids: one in which something was delivered, and in which bodies are
     /// not kept for ever. After the last of them the next that is left of an earlier mesh.
     fn next_to_prune(&mut self) -> Option<(RoomId, Duration)> {
-        let Retention { own, free, pro } = self.config.retention;
-        if [own, free, pro] == [None; 3] {
+        let Retention { own, low, high } = self.config.retention;
+        if [own, low, high] == [None; 3] {
             return None;
         }
         let from = self.pruning.last.map_or(Bound::Unbounded, Bound::Excluded);
@@ -110,8 +110,8 @@ impl Engine {
         let retention = &self.config.retention;
         let keep = match owner.and_then(|key| self.tier_of(key)) {
             None => retention.own,
-            Some(Tier::Free) => retention.free,
-            Some(Tier::Pro) => retention.pro,
+            Some(Tier::Low) => retention.low,
+            Some(Tier::High) => retention.high,
         };
         keep.map(|it| it.max(self.config.retention_min))
     }

@@ -4,7 +4,7 @@
 use super::{Engine, Waiter, private::Reach};
 use crate::{
     api::{
-        command::{CallId, Caller, NewRoom, Outcome, Refused, SaidOk, Say, Speech},
+        command::{CallId, Caller, Encryption, NewRoom, Outcome, Refused, SaidOk, Say, Speech},
         event::RoomEvent,
     },
     limits::{
@@ -285,7 +285,7 @@ impl Engine {
             return Err(Refused::Invalid(format!("mentions: at most {MENTIONS_MAX}")));
         }
         let encrypted = self.told.get(&say.room).is_some_and(|it| it.encrypted);
-        if encrypted && !say.content.starts_with("clw1:") {
+        if encrypted && say.encryption == Encryption::None {
             return Err(Refused::Plaintext);
         }
         Ok(())

@@ -47,7 +47,9 @@ use crate::{
     api::{
         batch::{Change, Summary},
         boundary::{Effect, Input},
-        command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, Say, Speech},
+        command::{
+            Attach, CallId, Caller, Command, Encryption, NewRoom, Outcome, Refused, Say, Speech,
+        },
         event::RoomEvent,
     },
     limits::{
@@ -189,6 +191,7 @@ impl Node {
             room,
             speech: Speech::Chat,
             content: "hello".to_owned(),
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

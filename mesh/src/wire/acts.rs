@@ -408,16 +408,17 @@ pub struct KeyMinted {
     pub label: Option<String>,
 }
 
-/// What a minted key may do (spec §8).
+/// A class of minted keys, by which each node sets limits ([`crate::api::agenda::Tiers`]). Dialects have names for
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Tier {
-    /// Less.
+    /// Keys that anybody may get.
     #[n(0)]
-    Free,
-    /// More.
+    Low,
+    /// Keys that may do more.
     #[n(1)]
-    Pro,
+    High,
 }
 
 impl VoteAct {

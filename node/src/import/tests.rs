@@ -457,7 +457,7 @@ fn a_key_comes_whatever_its_label_and_tier_are() {
     let cut = "é".repeat(64);
     assert_eq!(
         keys,
-        [(mesh::wire::acts::Tier::Free, "rich".to_owned()), (mesh::wire::acts::Tier::Pro, cut)]
+        [(mesh::wire::acts::Tier::Low, "rich".to_owned()), (mesh::wire::acts::Tier::High, cut)]
     );
     contains(
         &plan.ledger.to_string(),

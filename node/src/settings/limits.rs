@@ -39,8 +39,8 @@ impl Limits {
         let (tiers, quotas, retention) = (&mut self.tiers, &mut self.quotas, &mut self.retention);
         let (tier, quota, retention) = match key {
             "own" => (&mut tiers.own, &mut quotas.own, &mut retention.own),
-            "free" => (&mut tiers.free, &mut quotas.free, &mut retention.free),
-            "pro" => (&mut tiers.pro, &mut quotas.pro, &mut retention.pro),
+            "free" => (&mut tiers.low, &mut quotas.free, &mut retention.low),
+            "pro" => (&mut tiers.high, &mut quotas.pro, &mut retention.high),
             _ => return Err(refused(FORM)),
         };
         let value = value.trim();
@@ -87,12 +87,12 @@ mod tests {
         }
         let mut expect = Limits::default();
         expect.tiers.own.agents = Some(7);
-        expect.tiers.free.rooms = None;
+        expect.tiers.low.rooms = None;
         expect.quotas.pro.messages_per_minute = Some(9);
         expect.quotas.own.messages_per_minute = Some(3);
         expect.quotas.free.content_bytes_max = 100;
         expect.retention.own = Some(std::time::Duration::from_secs(30 * 24 * 3_600));
-        expect.retention.pro = None;
+        expect.retention.high = None;
         assert_eq!(limits, expect);
     }
 

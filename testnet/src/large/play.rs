@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use mesh::{
-    api::command::{Attach, CallId, Caller, Command, Say, Speech},
+    api::command::{Attach, CallId, Caller, Command, Encryption, Say, Speech},
     name::id::{AgentId, KeyPrint},
 };
 
@@ -164,6 +164,7 @@ fn talk(world: &mut World, speakers: &[(usize, Caller)], lasts: Duration) -> Vec
             room: world.lobby,
             speech: Speech::Chat,
             content: format!("{nth:>CONTENT_BYTES$}"),
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

@@ -8,7 +8,8 @@ use std::{
 use mesh::{
     Input,
     api::command::{
-        Attach, Attached, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomInfo, Say, Speech,
+        Attach, Attached, CallId, Caller, Command, Encryption, NewRoom, Outcome, Refused, RoomInfo,
+        Say, Speech,
     },
     name::id::{AgentId, KeyPrint, MessageId, RoomId},
     wire::entry::DedupId,
@@ -244,6 +245,7 @@ impl World {
             room,
             speech,
             content,
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

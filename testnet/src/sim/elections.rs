@@ -18,7 +18,7 @@ use mesh::{
     api::{
         agenda::LeaderView,
         batch::Change,
-        command::{CallId, Caller, Command, Outcome, Refused, RoomInfo, Say, Speech},
+        command::{CallId, Caller, Command, Encryption, Outcome, Refused, RoomInfo, Say, Speech},
         event::RoomEvent,
     },
     name::id::{AgentId, EntryRef, RoomId},
@@ -205,6 +205,7 @@ impl World {
             room,
             speech: Speech::Decision,
             content: format!("decision {n}"),
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

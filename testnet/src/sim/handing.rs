@@ -6,7 +6,7 @@ use mesh::{
     Input,
     api::{
         agenda::{NewTask, NewVote, TaskUpdate},
-        command::{CallId, Caller, Command, NewRoom, Outcome, Refused, Say, Speech},
+        command::{CallId, Caller, Command, Encryption, NewRoom, Outcome, Refused, Say, Speech},
     },
     name::id::{MessageId, RoomId},
     wire::acts::TaskStatus,
@@ -164,6 +164,7 @@ fn command(caller: Caller, ask: Ask, (round, given): (u64, &Given)) -> Command {
                 room,
                 speech: Speech::Chat,
                 content: "read this".to_owned(),
+                encryption: Encryption::None,
                 reply_to: None,
                 mentions: Vec::new(),
                 metadata: None,

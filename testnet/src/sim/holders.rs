@@ -19,7 +19,8 @@ use mesh::{
         agenda::NewKey,
         batch::Change,
         command::{
-            Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, Say, Speech,
+            Attach, CallId, Caller, Command, Encryption, NewRoom, Outcome, Refused, RoomView, Say,
+            Speech,
         },
         event::AgentEvent,
     },
@@ -168,9 +169,9 @@ impl Holders {
             .flat_map(|(id, keys)| keys.iter().map(move |key| holder(id, *key, keys.len() > 1)));
         Holders {
             keys: vec![
-                key("red key", Tier::Pro, dice),
-                key("blue key", Tier::Free, dice),
-                key("lost key", Tier::Free, dice),
+                key("red key", Tier::High, dice),
+                key("blue key", Tier::Low, dice),
+                key("lost key", Tier::Low, dice),
             ],
             holders: holders.collect(),
             made: Vec::new(),
@@ -371,6 +372,7 @@ impl World {
             room,
             speech: if self.dice.chance(20) { Speech::Thinking } else { Speech::Chat },
             content,
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

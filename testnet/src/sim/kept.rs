@@ -43,7 +43,7 @@ const TOLD: usize = 2_000;
 /// What a node keeps.
 pub(super) fn some_retention(dice: &mut Dice) -> Retention {
     let keep = *dice.pick(&TIMES);
-    Retention { own: keep, free: keep, pro: keep }
+    Retention { own: keep, low: keep, high: keep }
 }
 
 impl World {

@@ -363,7 +363,7 @@ impl Liar {
             }),
             10 => Body::Key(KeyAct::Minted(KeyMinted {
                 key: KeyPrint(self.sixteen()),
-                tier: Tier::Pro,
+                tier: Tier::High,
                 label: Some(self.text()),
             })),
             11 | 12 => Body::Vote(self.vote()),

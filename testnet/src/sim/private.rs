@@ -16,8 +16,8 @@ use mesh::{
     api::{
         agenda::NewKey,
         command::{
-            Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, SaidOk, Say,
-            Speech,
+            Attach, CallId, Caller, Command, Encryption, NewRoom, Outcome, Refused, RoomView,
+            SaidOk, Say, Speech,
         },
     },
     name::{
@@ -245,7 +245,7 @@ impl Nodes {
 
     fn mint(&mut self, node: usize, api_key: &str, local: bool) {
         let key = KeyPrint::of(api_key);
-        let mint = NewKey { key, tier: Tier::Pro, label: None, local };
+        let mint = NewKey { key, tier: Tier::High, label: None, local };
         self.ask(node, Command::MintKey(mint)).expect("it is new");
         self.run(3_000);
     }
@@ -317,6 +317,7 @@ impl Nodes {
             room,
             speech: Speech::Chat,
             content: content.to_owned(),
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

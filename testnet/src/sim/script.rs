@@ -9,7 +9,7 @@ use mesh::{
     Input,
     api::{
         agenda::{NewTask, NewVote, TaskUpdate},
-        command::{Attach, CallId, Caller, Command, Outcome, Refused, Say, Speech},
+        command::{Attach, CallId, Caller, Command, Encryption, Outcome, Refused, Say, Speech},
         event::{Delivered, RoomEvent},
     },
     name::id::{AgentId, MessageId, RoomId},
@@ -276,6 +276,7 @@ impl World {
                     room,
                     speech: Speech::Chat,
                     content: content.clone(),
+                    encryption: Encryption::None,
                     reply_to: None,
                     mentions: Vec::new(),
                     metadata: None,

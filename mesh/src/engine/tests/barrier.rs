@@ -249,7 +249,7 @@ fn a_message_is_found_by_its_id_as_soon_as_that_is_known() {
 fn a_key_that_was_minted_elsewhere_is_valid_and_an_id_that_is_free_again_is_free() {
     let mut world = World::connected(2);
     let minted = KeyPrint([5; 16]);
-    let mint = NewKey { key: minted, tier: Tier::Pro, label: None, local: false };
+    let mint = NewKey { key: minted, tier: Tier::High, label: None, local: false };
     world.unheard(0, Command::MintKey(mint));
     let attach = |agent: &str, key, own| {
         Command::Attach(Attach {
@@ -306,6 +306,7 @@ fn a_message_is_found_when_its_number_is_here_too() {
             room: lobby,
             speech: Speech::Chat,
             content: "hello".to_owned(),
+            encryption: Encryption::None,
             reply_to: None,
             mentions: Vec::new(),
             metadata: None,

@@ -226,14 +226,14 @@ fn in_a_room_that_is_encrypted_nothing_is_said_openly() {
     let room = NewRoom { encrypted: true, ..new("secret", false) };
     let room = make(&mut node, &caller, room).expect("it is new");
     node.ask(Command::Join { caller: caller.clone(), room }).expect("public");
-    let mut say = |room, content: &str| {
-        let say = words(room, content.to_owned());
+    let mut say = |room, encryption| {
+        let say = Say { encryption, ..words(room, "hello".to_owned()) };
         node.ask(Command::Say { caller: caller.clone(), say }).err()
     };
-    assert_eq!(say(room, "hello"), Some(Refused::Plaintext));
-    assert_eq!(say(room, "clw1:abc"), None);
+    assert_eq!(say(room, Encryption::None), Some(Refused::Plaintext));
+    assert_eq!(say(room, Encryption::EndToEnd), None);
     let lobby = RoomId::lobby(MeshSecret::new([7; 32], identity(1).node_id()).mesh_id());
-    assert_eq!(say(lobby, "hello"), None);
+    assert_eq!(say(lobby, Encryption::None), None);
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn what_is_answered_while_nothing_can_be_written_asks_for_nothing_to_be_written(
     let key = KeyPrint([9; 16]);
     let mint = crate::api::agenda::NewKey {
         key,
-        tier: crate::wire::acts::Tier::Pro,
+        tier: crate::wire::acts::Tier::High,
         label: None,
         local: false,
     };

@@ -69,6 +69,7 @@ fn said_now(room: RoomId) -> Say {
         room,
         speech: Speech::Chat,
         content: "new".to_owned(),
+        encryption: Encryption::None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,
@@ -350,7 +351,7 @@ fn decisions_of_leaders_of_old_are_in_history() {
 fn rooms_of_a_key_are_sealed_and_those_of_the_node_stay_on_it() {
     let mut node = Node::new(1);
     let text = "a key of the old server";
-    let key = NewKey { key: KeyPrint::of(text), tier: Tier::Pro, label: None, local: false };
+    let key = NewKey { key: KeyPrint::of(text), tier: Tier::High, label: None, local: false };
     node.bring(Import::Key(key, Some(RoomKey::of(text)))).expect("new");
     let mine = ImportedRoom { public: false, owner: KeyPrint::of(text), ..brought() };
     let other = RoomId([2, 2, 3, 4, 5, 6, 0x47, 8, 0x89, 10, 11, 12, 13, 14, 15, 16]);

@@ -35,6 +35,7 @@ pub(super) fn speak(world: &mut World, n: usize) -> CallId {
         room,
         speech: Speech::Chat,
         content: "hello".to_owned(),
+        encryption: Encryption::None,
         reply_to: None,
         mentions: Vec::new(),
         metadata: None,
@@ -423,7 +424,7 @@ fn what_an_expelled_node_says_of_keys_counts_up_to_the_cut_and_of_who_is_out_alw
     let mut node = Node::new(1);
     let directory = RoomId::directory(node.secret.mesh_id());
     let minted = |byte: u8| {
-        let (key, tier) = (KeyPrint([byte; 16]), crate::wire::acts::Tier::Pro);
+        let (key, tier) = (KeyPrint([byte; 16]), crate::wire::acts::Tier::High);
         Body::Key(crate::wire::acts::KeyAct::Minted(crate::wire::acts::KeyMinted {
             key,
             tier,

@@ -416,7 +416,7 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
     };
     let lane = crate::wire::entry::NodeAdmitted { lane: 77, name: "eve".to_owned() };
     let minted =
-        crate::wire::acts::KeyMinted { key: KeyPrint([6; 16]), tier: Tier::Pro, label: None };
+        crate::wire::acts::KeyMinted { key: KeyPrint([6; 16]), tier: Tier::High, label: None };
     let bodies = [
         created(1, true, key()),
         created(2, false, KeyPrint([6; 16])),
@@ -453,7 +453,7 @@ fn a_sealed_directory_lists_the_keys_private_rooms_and_nothing_else() {
 /// A node that knows the key and has not been shown it, and who presents it.
 pub(super) fn presented(own: bool, local: bool) -> (Node, Attach) {
     let mut node = Node::new(1);
-    let mint = NewKey { key: key(), tier: Tier::Pro, label: None, local };
+    let mint = NewKey { key: key(), tier: Tier::High, label: None, local };
     node.ask(Command::MintKey(mint)).expect("it is new");
     let attach = Attach {
         agent: "me".into(),

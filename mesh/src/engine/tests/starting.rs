@@ -61,7 +61,7 @@ fn what_a_fork_took_from_the_directory_is_taken_after_a_restart_too() {
     let directory = RoomId::directory(node.secret.mesh_id());
     let keys = [7, 8, 9].map(|n| KeyPrint([n; 16]));
     let mut liar = Liar::new(5);
-    let minted = |key| Body::Key(KeyAct::Minted(KeyMinted { key, tier: Tier::Pro, label: None }));
+    let minted = |key| Body::Key(KeyAct::Minted(KeyMinted { key, tier: Tier::High, label: None }));
     let (_, first) = liar.write_in(&node, directory, &minted(keys[0]));
     let (_, second) = liar.write_in(&node, directory, &minted(keys[1]));
     let claim = |agent: &str| {

@@ -52,11 +52,11 @@ impl Owners {
                 continue;
             }
             let tier = match &*key.tier {
-                "free" => Tier::Free,
-                "pro" => Tier::Pro,
+                "free" => Tier::Low,
+                "pro" => Tier::High,
                 other => {
                     other_tier.change(&format!("{shown:?} ({other:?})"), "free");
-                    Tier::Free
+                    Tier::Low
                 }
             };
             let label = key.label.as_deref().map(|it| cut(it, KEY_LABEL_BYTES_MAX));
