@@ -98,7 +98,7 @@ fuzz_target!(|bytes: &[u8]| {
     drop(reader.by_number(room, Number(1)));
     drop(reader.serves(room, Number(1)));
     drop(reader.serves_roamer(room, Number(1)));
-    drop(reader.roam(room, Number(1), &mesh::order::served::NOTHING, 50));
+    drop(reader.roam(room, Number(1), 50));
     drop(reader.answer_spans(room, &[Span { log, after: 0, upto: u64::MAX }]));
     drop(reader.answer_bodies(room, &[Head { log, seq: 1 }]));
 });
