@@ -2,7 +2,7 @@
 //! on the order in which they came: ties are decided by number, then by position.
 
 pub(crate) mod keys;
-pub(crate) mod partings;
+pub(crate) mod removals;
 mod standing;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use crate::{
         event::{Delivered, RoomEvent},
         status::Faults,
     },
-    directory::partings::Partings,
+    directory::removals::Removals,
     engine::noise::Noise,
     limits::BLAMED_MAX,
     name::{
@@ -95,7 +95,7 @@ pub(crate) struct Context {
     /// The same, in private rooms of these keys alone: who does not have the key cannot know of it.
     pub(crate) forked_for: BTreeMap<KeyPrint, BTreeSet<NodeId>>,
     /// Nodes that have no part any more, and how far their logs count.
-    pub(crate) parted: Partings,
+    pub(crate) parted: Removals,
     /// This node itself has none: it writes nothing more.
     pub(crate) out: bool,
     /// Who has which private rooms.

@@ -9,7 +9,7 @@ use crate::{
     },
     directory::{
         Learned,
-        partings::{Partings, named},
+        removals::{Removals, named},
     },
     engine::context::Fact,
     limits::PARTED_LOGS_MAX,
@@ -29,7 +29,7 @@ impl Engine {
     pub(super) fn restore_parted(&mut self, stored: &crate::api::batch::Summary) {
         let directory = RoomId::directory(self.cx.mesh);
         let known = stored.rooms.iter().find(|it| it.room == directory);
-        let mut parted = Partings::default();
+        let mut parted = Removals::default();
         for (room, at, entry, _) in &stored.directory {
             let log = known.and_then(|it| it.logs.get(usize::try_from(at.log).ok()?));
             let Some(log) = log.filter(|_| *room == directory) else { continue };

@@ -1,10 +1,10 @@
-//! What counts here of nodes that have no part in the mesh any more ([`crate::directory::partings`]).
+//! What counts here of nodes that have no part in the mesh any more ([`crate::directory::removals`]).
 
 use std::collections::BTreeSet;
 
 use super::{Room, is_open_directory};
 use crate::{
-    directory::partings::Cut,
+    directory::removals::Cut,
     engine::context::{Context, Fact},
     name::id::{LocalRef, LogId, LogIx, NodeId},
     wire::{
@@ -28,7 +28,7 @@ impl Room {
 
     /// Authors whose logs are cut here because they forked, not because they have parted.
     pub(crate) fn forkers(&self, cx: &Context) -> Vec<NodeId> {
-        let parted = |log: LogId, seq: u64| matches!(self.cut_of(cx, log), Some(Cut::LocalRef(last)) if last + 1 == seq);
+        let parted = |log: LogId, seq: u64| matches!(self.cut_of(cx, log), Some(Cut::At(last)) if last + 1 == seq);
         let cut = self.logs.iter().filter_map(|(_, log)| Some((log.id, log.fork?)));
         cut.filter(|(log, seq)| !parted(*log, *seq)).map(|(log, _)| log.author).collect()
     }
@@ -38,7 +38,7 @@ impl Room {
         !self.is_forked(cx, log.author)
             && match self.cut_of(cx, log) {
                 None => true,
-                Some(Cut::LocalRef(last)) => seq <= last,
+                Some(Cut::At(last)) => seq <= last,
                 Some(Cut::AsHeld) => false,
             }
     }
@@ -61,14 +61,14 @@ impl Room {
     /// The last entry of this log that is worth having: at most `upto`.
     pub(crate) fn worth_having(&self, cx: &Context, log: LogId, upto: u64) -> u64 {
         match self.cut_of(cx, log) {
-            Some(Cut::LocalRef(last)) if !is_open_directory(cx, self.id) => upto.min(last),
-            Some(Cut::LocalRef(_) | Cut::AsHeld) | None => upto,
+            Some(Cut::At(last)) if !is_open_directory(cx, self.id) => upto.min(last),
+            Some(Cut::At(_) | Cut::AsHeld) | None => upto,
         }
     }
 
     /// A log that is written to anew may be of a node that has parted.
     pub(super) fn cut_log(&mut self, cx: &Context, ix: LogIx) {
-        if let Some(Cut::LocalRef(last)) = self.cut_of(cx, self.logs.id(ix)) {
+        if let Some(Cut::At(last)) = self.cut_of(cx, self.logs.id(ix)) {
             self.logs.cut(ix, last + 1);
         }
     }
@@ -101,7 +101,7 @@ impl Room {
         let mut cuts = Vec::new();
         for log in logs.collect::<Vec<_>>() {
             match self.cut_of(cx, log) {
-                Some(Cut::LocalRef(last)) => {
+                Some(Cut::At(last)) => {
                     self.quarantine(cx, log, last + 1);
                     cuts.push((log, last + 1));
                 }
