@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     api::{batch::Summary, command::RoomView},
-    directory::{Directory, Named},
+    directory::{Directory, naming::Named},
     engine::context::Fact,
     name::id::{LogId, MeshId, NodeId, RoomId},
     wire::seal::SealContext,

@@ -13,7 +13,7 @@ use crate::{
         command::{Attach, Opaque, Outcome, Refused},
         event::AgentEvent,
     },
-    directory::Named,
+    directory::{keys::Directories, naming::Named},
     limits::{AGENT_IDS_PER_AGENT, KEY_LABEL_BYTES_MAX, KEYS_MAX},
     name::id::{AgentId, KeyPrint, RoomId},
     wire::{
@@ -47,7 +47,7 @@ impl Engine {
 
     pub(super) fn revoke_key(&mut self, key: KeyPrint) -> Result<Outcome, Refused> {
         let known = &self.directory.keys;
-        let minted = [false, true].map(|local| known.is_minted(key, local));
+        let minted = [Directories::Mesh, Directories::Node].map(|of| known.is_minted(key, of));
         if minted == [false, false] {
             return Err(Refused::NoKey);
         }

@@ -13,7 +13,7 @@ use crate::{
     },
     engine::context::Fact,
     limits::PARTED_LOGS_MAX,
-    name::id::{LogId, NodeId, RoomId},
+    name::id::{EntryRef, LogId, NodeId, RoomId},
     wire::{
         acts::Folded,
         entry::{Body, Kept, NodeParted, Parted, Parting},
@@ -115,7 +115,8 @@ impl Engine {
     /// Nothing counts of what this log says in a directory from there on, numbers included: clients are told of rooms that
     /// are none any more or are called otherwise, and ids are whose they are without it.
     pub(super) fn forget_claims(&mut self, directory: RoomId, cut: (LogId, u64)) {
-        let disowned = self.directory.forget(self.cx.mesh, directory, cut);
+        let disowned =
+            self.directory.forget(self.cx.mesh, directory, EntryRef { log: cut.0, seq: cut.1 });
         self.fold_lost();
         // Before clients are told: they need not hear of a room that it is gone, and there again.
         self.note_rooms_without_lead();
@@ -187,7 +188,7 @@ impl Engine {
         if self.cx.out {
             return no("this node has no part in the mesh any more: ask another one");
         }
-        if !self.directory.admitted.contains_key(&node) {
+        if !self.directory.nodes.admitted.contains_key(&node) {
             return no("no such member: `clawmeshd members` shows all");
         }
         if self.cx.parted.has(node) {
@@ -297,15 +298,16 @@ impl Engine {
         let now = self.cx.now.mono;
         let mut members: Vec<MemberStatus> = self
             .directory
+            .nodes
             .admitted
             .iter()
-            .map(|(node, (_, wall_ms))| {
+            .map(|(node, admission)| {
                 let heard = self.live.last(*node).map(|it| now.saturating_sub(it.at));
                 MemberStatus {
                     node: *node,
-                    name: self.directory.node_names.get(node).cloned().unwrap_or_default(),
-                    since_ms: *wall_ms,
-                    lane: self.directory.lane_of(*node),
+                    name: self.directory.nodes.names.get(node).cloned().unwrap_or_default(),
+                    since_ms: admission.wall_ms,
+                    lane: self.directory.nodes.lane_of(*node),
                     me: *node == self.cx.me,
                     connected: self.live.up.contains(node),
                     alive: self.live.is_alive(now, *node),

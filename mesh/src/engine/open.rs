@@ -243,14 +243,14 @@ impl Engine {
 
     /// Draws this node's lane: at admission, and again if an earlier entry has the same.
     pub(super) fn redraw_lane(&mut self) {
-        let drawn = self.directory.lanes.get(&self.cx.me).map_or(0, Vec::len);
-        let clashes = self.directory.lane_clashes(self.cx.me);
+        let drawn = self.directory.nodes.lanes.get(&self.cx.me).map_or(0, Vec::len);
+        let clashes = self.directory.nodes.lane_clashes(self.cx.me);
         // Who has no part claims no eras.
         if self.cx.out || self.cx.my_lane.is_some() && (!clashes || drawn >= LANES_PER_NODE_MAX) {
             return;
         }
         let taken: std::collections::BTreeSet<u32> =
-            self.directory.lanes.values().flatten().map(|(_, lane)| *lane).collect();
+            self.directory.nodes.lanes.values().flatten().map(|(_, lane)| *lane).collect();
         let mut draw = self.config.seed;
         let mut lane = 0;
         // One of many lanes is free at the first draw; whoever entered them all cannot keep others

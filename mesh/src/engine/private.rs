@@ -114,7 +114,7 @@ impl Engine {
 
     /// Whether the private rooms of a key span the mesh: it was minted for all of it.
     pub(super) fn spans(&self, key: KeyPrint) -> bool {
-        self.directory.keys.is_minted(key, false)
+        self.directory.keys.is_minted(key, crate::directory::keys::Directories::Mesh)
     }
 
     pub(super) fn follow(&mut self, key: KeyPrint, opener: &RoomKey) {

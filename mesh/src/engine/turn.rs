@@ -10,7 +10,7 @@ use crate::{
         command::{Outcome, Refused, SaidOk},
         event::{Delivered, RoomEvent, TurnReason},
     },
-    directory::{Learned, Named, Source},
+    directory::{Learned, Source, naming::Named},
     engine::context::{Arrived, Fact, Proof},
     limits::{BUCKETS, CROWD_TOLD_EVERY, GOSSIP_BYTES_MAX, PROOFS_MAX, TURNS_TOLD_UP_TO},
     name::{
@@ -162,11 +162,11 @@ impl Engine {
                 }
             }
             Learned::Lane(node) => {
-                let lanes = self.directory.lanes.get(&node).into_iter().flatten();
+                let lanes = self.directory.nodes.lanes.get(&node).into_iter().flatten();
                 let known = self.cx.lanes.entry(node).or_default();
                 known.extend(lanes.map(|(_, lane)| *lane));
                 if node == self.cx.me {
-                    let mine = self.directory.lanes.get(&node).and_then(|it| it.last());
+                    let mine = self.directory.nodes.lanes.get(&node).and_then(|it| it.last());
                     self.cx.my_lane = mine.map(|(_, lane)| *lane);
                 } else {
                     self.on_known(node);

@@ -9,7 +9,7 @@ use crate::{
         event::RoomEvent,
         status::{NodeStatus, RoomStatus, Status},
     },
-    directory::{Named, named_apart},
+    directory::naming::{Named, named_apart},
     name::id::{KeyPrint, NodeId, RoomId},
     presence::rosters::Ephemeral,
 };
@@ -238,7 +238,7 @@ impl Engine {
             let heard = self.live.last(node).map(|it| now.saturating_sub(it.at).as_millis());
             NodeStatus {
                 node,
-                name: self.directory.node_names.get(&node).cloned(),
+                name: self.directory.nodes.names.get(&node).cloned(),
                 connected: self.live.up.contains(&node),
                 alive: self.live.is_alive(now, node),
                 heard_ms_ago: heard.and_then(|age| u64::try_from(age).ok()),
@@ -256,7 +256,7 @@ impl Engine {
             blamed: self.cx.blamed.iter().map(|(node, it)| (*node, *it)).collect(),
             forked: self.forked(),
             parted: self.farewell(),
-            lanes: self.directory.lanes().collect(),
+            lanes: self.directory.nodes.lanes().collect(),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::{
         agenda::{KeyLimits, NewKey, Standing, Tiers},
         event::AgentEvent,
     },
+    directory::keys::{Directories, KeyEntry},
     limits::{AGENT_IDS_PER_AGENT, KEY_LABEL_BYTES_MAX, KEYS_FOR_OPERATORS, KEYS_MAX},
     wire::acts::{KeyAct, Tier},
 };
@@ -192,7 +193,10 @@ fn strangers_leave_places_for_keys_that_operators_mint() {
     let strangers = u64::try_from(KEYS_MAX - KEYS_FOR_OPERATORS).expect("it is small");
     for nth in 1..strangers {
         let act = KeyAct::Revoked(print(nth));
-        node.engine.directory.keys.learn((false, log, nth), facts, act);
+        node.engine
+            .directory
+            .keys
+            .learn(KeyEntry { of: Directories::Mesh, log, seq: nth, facts }, act);
     }
     let new = |nth| NewKey { key: print(nth), tier: Tier::Low, label: None, local: false };
     node.ask(Command::SignUp(new(strangers))).expect("the last one");
