@@ -15,6 +15,7 @@ pub mod envelope;
 pub mod heard;
 pub mod journal;
 pub mod numbers;
+pub mod record;
 pub mod thread;
 pub mod verb;
 
@@ -33,6 +34,9 @@ pub const VERSIONS: &str = "lantern/";
 
 /// The metadata of every message: in an encrypted room nodes learn no more than this.
 pub const METADATA: &str = r#"{"kind":"lantern"}"#;
+
+/// The one value of an attestation.
+const SELF_ATTESTED: &str = "self_attested";
 
 /// Numbers of messages are in `[1, 2^53)`.
 const NUMBERS_END: u64 = 1 << 53;

@@ -6,7 +6,7 @@
 //! From the top down, each knowing only those below: [`shell`] (runs commands in one connection),
 //! [`command_line`] (the table of commands), [`commands`] (one file each), [`context`] (the connection,
 //! rooms by name, the output) and [`operator`] (the node's control socket), [`args`] (arguments that
-//! commands share), [`pick`] (which messages), [`mod@format`], [`table`] and `progress`, [`output`],
+//! commands share), `pages` (whole histories), [`pick`] (which messages), [`mod@format`], [`table`] and `progress`, [`output`],
 //! [`cursor`], [`outcome`], [`mod@lantern`] (pure: the messages of [`commands::lantern`]), [`seq`] (numbers as people
 //! write them), [`limits`].
 
@@ -21,6 +21,7 @@ pub mod limits;
 pub mod operator;
 pub mod outcome;
 pub mod output;
+mod pages;
 pub mod pick;
 mod progress;
 pub mod seq;

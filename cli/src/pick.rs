@@ -1,7 +1,6 @@
 //! Which messages a command is about.
 
 use protocol::object::Message;
-use protocol::value::Metadata;
 
 /// The kind that ends the receiver's `wait` with exit code 3.
 pub const END: &str = "conversation_end";
@@ -37,24 +36,18 @@ impl Pick {
 
 /// What kind of message the sender says it is.
 pub fn kind(message: &Message) -> Option<String> {
-    tag(message, "kind")
+    message.metadata.as_ref()?.text("kind")
 }
 
 /// Whether it is a pulse of thinking.
 pub fn is_thinking(message: &Message) -> bool {
-    tag(message, "type").as_deref() == Some("thinking")
+    let kind = message.metadata.as_ref().and_then(|metadata| metadata.text("type"));
+    kind.as_deref() == Some("thinking")
 }
 
 /// Whether it ends the conversation.
 pub fn ends(message: &Message) -> bool {
     kind(message).as_deref() == Some(END)
-}
-
-/// A string that the sender put at the top of the metadata.
-fn tag(message: &Message, name: &str) -> Option<String> {
-    let json = message.metadata.as_ref().map(Metadata::get)?;
-    let value: serde_json::Value = serde_json::from_str(json).ok()?;
-    Some(value.get(name)?.as_str()?.to_owned())
 }
 
 #[cfg(test)]

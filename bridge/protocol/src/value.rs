@@ -84,6 +84,12 @@ impl Metadata {
         self.get().starts_with('{')
     }
 
+    /// The text of this name at the top of an object.
+    pub fn text(&self, name: &str) -> Option<String> {
+        let value: serde_json::Value = serde_json::from_str(self.get()).ok()?;
+        value.get(name)?.as_str().map(String::from)
+    }
+
     /// An object of these texts, and of the fields of `under` that are not named so.
     pub fn of_texts(texts: &[(&str, &str)], under: Option<&Metadata>) -> Metadata {
         let mut fields: BTreeMap<String, Box<RawValue>> = under

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use client::client::Client;
 use protocol::object::Message;
-use protocol::request::{GetHistory, ListRooms, RoomTip};
+use protocol::request::{ListRooms, RoomTip};
 
 use crate::context::Context;
 use crate::format;
 use crate::outcome::{Failure, Outcome};
+use crate::pages::messages_up_to;
 use crate::{pick, progress};
 
 /// Write a room's messages as a document: all of them, oldest first.
@@ -38,9 +39,6 @@ pub enum Format {
     Txt,
 }
 
-/// What nodes give at once.
-const PAGE: u64 = 500;
-
 pub(crate) async fn run(mut cx: Context, args: Export) -> Result<Outcome, Failure> {
     let client = cx.client().await?;
     let room_id = cx.room(&client, &args.room).await?;
@@ -53,24 +51,12 @@ pub(crate) async fn run(mut cx: Context, args: Export) -> Result<Outcome, Failur
     // A document on the terminal shows by itself how far it is.
     let progress =
         if cx.output.is_for_people() { progress::none() } else { progress::messages(&cx.output) };
-    let mut cursor = 0;
-    // What is said meanwhile is not waited for.
-    while cursor < tip {
-        let page = GetHistory {
-            room_id: room_id.clone(),
-            limit: PAGE,
-            before: None,
-            since: None,
-            since_seq: Some(cursor),
-        };
-        let page = client.call(page).await?.messages;
-        let Some(last) = page.last() else { break };
-        cursor = last.seq;
-        for message in page.iter().filter(|it| args.include_thinking || !pick::is_thinking(it)) {
-            write(&cx, format, message)?;
-        }
-        progress.inc(page.len() as u64);
-    }
+    let read = messages_up_to(tip, &client, &room_id, |message| {
+        progress.inc(1);
+        let is_wanted = args.include_thinking || !pick::is_thinking(&message);
+        if is_wanted { write(&cx, format, &message) } else { Ok(()) }
+    });
+    read.await?;
     progress.finish_and_clear();
     Ok(Outcome::Done)
 }

@@ -2,7 +2,7 @@
 
 use protocol::operator::{Answer, Entry, Peer, Request, Room, Status};
 
-use crate::context::Context;
+use crate::context::{Context, choose};
 use crate::format;
 use crate::operator::Operator;
 use crate::outcome::{Failure, Outcome};
@@ -16,11 +16,11 @@ pub struct Mesh {
     #[command(flatten)]
     operator: Operator,
     #[command(subcommand)]
-    what: What,
+    question: Question,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum Question {
     /// The node, and whether anything needs looking after
     Status,
     /// The other nodes: who is connected, how far, why not
@@ -40,12 +40,12 @@ enum What {
 pub(crate) async fn run(cx: &Context, args: Mesh) -> Result<Outcome, Failure> {
     let status = args.operator.status().await?;
     let out = &cx.output;
-    match args.what {
-        What::Status => out.show(&status, || about(out, &status))?,
-        What::Peers => out.show(&status.peers, || peers(out, &status.peers))?,
-        What::Rooms => out.show(&status.rooms, || rooms(out, &status))?,
-        What::Entry { seq, room } => {
-            let room = choose(&status.rooms, &room)?;
+    match args.question {
+        Question::Status => out.show(&status, || about(out, &status))?,
+        Question::Peers => out.show(&status.peers, || peers(out, &status.peers))?,
+        Question::Rooms => out.show(&status.rooms, || rooms(out, &status))?,
+        Question::Entry { seq, room } => {
+            let room = choose(&status.rooms, &room, |room| (&room.room_id, &room.name))?;
             let ask = Request::Entry { room_id: room.room_id.clone(), seq: seq.0 };
             let entry = match args.operator.ask(&ask).await? {
                 Answer::Entry(entry) => entry,
@@ -63,20 +63,6 @@ pub(crate) async fn run(cx: &Context, args: Mesh) -> Result<Outcome, Failure> {
         }
     }
     Ok(Outcome::Done)
-}
-
-/// As for rooms of clients: an id wins over a name.
-fn choose<'a>(rooms: &'a [Room], wanted: &str) -> Result<&'a Room, Failure> {
-    if let Some(room) = rooms.iter().find(|it| it.room_id == wanted) {
-        return Ok(room);
-    }
-    let mut named = rooms.iter().filter(|it| it.name == wanted);
-    let room = || wanted.to_owned();
-    match (named.next(), named.count()) {
-        (Some(it), 0) => Ok(it),
-        (Some(_), others) => Err(Failure::RoomAmbiguous { room: room(), count: others + 1 }),
-        (None, _) => Err(Failure::RoomUnknown { room: room() }),
-    }
 }
 
 fn about(out: &Output, status: &Status) -> Vec<String> {

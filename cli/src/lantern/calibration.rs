@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::lantern::journal::Record;
 use crate::lantern::numbers::Numbers;
+use crate::lantern::record::Record;
 use crate::lantern::verb::Verb;
 
 /// Confidences closer to 0 or 1 count as this close.

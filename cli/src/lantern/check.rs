@@ -4,9 +4,8 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::lantern::envelope::SELF_ATTESTED;
 use crate::lantern::verb::{Basis, Threading, Verb};
-use crate::lantern::{VERSIONS, number, number_of_name};
+use crate::lantern::{SELF_ATTESTED, VERSIONS, number, number_of_name};
 use crate::limits::PROBLEMS_MAX;
 
 /// Something that is wrong with an envelope, for people.

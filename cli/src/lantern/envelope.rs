@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::lantern::VERSION;
 use crate::lantern::check::{Problem, check};
 use crate::lantern::verb::{Basis, Verb};
+use crate::lantern::{SELF_ATTESTED, VERSION};
 
 /// Who an agent says it is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -205,9 +205,6 @@ struct Attestation {
     role: &'static str,
     capabilities: &'static str,
 }
-
-/// The one value of an attestation.
-pub(crate) const SELF_ATTESTED: &str = "self_attested";
 
 impl Attestation {
     const SELF: Attestation = Attestation {

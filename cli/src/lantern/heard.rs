@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::lantern::envelope::Capability;
 use crate::lantern::verb::{Basis, Verb};
 use crate::lantern::{VERSIONS, number, number_of_name};
 
@@ -30,7 +31,7 @@ pub struct Introduction {
     /// What it is here for.
     pub role: Option<String>,
     /// What it says it can do, and what would prove it wrong.
-    pub capabilities: Vec<(String, Option<String>)>,
+    pub capabilities: Vec<Capability>,
 }
 
 /// Anything but a HELLO.
@@ -83,7 +84,8 @@ impl Introduction {
     fn read(it: &Map<String, Value>) -> Option<Self> {
         let capability = |it: &Value| {
             let name = text(it.get("name")?)?;
-            Some((name, it.get("falsifiable_by").and_then(text)))
+            let falsifiable_by = it.get("falsifiable_by").and_then(text);
+            Some(Capability { name, falsifiable_by })
         };
         let capabilities = it.get("capabilities").and_then(Value::as_array);
         Some(Self {
@@ -248,8 +250,10 @@ mod tests {
             [{"name":"x","falsifiable_by":"y"},{"name":"z"},{"no":"name"},"text",{"name":1}]}"#;
         let Some(Heard::Hello(it)) = Heard::read(content) else { panic!("no hello") };
         assert_eq!((&*it.agent_name, it.model.as_deref(), it.role), ("a", Some("m"), None));
-        let capabilities = [("x".into(), Some("y".into())), ("z".into(), None)];
-        assert_eq!(it.capabilities, capabilities);
+        let capabilities = it.capabilities.iter();
+        let capabilities: Vec<_> =
+            capabilities.map(|one| (&*one.name, one.falsifiable_by.as_deref())).collect();
+        assert_eq!(capabilities, [("x", Some("y")), ("z", None)]);
         let content = r#"{"v":"lantern/0.1.1","type":"HELLO","agent_name":"a","capabilities":7}"#;
         assert!(matches!(Heard::read(content), Some(Heard::Hello(_))));
     }

@@ -7,7 +7,8 @@ use protocol::value::Metadata;
 use serde_json::{Value, json};
 
 use super::calibration::loss;
-use super::journal::{Fate, Journal, Keep};
+use super::journal::{Fate, Journal};
+use super::record::Keep;
 use super::samples::{envelope, late, message};
 use super::thread::State;
 

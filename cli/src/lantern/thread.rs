@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::lantern::journal::Record;
 use crate::lantern::numbers::Numbers;
+use crate::lantern::record::Record;
 use crate::lantern::verb::Verb;
 
 /// How far a thread is.

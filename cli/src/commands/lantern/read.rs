@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 
 use client::client::Client;
-use client::limits::PAGE_MESSAGES;
 use protocol::object::Message;
-use protocol::request::{GetHistory, RoomTip};
+use protocol::request::RoomTip;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::context::Context;
 use crate::format;
 use crate::lantern::heard::Heard;
-use crate::lantern::journal::{Fate, Journal, Keep, Participant, Spark, TooMuch};
+use crate::lantern::journal::{Fate, Journal, Spark, TooMuch};
+use crate::lantern::record::{Keep, Participant};
 use crate::lantern::thread::Thread;
 use crate::limits::THREAD_BYTES_MAX;
 use crate::outcome::{Failure, Outcome};
+use crate::pages::messages_up_to;
 use crate::progress;
 use crate::seq::Seq;
 use crate::table;
@@ -245,26 +246,8 @@ async fn journal(
 async fn history(
     client: &Client,
     room_id: &str,
-    mut take: impl FnMut(Message) -> Result<(), Failure>,
+    take: impl FnMut(Message) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let tip = client.call(RoomTip { room_id: room_id.to_owned() }).await?.seq;
-    let mut cursor = 0;
-    // What is said meanwhile is not waited for.
-    while cursor < tip {
-        let page = GetHistory {
-            room_id: room_id.to_owned(),
-            limit: PAGE_MESSAGES,
-            before: None,
-            since: None,
-            since_seq: Some(cursor),
-        };
-        let page = client.call(page).await?.messages;
-        let Some(last) = page.last() else { break };
-        if last.seq <= cursor {
-            break;
-        }
-        cursor = last.seq;
-        page.into_iter().try_for_each(&mut take)?;
-    }
-    Ok(())
+    messages_up_to(tip, client, room_id, take).await
 }

@@ -1,0 +1,150 @@
+//! The part of a LANTERN message that a journal keeps: lists and scores need no more.
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::lantern::envelope::Capability;
+use crate::lantern::heard::{Introduction, Said};
+use crate::lantern::verb::{Basis, Verb};
+use crate::limits::{HEADLINE_CHARS_MAX, HELLO_CAPABILITIES_MAX, NAME_CHARS_MAX};
+
+/// What is kept of each message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// What lists and scores need.
+    Outline,
+    /// And what was committed to the shared state.
+    Deltas,
+}
+
+/// What is kept of a message.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) verb: Verb,
+    pub(crate) from: String,
+    /// As it was given: any number of the message that opened the thread.
+    pub(crate) thread: Option<u64>,
+    pub(crate) intent: Option<String>,
+    /// The claim, the question, the seed, or what became of a spark.
+    pub(crate) text: Option<String>,
+    pub(crate) confidence: Option<f64>,
+    pub(crate) basis: Option<Basis>,
+    pub(crate) outcomes: Vec<(u64, bool)>,
+    pub(crate) delta: Option<Box<RawValue>>,
+    pub(crate) spark: Option<u64>,
+}
+
+/// An agent, as it introduced itself last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Participant {
+    /// What it calls itself.
+    pub agent_name: String,
+    /// Who made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What it is here for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// What it says it can do.
+    pub capabilities: Vec<Capability>,
+    /// The number of its HELLO.
+    pub seq: u64,
+    #[serde(skip)]
+    pub(crate) lowest: u64,
+}
+
+/// What an entry of a map or set takes, roughly.
+pub(crate) const ENTRY_BYTES: usize = 64;
+
+impl Record {
+    pub(crate) fn of(it: &Said, keep: Keep) -> Self {
+        let headline = |name| it.text(name).filter(|text| !text.trim().is_empty()).map(headline);
+        let (text, spark) = match it.verb {
+            Verb::Assert => (headline("claim"), None),
+            Verb::Probe => (headline("question"), None),
+            Verb::Spark => (headline("seed"), None),
+            Verb::Harvest => (it.body().get("becomes").map(any), it.number("spark_seq")),
+            Verb::Bury => (headline("reason"), it.number("spark_seq")),
+            Verb::Hello | Verb::Challenge | Verb::Resolve | Verb::Fuse | Verb::Sync => (None, None),
+        };
+        let is_fuse = it.verb == Verb::Fuse;
+        let is_claim = it.verb == Verb::Assert || it.verb == Verb::Challenge;
+        let delta = it.delta().filter(|_| is_fuse && keep == Keep::Deltas);
+        Self {
+            verb: it.verb,
+            from: clip(&it.from, NAME_CHARS_MAX),
+            thread: it.thread,
+            intent: it.intent.as_deref().filter(|text| !text.trim().is_empty()).map(self::headline),
+            text,
+            confidence: it.confidence().filter(|_| is_claim),
+            basis: it.basis(),
+            outcomes: if is_fuse { it.outcomes() } else { Vec::new() },
+            delta: delta.and_then(|it| to_raw_value(it).ok()),
+            spark,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let of = |text: &Option<String>| text.as_ref().map_or(0, String::capacity);
+        ENTRY_BYTES
+            + size_of::<Self>()
+            + self.from.capacity()
+            + of(&self.intent)
+            + of(&self.text)
+            + self.outcomes.capacity() * size_of::<(u64, bool)>()
+            + self.delta.as_ref().map_or(0, |it| it.get().len())
+    }
+}
+
+impl Participant {
+    pub(crate) fn of(it: Introduction, seq: u64, lowest: u64) -> Self {
+        let name = |text: String| clip(&text, NAME_CHARS_MAX);
+        let capability = |heard: Capability| Capability {
+            name: name(heard.name),
+            falsifiable_by: heard.falsifiable_by.as_deref().map(headline),
+        };
+        let capabilities = it.capabilities.into_iter().take(HELLO_CAPABILITIES_MAX);
+        Self {
+            agent_name: name(it.agent_name),
+            provider: it.provider.map(name),
+            model: it.model.map(name),
+            role: it.role.map(name),
+            capabilities: capabilities.map(capability).collect(),
+            seq,
+            lowest,
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let of = |text: &Option<String>| text.as_ref().map_or(0, String::capacity);
+        let abilities = self.capabilities.iter();
+        let abilities = abilities.map(|it| ENTRY_BYTES + it.name.len() + of(&it.falsifiable_by));
+        ENTRY_BYTES
+            + size_of::<Self>()
+            + 2 * self.agent_name.len()
+            + of(&self.provider)
+            + of(&self.model)
+            + of(&self.role)
+            + abilities.sum::<usize>()
+    }
+}
+
+fn headline(text: &str) -> String {
+    clip(text, HEADLINE_CHARS_MAX)
+}
+
+fn any(value: &Value) -> String {
+    value.as_str().map_or_else(|| headline(&value.to_string()), headline)
+}
+
+/// At most so many characters, and a sign that there are more.
+fn clip(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
