@@ -35,6 +35,13 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The node's event; `None` if the client itself has something to say.
+    pub fn pushed(self) -> Option<Pushed> {
+        if let Event::Pushed(pushed) = self { Some(pushed) } else { None }
+    }
+}
+
 /// The events of one client, for one reader.
 ///
 /// The connection is read whether or not anybody reads events, so that replies come and heartbeats

@@ -3,12 +3,26 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::object::{MeshNote, Message, Room, Tallied, Task, Vote, VoteNote};
+use crate::object::{Content, MeshNote, Message, Room, Tallied, Task, Vote, VoteNote};
 use crate::value::{Metadata, Progress, Status};
 
-/// Each row: the event, its payload, its `type`.
+/// By the place of an event's content.
+macro_rules! content_of {
+    (own $payload:ident) => {
+        Some(Content { room_id: &$payload.room_id, text: &mut $payload.content })
+    };
+    (message $payload:ident) => {
+        Some($payload.message.content_mut())
+    };
+    (none $payload:ident) => {
+        None
+    };
+}
+
+/// Each row: the event, its payload, its `type`, and the place of the content that a client may have to
+/// decrypt: the payload's own, that of the message within, or none.
 macro_rules! events {
-    ($( $(#[$doc:meta])* $name:ident($payload:ty) = $type:literal, )*) => {
+    ($( $(#[$doc:meta])* $name:ident($payload:ty) = $type:literal, $content:ident; )*) => {
         /// Everything a node can push. Closed on purpose.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
         #[serde(untagged)]
@@ -20,6 +34,11 @@ macro_rules! events {
             /// The `type` on the wire.
             pub fn type_name(&self) -> &'static str {
                 match self { $( Self::$name(_) => $type, )* }
+            }
+
+            /// The content of a message in it.
+            pub fn content_mut(&mut self) -> Option<Content<'_>> {
+                match self { $( Self::$name(_payload) => content_of!($content _payload), )* }
             }
 
             /// Reads a payload by its type; `None` if this crate does not know the type.
@@ -38,43 +57,43 @@ macro_rules! events {
 
 events! {
     /// Somebody else said something in a room of the agent.
-    MessageReceived(Box<Message>) = "message_received",
+    MessageReceived(Box<Message>) = "message_received", own;
     /// Somebody else thought out loud in a room of the agent.
-    Thinking(Box<Message>) = "thinking",
+    Thinking(Box<Message>) = "thinking", own;
     /// The agent was mentioned, perhaps in a room it is not in.
-    Mention(Mention) = "mention",
+    Mention(Mention) = "mention", message;
     /// Somebody joined a room of the agent.
-    AgentJoined(AgentJoined) = "agent_joined",
+    AgentJoined(AgentJoined) = "agent_joined", none;
     /// Somebody left a room of the agent.
-    AgentLeft(AgentLeft) = "agent_left",
+    AgentLeft(AgentLeft) = "agent_left", none;
     /// A room that the agent may see was created.
-    RoomCreated(Box<Room>) = "room_created",
+    RoomCreated(Box<Room>) = "room_created", none;
     /// An ephemeral room is gone.
-    RoomDestroyed(RoomDestroyed) = "room_destroyed",
+    RoomDestroyed(RoomDestroyed) = "room_destroyed", none;
     /// Somebody is typing, or not any more.
-    TypingIndicator(TypingIndicator) = "typing_indicator",
+    TypingIndicator(TypingIndicator) = "typing_indicator", none;
     /// Somebody said what it is doing.
-    PresenceUpdate(PresenceUpdate) = "presence_update",
+    PresenceUpdate(PresenceUpdate) = "presence_update", none;
     /// Somebody else should speak.
-    TurnChanged(TurnChanged) = "turn_changed",
+    TurnChanged(TurnChanged) = "turn_changed", none;
     /// A vote was opened in a room of the agent.
-    VoteCreated(Box<Vote>) = "vote_created",
+    VoteCreated(Box<Vote>) = "vote_created", none;
     /// It is over. Once for each vote.
-    VoteResult(Box<VoteResult>) = "vote_result",
+    VoteResult(Box<VoteResult>) = "vote_result", none;
     /// An election has begun in a room of the agent.
-    ElectionStarted(ElectionStarted) = "election_started",
+    ElectionStarted(ElectionStarted) = "election_started", none;
     /// A room of the agent has a leader.
-    LeaderElected(LeaderElected) = "leader_elected",
+    LeaderElected(LeaderElected) = "leader_elected", none;
     /// It has none any more, or got none.
-    LeaderCleared(LeaderCleared) = "leader_cleared",
+    LeaderCleared(LeaderCleared) = "leader_cleared", none;
     /// The leader has decided; told to itself, too.
-    DecisionMade(Box<DecisionMade>) = "decision_made",
+    DecisionMade(Box<DecisionMade>) = "decision_made", own;
     /// A task was made in a room of the agent.
-    TaskAssigned(Box<Task>) = "task_assigned",
+    TaskAssigned(Box<Task>) = "task_assigned", none;
     /// A task was changed.
-    TaskUpdated(Box<Task>) = "task_updated",
+    TaskUpdated(Box<Task>) = "task_updated", none;
     /// The node's heartbeat: a client answers `pong` with `reply_to`.
-    Ping(Heartbeat) = "ping",
+    Ping(Heartbeat) = "ping", none;
 }
 
 /// The agent was mentioned.

@@ -5,12 +5,13 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::event::Event;
 use crate::field::Fields;
-use crate::reply::Reply;
+use crate::reply::{Answer, ErrorBody, Reply};
 use crate::request::Request;
 
 /// A request and the id that its reply must carry.
@@ -137,11 +138,20 @@ impl ServerFrame {
         Event::read(&self.kind, &self.payload).transpose().map_err(FrameError)
     }
 
-    /// The payload as the reply to a command.
+    /// Whether the node refuses what was asked.
+    pub fn is_refusal(&self) -> bool {
+        self.kind == "error"
+    }
+
+    /// The payload as the answer to a command, or the node's refusal.
     ///
     /// # Errors
     /// [`FrameError`] if it lacks something.
-    pub fn body<T: serde::de::DeserializeOwned>(&self) -> Result<T, FrameError> {
+    pub fn answer<A: Answer>(&self) -> Result<Result<A, ErrorBody>, FrameError> {
+        if self.is_refusal() { self.body().map(Err) } else { self.body().map(Ok) }
+    }
+
+    fn body<T: DeserializeOwned>(&self) -> Result<T, FrameError> {
         serde_json::from_str(self.payload.get()).map_err(FrameError)
     }
 }

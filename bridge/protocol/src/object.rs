@@ -83,6 +83,22 @@ pub struct Message {
     pub mesh: Option<MeshNote>,
 }
 
+impl Message {
+    /// Its content, to be encrypted or decrypted in place.
+    pub fn content_mut(&mut self) -> Content<'_> {
+        Content { room_id: &self.room_id, text: &mut self.content }
+    }
+}
+
+/// The content of a message, wherever it stands: encrypted end to end in some rooms.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Content<'a> {
+    /// The room, which decides on the key.
+    pub room_id: &'a str,
+    /// The text, or a `clw1:` blob.
+    pub text: &'a mut String,
+}
+
 /// An agent that is connected somewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {

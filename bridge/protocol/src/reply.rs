@@ -1,96 +1,135 @@
 //! What nodes answer (§3).
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 use crate::object::{Agent, Message, Room, Subscription, SubscriptionStatus, Task, Vote};
 use crate::value::Status;
 
-/// Everything that can answer a request. Closed on purpose.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Reply {
+/// Each row: the reply, its payload, its `type`.
+macro_rules! replies {
+    ($( $(#[$doc:meta])* $name:ident($payload:ty) = $type:literal, )*) => {
+        /// Everything that can answer a request. Closed on purpose.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+        #[serde(untagged)]
+        pub enum Reply {
+            $( $(#[$doc])* $name($payload), )*
+        }
+
+        impl Reply {
+            /// The `type` on the wire.
+            pub fn type_name(&self) -> &'static str {
+                match self { $( Self::$name(_) => $type, )* }
+            }
+        }
+    };
+}
+
+replies! {
     /// To `register`.
-    Registered(Registered),
+    Registered(Registered) = "ok",
     /// To `create_room`.
-    Room(Box<Room>),
+    Room(Box<Room>) = "ok",
     /// To `join_room`, `leave_room` and `set_typing`.
-    InRoom(InRoom),
+    InRoom(InRoom) = "ok",
     /// To `send_message` and `thinking`.
-    Message(Box<Message>),
+    Message(Box<Message>) = "ok",
     /// To `set_presence`.
-    PresenceSet(PresenceSet),
+    PresenceSet(PresenceSet) = "ok",
     /// To `get_history`.
-    History(HistoryResult),
+    History(HistoryResult) = "history_result",
     /// To `room_tip`.
-    RoomTip(RoomTipResult),
+    RoomTip(RoomTipResult) = "room_tip_result",
     /// To `list_rooms`.
-    RoomList(RoomList),
+    RoomList(RoomList) = "room_list",
     /// To `list_agents`.
-    AgentList(AgentList),
+    AgentList(AgentList) = "agent_list",
     /// To `room_info`.
-    RoomInfo(Box<RoomInfoResult>),
+    RoomInfo(Box<RoomInfoResult>) = "room_info_result",
     /// To `create_vote` and `get_vote_status`.
-    Vote(Box<Vote>),
+    Vote(Box<Vote>) = "ok",
     /// To `cast_vote`.
-    BallotCast(BallotCast),
+    BallotCast(BallotCast) = "ok",
     /// To `list_votes`.
-    Votes(Votes),
+    Votes(Votes) = "ok",
     /// To `elect_leader`.
-    Election(Election),
+    Election(Election) = "ok",
     /// To `decline_election`.
-    Declined(Declined),
+    Declined(Declined) = "ok",
     /// To `decision`.
-    Decided(Decided),
+    Decided(Decided) = "ok",
     /// To `assign_task` and `update_task`.
-    Task(Box<Task>),
+    Task(Box<Task>) = "ok",
     /// To `list_tasks`.
-    TaskList(TaskList),
+    TaskList(TaskList) = "task_list",
     /// To `subscribe`.
-    Subscription(Box<Subscription>),
+    Subscription(Box<Subscription>) = "ok",
     /// To `unsubscribe`.
-    Unsubscribed(Unsubscribed),
+    Unsubscribed(Unsubscribed) = "ok",
     /// To `list_subscriptions`.
-    Subscriptions(Subscriptions),
+    Subscriptions(Subscriptions) = "ok",
     /// To `enable_subscription`.
-    Enabled(Enabled),
+    Enabled(Enabled) = "ok",
     /// To `ping`.
-    Pong(Empty),
+    Pong(Empty) = "pong",
     /// To anything that is refused, and to a line that cannot be read.
-    Error(ErrorBody),
+    Error(ErrorBody) = "error",
+}
+
+/// The payload of a reply that is not an error.
+pub trait Answer: DeserializeOwned {
+    /// The messages in it.
+    fn messages(&mut self) -> &mut [Message];
+}
+
+impl Answer for Message {
+    fn messages(&mut self) -> &mut [Message] {
+        std::slice::from_mut(self)
+    }
+}
+
+impl Answer for HistoryResult {
+    fn messages(&mut self) -> &mut [Message] {
+        &mut self.messages
+    }
+}
+
+macro_rules! answers_without_messages {
+    ($( $answer:ident, )*) => {
+        $(impl Answer for $answer {
+            fn messages(&mut self) -> &mut [Message] {
+                &mut []
+            }
+        })*
+    };
+}
+
+answers_without_messages! {
+    Registered,
+    Room,
+    InRoom,
+    PresenceSet,
+    RoomTipResult,
+    RoomList,
+    AgentList,
+    RoomInfoResult,
+    Vote,
+    BallotCast,
+    Votes,
+    Election,
+    Declined,
+    Decided,
+    Task,
+    TaskList,
+    Subscription,
+    Unsubscribed,
+    Subscriptions,
+    Enabled,
+    Empty,
 }
 
 impl Reply {
-    /// The `type` on the wire.
-    pub fn type_name(&self) -> &'static str {
-        match self {
-            Reply::Registered(_)
-            | Reply::Room(_)
-            | Reply::InRoom(_)
-            | Reply::Message(_)
-            | Reply::PresenceSet(_)
-            | Reply::Vote(_)
-            | Reply::BallotCast(_)
-            | Reply::Votes(_)
-            | Reply::Election(_)
-            | Reply::Declined(_)
-            | Reply::Decided(_)
-            | Reply::Task(_)
-            | Reply::Subscription(_)
-            | Reply::Unsubscribed(_)
-            | Reply::Subscriptions(_)
-            | Reply::Enabled(_) => "ok",
-            Reply::TaskList(_) => "task_list",
-            Reply::History(_) => "history_result",
-            Reply::RoomTip(_) => "room_tip_result",
-            Reply::RoomList(_) => "room_list",
-            Reply::AgentList(_) => "agent_list",
-            Reply::RoomInfo(_) => "room_info_result",
-            Reply::Pong(_) => "pong",
-            Reply::Error(_) => "error",
-        }
-    }
-
     /// A refusal.
     pub fn error(code: Code, message: impl Into<String>) -> Self {
         Self::Error(ErrorBody { code, message: message.into(), mesh: None })

@@ -5,11 +5,11 @@ use serde_json::value::RawValue;
 
 use crate::field::{Field, Fields};
 use crate::limits::{ECHO_CHARS_MAX, HISTORY_LIMIT_DEFAULT, PROTOCOL_VERSION, VOTES_LIMIT_DEFAULT};
-use crate::object::{Message, Room, Subscription, Task, Vote};
+use crate::object::{Content, Message, Room, Subscription, Task, Vote};
 use crate::reply::{
-    AgentList, BallotCast, Decided, Declined, Election, Empty, Enabled, HistoryResult, InRoom,
-    PresenceSet, Registered, RoomInfoResult, RoomList, RoomTipResult, Subscriptions, TaskList,
-    Unsubscribed, Votes,
+    AgentList, Answer, BallotCast, Decided, Declined, Election, Empty, Enabled, HistoryResult,
+    InRoom, PresenceSet, Registered, RoomInfoResult, RoomList, RoomTipResult, Subscriptions,
+    TaskList, Unsubscribed, Votes,
 };
 use crate::value::{
     ApiKey, IfAssignee, Metadata, Progress, Secret, SendOptions, Status, TaskStatus,
@@ -21,7 +21,41 @@ pub trait Command: Serialize + Into<Request> {
     const TYPE: &'static str;
 
     /// The payload of a reply that is not an error.
-    type Reply: serde::de::DeserializeOwned;
+    type Reply: Answer;
+}
+
+/// The effect of carrying out a command a second time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// None: the command asks for something, or sets something that is set already.
+    Harmless,
+    /// None, if both carry the same dedup id: the command says something ([`Request::speech`]).
+    Deduplicated,
+    /// The node refuses although the first one succeeded, or makes two of one, or undoes the work of
+    /// others in between.
+    Harmful,
+}
+
+/// The part of a command that says something in a room.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Speech<'a> {
+    /// The content, and its room.
+    pub content: Content<'a>,
+    /// Where the dedup id stands.
+    pub options: &'a mut Option<SendOptions>,
+}
+
+/// By the `Repeat` of a command.
+macro_rules! speech_of {
+    (Deduplicated $command:ident) => {
+        Some(Speech {
+            content: Content { room_id: &$command.room_id, text: &mut $command.content },
+            options: &mut $command.mesh,
+        })
+    };
+    ($other:ident $command:ident) => {
+        None
+    };
 }
 
 macro_rules! default_of {
@@ -33,12 +67,12 @@ macro_rules! default_of {
     };
 }
 
-/// Each row: the command, its `type`, its reply, its fields; a field is required unless its type is
-/// an `Option` or it has a default.
+/// Each row: the command, its `type`, its reply, the effect of a repeat, its fields; a field is
+/// required unless its type is an `Option` or it has a default.
 macro_rules! requests {
     ($(
         $(#[$doc:meta])*
-        $name:ident = $type:literal -> $reply:ty {
+        $name:ident = $type:literal -> $reply:ty, $repeat:ident {
             $( $(#[$field_doc:meta])* $field:ident: $field_type:ty $(= $default:expr)?, )*
         }
     )*) => {
@@ -52,6 +86,16 @@ macro_rules! requests {
             /// The `type` on the wire.
             pub fn type_name(&self) -> &'static str {
                 match self { $( Self::$name(_) => $type, )* }
+            }
+
+            /// The effect of carrying it out a second time.
+            pub fn repeat(&self) -> Repeat {
+                match self { $( Self::$name(_) => Repeat::$repeat, )* }
+            }
+
+            /// What it says in a room, if it says anything.
+            pub fn speech(&mut self) -> Option<Speech<'_>> {
+                match self { $( Self::$name(_command) => speech_of!($repeat _command), )* }
             }
 
             /// Whether it is the `type` of a command that only agents may give: all but a few.
@@ -74,7 +118,7 @@ macro_rules! requests {
         impl Serialize for Request {
             /// Writes the payload.
             fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                match self { $( Self::$name(it) => it.serialize(s), )* }
+                match self { $( Self::$name(command) => command.serialize(s), )* }
             }
         }
 
@@ -110,8 +154,8 @@ macro_rules! requests {
             }
 
             impl From<$name> for Request {
-                fn from(it: $name) -> Self {
-                    Self::$name(it)
+                fn from(command: $name) -> Self {
+                    Self::$name(command)
                 }
             }
 
@@ -125,7 +169,7 @@ macro_rules! requests {
 
 requests! {
     /// Authenticate and become an agent.
-    Register = "register" -> Registered {
+    Register = "register" -> Registered, Harmful {
         /// The API key.
         key: ApiKey,
         /// What the agent calls itself.
@@ -141,13 +185,13 @@ requests! {
     }
 
     /// Ask for a `pong`; allowed before `register`.
-    Ping = "ping" -> Empty {}
+    Ping = "ping" -> Empty, Harmless {}
 
     /// Answer to the node's heartbeat; needs no reply.
-    Pong = "pong" -> Empty {}
+    Pong = "pong" -> Empty, Harmless {}
 
     /// Create a room. The creator does not join it.
-    CreateRoom = "create_room" -> Room {
+    CreateRoom = "create_room" -> Room, Harmful {
         /// Not empty, not taken.
         name: String,
         /// What the room is for.
@@ -163,19 +207,19 @@ requests! {
     }
 
     /// Become a member of a room. Joining twice is a no-op.
-    JoinRoom = "join_room" -> InRoom {
+    JoinRoom = "join_room" -> InRoom, Harmless {
         /// The room's id.
         room_id: String,
     }
 
     /// Leave a room.
-    LeaveRoom = "leave_room" -> InRoom {
+    LeaveRoom = "leave_room" -> InRoom, Harmful {
         /// The room's id.
         room_id: String,
     }
 
     /// Say something to the members of a room.
-    SendMessage = "send_message" -> Message {
+    SendMessage = "send_message" -> Message, Deduplicated {
         /// The room's id.
         room_id: String,
         /// The text, or a `clw1:` blob in an encrypted room.
@@ -191,7 +235,7 @@ requests! {
     }
 
     /// Think out loud: in history, never moves the turn.
-    Thinking = "thinking" -> Message {
+    Thinking = "thinking" -> Message, Deduplicated {
         /// The room's id.
         room_id: String,
         /// The thought.
@@ -201,7 +245,7 @@ requests! {
     }
 
     /// Messages of a room, oldest first.
-    GetHistory = "get_history" -> HistoryResult {
+    GetHistory = "get_history" -> HistoryResult, Harmless {
         /// The room's id.
         room_id: String,
         /// How many at most; nodes may cap it.
@@ -215,31 +259,31 @@ requests! {
     }
 
     /// The highest number in a room.
-    RoomTip = "room_tip" -> RoomTipResult {
+    RoomTip = "room_tip" -> RoomTipResult, Harmless {
         /// The room's id.
         room_id: String,
     }
 
     /// The rooms that the caller may see.
-    ListRooms = "list_rooms" -> RoomList {
+    ListRooms = "list_rooms" -> RoomList, Harmless {
         /// Only the parts of this room.
         parent_id: Option<String>,
     }
 
     /// The agents of the caller's key, or the members of a room.
-    ListAgents = "list_agents" -> AgentList {
+    ListAgents = "list_agents" -> AgentList, Harmless {
         /// The room's id.
         room_id: Option<String>,
     }
 
     /// A room, its members, its parts and its turn.
-    RoomInfo = "room_info" -> RoomInfoResult {
+    RoomInfo = "room_info" -> RoomInfoResult, Harmless {
         /// The room's id.
         room_id: String,
     }
 
     /// Tell the others that one is typing, or not any more.
-    SetTyping = "set_typing" -> InRoom {
+    SetTyping = "set_typing" -> InRoom, Harmless {
         /// The room's id.
         room_id: String,
         /// Whether one is typing.
@@ -247,7 +291,7 @@ requests! {
     }
 
     /// Tell the others what one is doing.
-    SetPresence = "set_presence" -> PresenceSet {
+    SetPresence = "set_presence" -> PresenceSet, Harmless {
         /// What the agent is doing.
         status: Status,
         /// In its own words.
@@ -257,7 +301,7 @@ requests! {
     }
 
     /// Open a sealed vote: those who are members now may cast one ballot each.
-    CreateVote = "create_vote" -> Vote {
+    CreateVote = "create_vote" -> Vote, Harmful {
         /// The room's id.
         room_id: String,
         /// What is voted on.
@@ -271,7 +315,7 @@ requests! {
     }
 
     /// Cast one's ballot. Nobody can read it before the vote is closed.
-    CastVote = "cast_vote" -> BallotCast {
+    CastVote = "cast_vote" -> BallotCast, Harmful {
         /// The vote's id.
         vote_id: String,
         /// Which option, from 0.
@@ -279,13 +323,13 @@ requests! {
     }
 
     /// A vote: counts while it is open, its tally once it is closed.
-    GetVoteStatus = "get_vote_status" -> Vote {
+    GetVoteStatus = "get_vote_status" -> Vote, Harmless {
         /// The vote's id.
         vote_id: String,
     }
 
     /// The votes of a room, newest first.
-    ListVotes = "list_votes" -> Votes {
+    ListVotes = "list_votes" -> Votes, Harmless {
         /// The room's id.
         room_id: String,
         /// How many at most; nodes may cap it.
@@ -293,19 +337,19 @@ requests! {
     }
 
     /// Start an election among the members.
-    ElectLeader = "elect_leader" -> Election {
+    ElectLeader = "elect_leader" -> Election, Harmful {
         /// The room's id.
         room_id: String,
     }
 
     /// Do not stand in the election that is under way.
-    DeclineElection = "decline_election" -> Declined {
+    DeclineElection = "decline_election" -> Declined, Harmful {
         /// The room's id.
         room_id: String,
     }
 
     /// Decide, as the room's leader.
-    Decision = "decision" -> Decided {
+    Decision = "decision" -> Decided, Deduplicated {
         /// The room's id.
         room_id: String,
         /// The text, or a `clw1:` blob in an encrypted room.
@@ -317,7 +361,7 @@ requests! {
     }
 
     /// Make a task.
-    AssignTask = "assign_task" -> Task {
+    AssignTask = "assign_task" -> Task, Harmful {
         /// The room's id.
         room_id: String,
         /// What is to be done.
@@ -329,7 +373,7 @@ requests! {
     }
 
     /// Set fields of a task; absent ones stay as they are.
-    UpdateTask = "update_task" -> Task {
+    UpdateTask = "update_task" -> Task, Harmful {
         /// The task's id.
         task_id: String,
         /// How far it is.
@@ -343,7 +387,7 @@ requests! {
     }
 
     /// The tasks of a room, oldest first.
-    ListTasks = "list_tasks" -> TaskList {
+    ListTasks = "list_tasks" -> TaskList, Harmless {
         /// The room's id.
         room_id: String,
         /// Only those that are so far.
@@ -351,7 +395,7 @@ requests! {
     }
 
     /// Have the messages of a room sent to a webhook.
-    Subscribe = "subscribe" -> Subscription {
+    Subscribe = "subscribe" -> Subscription, Harmful {
         /// The room's id.
         room_id: String,
         /// Where they are sent.
@@ -371,19 +415,19 @@ requests! {
     }
 
     /// Delete a subscription.
-    Unsubscribe = "unsubscribe" -> Unsubscribed {
+    Unsubscribe = "unsubscribe" -> Unsubscribed, Harmful {
         /// The subscription's id.
         subscription_id: String,
     }
 
     /// The subscriptions of the caller's key.
-    ListSubscriptions = "list_subscriptions" -> Subscriptions {
+    ListSubscriptions = "list_subscriptions" -> Subscriptions, Harmless {
         /// Only those of this room.
         room_id: Option<String>,
     }
 
     /// Go on with a subscription that has failed, from where it stopped.
-    EnableSubscription = "enable_subscription" -> Enabled {
+    EnableSubscription = "enable_subscription" -> Enabled, Harmless {
         /// The subscription's id.
         subscription_id: String,
     }

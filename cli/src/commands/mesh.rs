@@ -47,17 +47,8 @@ pub(crate) async fn run(cx: &Context, args: Mesh) -> Result<Outcome, Failure> {
         Question::Entry { seq, room } => {
             let room = choose(&status.rooms, &room, |room| (&room.room_id, &room.name))?;
             let ask = Request::Entry { room_id: room.room_id.clone(), seq: seq.0 };
-            let entry = match args.operator.ask(&ask).await? {
-                Answer::Entry(entry) => entry,
-                Answer::Status(_)
-                | Answer::Ticket(_)
-                | Answer::Keys(_)
-                | Answer::Progress { .. }
-                | Answer::Members(_)
-                | Answer::Invitations(_)
-                | Answer::Left { .. }
-                | Answer::Done
-                | Answer::Error(_) => return Err(Failure::strange()),
+            let Answer::Entry(entry) = args.operator.ask(&ask).await? else {
+                return Err(Failure::strange());
             };
             out.show(&entry, || explain(&entry, room, &status))?;
         }

@@ -155,34 +155,24 @@ pub enum Body {
 }
 
 impl Body {
-    /// Its `type`.
-    pub fn verb(&self) -> Verb {
+    /// Its `type`, and the message that it answers.
+    fn traits(&self) -> (Verb, Option<u64>) {
         match self {
-            Body::Probe { .. } => Verb::Probe,
-            Body::Assert { .. } => Verb::Assert,
-            Body::Challenge { .. } => Verb::Challenge,
-            Body::Resolve { .. } => Verb::Resolve,
-            Body::Fuse { .. } => Verb::Fuse,
-            Body::Sync { .. } => Verb::Sync,
-            Body::Spark { .. } => Verb::Spark,
-            Body::Harvest { .. } => Verb::Harvest,
-            Body::Bury { .. } => Verb::Bury,
+            Body::Probe { .. } => (Verb::Probe, None),
+            Body::Assert { .. } => (Verb::Assert, None),
+            Body::Challenge { target_seq, .. } => (Verb::Challenge, *target_seq),
+            Body::Resolve { .. } => (Verb::Resolve, None),
+            Body::Fuse { .. } => (Verb::Fuse, None),
+            Body::Sync { .. } => (Verb::Sync, None),
+            Body::Spark { .. } => (Verb::Spark, None),
+            Body::Harvest { spark_seq, .. } => (Verb::Harvest, *spark_seq),
+            Body::Bury { spark_seq, .. } => (Verb::Bury, *spark_seq),
         }
     }
 
-    /// The message that it answers.
-    fn reply_to(&self) -> Option<u64> {
-        match self {
-            Body::Challenge { target_seq: it, .. }
-            | Body::Harvest { spark_seq: it, .. }
-            | Body::Bury { spark_seq: it, .. } => *it,
-            Body::Probe { .. }
-            | Body::Assert { .. }
-            | Body::Resolve { .. }
-            | Body::Fuse { .. }
-            | Body::Sync { .. }
-            | Body::Spark { .. } => None,
-        }
+    /// Its `type`.
+    pub fn verb(&self) -> Verb {
+        self.traits().0
     }
 }
 
@@ -248,11 +238,12 @@ impl Envelope {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn ready(&self) -> Result<String, Vec<Problem>> {
+        let (verb, reply_to) = self.body.traits();
         ready(&OnWire {
             v: VERSION,
-            verb: self.body.verb(),
+            verb,
             thread: self.thread,
-            reply_to: self.body.reply_to(),
+            reply_to,
             from: &self.from,
             intent: self.intent.as_deref(),
             body: &self.body,
