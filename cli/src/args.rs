@@ -66,7 +66,7 @@ impl Node {
     pub fn or_else(mut self, variable: impl Fn(&str) -> Option<String>) -> Result<Node, Failure> {
         let value = |what: &str| {
             let name = format!("CLAWCHAT_{what}");
-            variable(&name).filter(|it| !it.is_empty()).map(|it| (name, it))
+            variable(&name).filter(|text| !text.is_empty()).map(|text| (name, text))
         };
         let list = |what, parse: fn(&str) -> Result<Address, AddressError>| {
             let Some((name, text)) = value(what) else { return Ok(Vec::new()) };
@@ -77,15 +77,16 @@ impl Node {
         if self.socket.is_empty() && self.tcp.is_empty() && self.url.is_empty() {
             self.url = list("URL", url)?;
             self.tcp = list("TCP", tcp)?;
-            self.socket = value("SOCKET").map(|(_, it)| it.into()).into_iter().collect();
+            self.socket = value("SOCKET").map(|(_, path)| path.into()).into_iter().collect();
         }
         if self.key.is_none() && self.key_file.is_none() {
-            self.key = value("KEY").map(|(_, it)| ApiKey::new(it));
-            self.key_file = value("KEY_FILE").map(|(_, it)| it.into());
+            self.key = value("KEY").map(|(_, key)| ApiKey::new(key));
+            self.key_file = value("KEY_FILE").map(|(_, path)| path.into());
         }
-        self.room_key = self.room_key.or(value("ROOM_KEY").and_then(|(_, it)| Secret::new(it)));
-        self.name = self.name.or(value("NAME").map(|(_, it)| it));
-        self.agent_id = self.agent_id.or(value("AGENT_ID").map(|(_, it)| it));
+        self.room_key =
+            self.room_key.or(value("ROOM_KEY").and_then(|(_, secret)| Secret::new(secret)));
+        self.name = self.name.or(value("NAME").map(|(_, name)| name));
+        self.agent_id = self.agent_id.or(value("AGENT_ID").map(|(_, id)| id));
         Ok(self)
     }
 }
@@ -123,7 +124,7 @@ impl FromStr for Since {
         match text {
             "tip" | "auto" => Ok(Self::Tip),
             number => Seq::from_str(number)
-                .map(|it| Self::Number(it.0))
+                .map(|seq| Self::Number(seq.0))
                 .map_err(|_| "give a number, tip or auto"),
         }
     }
@@ -132,7 +133,7 @@ impl FromStr for Since {
 /// A number of seconds.
 pub(crate) fn seconds(text: &str) -> Result<Duration, &'static str> {
     match text.parse::<u64>() {
-        Ok(it) if it <= SECONDS_MAX => Ok(Duration::from_secs(it)),
+        Ok(seconds) if seconds <= SECONDS_MAX => Ok(Duration::from_secs(seconds)),
         Ok(_) | Err(_) => Err("give whole seconds, at most a year"),
     }
 }

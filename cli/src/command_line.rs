@@ -129,8 +129,8 @@ mod tests {
         let cli = cli.unwrap();
         assert_eq!(cli.node.tcp, [Address::Tcp("h:1".into()), Address::Tcp("i:2".into())]);
         assert_eq!(cli.node.name(), "n");
-        let Command::Wait(it) = cli.command else { panic!("not wait") };
-        assert_eq!((it.since_seq, it.timeout.as_secs()), (Some(Since::Tip), 5));
+        let Command::Wait(wait) = cli.command else { panic!("not wait") };
+        assert_eq!((wait.since_seq, wait.timeout.as_secs()), (Some(Since::Tip), 5));
         assert_eq!("auto".parse(), Ok(Since::Tip));
         assert_eq!("57".parse(), Ok(Since::Number(57)));
         assert!("-1".parse::<Since>().is_err());
@@ -161,15 +161,15 @@ mod tests {
             "CLAWCHAT_NAME" => Some("they".to_owned()),
             _ => None,
         };
-        let node = |line| parse(line).unwrap().node.or_else(variable).unwrap();
-        let it = node("clawmesh rooms list");
-        assert_eq!(it.tcp, [Address::Tcp("h:1".into()), Address::Tcp("i:2".into())]);
-        assert_eq!((it.name(), it.key.as_ref().unwrap().expose()), ("they", "theirs"));
-        let it = node("clawmesh rooms list --socket s --key-file f --name me");
-        assert!(it.tcp.is_empty() && it.key.is_none());
-        assert_eq!(it.name(), "me");
+        let parsed = |line| parse(line).unwrap().node.or_else(variable).unwrap();
+        let node = parsed("clawmesh rooms list");
+        assert_eq!(node.tcp, [Address::Tcp("h:1".into()), Address::Tcp("i:2".into())]);
+        assert_eq!((node.name(), node.key.as_ref().unwrap().expose()), ("they", "theirs"));
+        let node = parsed("clawmesh rooms list --socket s --key-file f --name me");
+        assert!(node.tcp.is_empty() && node.key.is_none());
+        assert_eq!(node.name(), "me");
         let bad = parse("clawmesh rooms list").unwrap().node;
-        let failure = bad.or_else(|it| (it == "CLAWCHAT_URL").then(|| "nowhere".to_owned()));
+        let failure = bad.or_else(|name| (name == "CLAWCHAT_URL").then(|| "nowhere".to_owned()));
         assert!(failure.unwrap_err().to_string().contains("CLAWCHAT_URL"));
     }
 

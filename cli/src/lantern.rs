@@ -43,11 +43,11 @@ const NUMBERS_END: u64 = 1 << 53;
 
 /// A number of a message, if a JSON value is one.
 fn number(value: &serde_json::Value) -> Option<u64> {
-    value.as_u64().filter(|it| (1..NUMBERS_END).contains(it))
+    value.as_u64().filter(|number| (1..NUMBERS_END).contains(number))
 }
 
 /// A number of a message as a name in `outcomes`: digits, nothing else.
 fn number_of_name(name: &str) -> Option<u64> {
-    let digits = name.bytes().all(|it| it.is_ascii_digit());
-    name.parse().ok().filter(|it| digits && (1..NUMBERS_END).contains(it))
+    let digits = name.bytes().all(|byte| byte.is_ascii_digit());
+    name.parse().ok().filter(|number| digits && (1..NUMBERS_END).contains(number))
 }

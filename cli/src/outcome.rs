@@ -151,7 +151,7 @@ pub enum Failure {
         seq: u64,
     },
     /// No LANTERN thread of that id.
-    #[error("no thread {thread} in the room: {}`clawmesh lantern threads {room}` lists them", within.map(|it| format!("that message stands in thread {it}; ")).unwrap_or_default())]
+    #[error("no thread {thread} in the room: {}`clawmesh lantern threads {room}` lists them", within.map(|other| format!("that message stands in thread {other}; ")).unwrap_or_default())]
     NoThread {
         /// What was given.
         thread: u64,

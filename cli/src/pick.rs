@@ -26,7 +26,7 @@ impl Pick {
         let from = |names: &[String]| names.contains(&message.agent_name);
         let kind = || {
             let kind = kind(message);
-            kind.is_some_and(|it| it == END || self.only_kind.contains(&it))
+            kind.is_some_and(|kind| kind == END || self.only_kind.contains(&kind))
         };
         (self.only_from.is_empty() || from(&self.only_from))
             && !from(&self.not_from)
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn all_that_is_asked_for_must_hold() {
-        let list = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let pick = |only_from: &[&str], not_from: &[&str], only_kind: &[&str]| Pick {
             only_from: list(only_from),
             not_from: list(not_from),

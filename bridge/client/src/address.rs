@@ -75,7 +75,7 @@ impl fmt::Display for Address {
         match self {
             Address::Unix(path) => path.display().fmt(f),
             Address::Tcp(endpoint) => f.write_str(endpoint),
-            Address::WebSocket(it) => f.write_str(&it.url),
+            Address::WebSocket(address) => f.write_str(&address.url),
         }
     }
 }

@@ -122,7 +122,7 @@ impl Driver {
             }
             match self.round().await {
                 Ok((mut link, registered)) => {
-                    let back = registered.resumed.map(|it| it.rooms).unwrap_or_default();
+                    let back = registered.resumed.map(|resumed| resumed.rooms).unwrap_or_default();
                     if let Ok(lost) = self.rejoin(&mut link, &back).await {
                         return Ok(Some((link, lost)));
                     }

@@ -41,10 +41,10 @@ impl Fake {
     pub(crate) async fn accept_agent(&self) -> Conn {
         let mut conn = self.accept().await;
         let incoming = conn.recv().await;
-        let Request::Register(it) = &incoming.request else { panic!("not a register") };
+        let Request::Register(register) = &incoming.request else { panic!("not a register") };
         let registered = Registered {
-            agent_id: it.agent_id.clone().unwrap_or("a".into()),
-            name: it.name.clone(),
+            agent_id: register.agent_id.clone().unwrap_or("a".into()),
+            name: register.name.clone(),
             protocol_version: 1,
             resumed: None,
         };

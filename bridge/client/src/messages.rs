@@ -145,7 +145,7 @@ impl Messages {
                 self.page().await?;
                 continue;
             }
-            if let Some(message) = self.ahead.take().filter(|it| it.seq > self.cursor) {
+            if let Some(message) = self.ahead.take().filter(|message| message.seq > self.cursor) {
                 self.cursor = message.seq;
                 if self.given.insert(&message.message_id) {
                     return Ok(Item::Message(message));

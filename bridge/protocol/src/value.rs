@@ -93,8 +93,8 @@ impl Metadata {
     /// An object of these texts, and of the fields of `under` that are not named so.
     pub fn of_texts(texts: &[(&str, &str)], under: Option<&Metadata>) -> Metadata {
         let mut fields: BTreeMap<String, Box<RawValue>> = under
-            .filter(|it| it.is_object())
-            .and_then(|it| serde_json::from_str(it.get()).ok())
+            .filter(|metadata| metadata.is_object())
+            .and_then(|metadata| serde_json::from_str(metadata.get()).ok())
             .unwrap_or_default();
         for (name, text) in texts {
             let text = serde_json::value::to_raw_value(text).expect("a string is JSON");
@@ -335,7 +335,7 @@ pub struct Progress(u8);
 impl Progress {
     /// The progress, if it is within 0 to 100.
     pub fn new(percent: u64) -> Option<Self> {
-        u8::try_from(percent).ok().filter(|it| *it <= 100).map(Self)
+        u8::try_from(percent).ok().filter(|percent| *percent <= 100).map(Self)
     }
 
     /// The progress in per cent.
@@ -418,8 +418,8 @@ mod tests {
 
     #[test]
     fn metadata_is_always_on_one_line() {
-        let it = Metadata::parse(" {\n\t\"a\": [1,\r\n2], \"b\": \"x\\ny\"}\n").unwrap();
-        assert_eq!(it.get(), "{\t\"a\": [1,2], \"b\": \"x\\ny\"}");
+        let metadata = Metadata::parse(" {\n\t\"a\": [1,\r\n2], \"b\": \"x\\ny\"}\n").unwrap();
+        assert_eq!(metadata.get(), "{\t\"a\": [1,2], \"b\": \"x\\ny\"}");
     }
 
     #[test]
@@ -434,9 +434,13 @@ mod tests {
             ),
             (Some(own("[1]")), r#"{"by":"a\"\n","type":"decision"}"#),
         ] {
-            let it = Metadata::of_texts(&texts, under.as_ref());
-            assert_eq!(it.get(), expect);
-            assert_eq!(Metadata::parse(it.get()).unwrap(), it, "it is as sound as what it is of");
+            let metadata = Metadata::of_texts(&texts, under.as_ref());
+            assert_eq!(metadata.get(), expect);
+            assert_eq!(
+                Metadata::parse(metadata.get()).unwrap(),
+                metadata,
+                "it is as sound as what it is of"
+            );
         }
     }
 

@@ -61,13 +61,17 @@ pub(crate) async fn run(mut cx: Context, args: Export) -> Result<Outcome, Failur
     Ok(Outcome::Done)
 }
 
-fn write(cx: &Context, format: Format, it: &Message) -> Result<(), Failure> {
+fn write(cx: &Context, format: Format, message: &Message) -> Result<(), Failure> {
     match format {
-        Format::Json => cx.output.object(it)?,
-        Format::Txt => cx.output.line(&format::message(&cx.output, it))?,
+        Format::Json => cx.output.object(message)?,
+        Format::Txt => cx.output.line(&format::message(&cx.output, message))?,
         Format::Md => {
-            let (who, when) = (format::name(&it.agent_name), format::clock(&it.timestamp));
-            cx.output.line(&format!("\n### {who} · seq {} · {when}\n\n{}", it.seq, it.content))?;
+            let (who, when) =
+                (format::name(&message.agent_name), format::clock(&message.timestamp));
+            cx.output.line(&format!(
+                "\n### {who} · seq {} · {when}\n\n{}",
+                message.seq, message.content
+            ))?;
         }
     }
     Ok(())
@@ -75,6 +79,6 @@ fn write(cx: &Context, format: Format, it: &Message) -> Result<(), Failure> {
 
 async fn name(client: &Client, room_id: &str) -> Result<String, Failure> {
     let rooms = client.call(ListRooms { parent_id: None }).await?.rooms;
-    let room = rooms.into_iter().find(|it| it.room_id == room_id);
-    Ok(format::name(&room.map_or_else(|| room_id.to_owned(), |it| it.name)))
+    let room = rooms.into_iter().find(|room| room.room_id == room_id);
+    Ok(format::name(&room.map_or_else(|| room_id.to_owned(), |room| room.name)))
 }

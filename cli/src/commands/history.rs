@@ -58,14 +58,14 @@ pub(crate) async fn run(mut cx: Context, args: History) -> Result<Outcome, Failu
         limit: args.limit,
         before: None,
         since: args.since,
-        since_seq: args.since_seq.map(|it| it.0),
+        since_seq: args.since_seq.map(|seq| seq.0),
     };
     let page = client.call(ask).await?;
     for message in &page.messages {
         show(&cx, &pick, message)?;
     }
     let Some(events) = events else { return Ok(Outcome::Done) };
-    let from = page.messages.last().map(|it| it.seq).or(args.since_seq.map(|it| it.0));
+    let from = page.messages.last().map(|message| message.seq).or(args.since_seq.map(|seq| seq.0));
     let start = Start::After(from.unwrap_or(tip));
     let mut messages = Messages::open(client, events, room_id, start).await?;
     loop {

@@ -74,14 +74,14 @@ async fn list(cx: &Context, parent: Option<String>) -> Result<Outcome, Failure> 
 }
 
 fn lines(output: &Output, rooms: &[Room]) -> Vec<String> {
-    let row = |it: &Room| {
+    let row = |room: &Room| {
         vec![
-            it.name.clone(),
-            it.room_id.clone(),
-            it.member_count.unwrap_or_default().to_string(),
-            format::traits(it),
-            it.last_activity.clone().unwrap_or_default(),
-            it.description.clone().unwrap_or_default(),
+            room.name.clone(),
+            room.room_id.clone(),
+            room.member_count.unwrap_or_default().to_string(),
+            format::traits(room),
+            room.last_activity.clone().unwrap_or_default(),
+            room.description.clone().unwrap_or_default(),
         ]
     };
     let heads = ["name", "id", "agents", "is", "last message", "for"];

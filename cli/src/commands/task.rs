@@ -74,8 +74,8 @@ pub enum Status {
 }
 
 impl From<Status> for TaskStatus {
-    fn from(it: Status) -> TaskStatus {
-        match it {
+    fn from(status: Status) -> TaskStatus {
+        match status {
             Status::Pending => TaskStatus::Pending,
             Status::InProgress => TaskStatus::InProgress,
             Status::Completed => TaskStatus::Completed,
@@ -115,14 +115,15 @@ pub(crate) async fn run(cx: &Context, args: TaskCommand) -> Result<Outcome, Fail
 }
 
 fn lines(output: &Output, tasks: &[Task]) -> Vec<String> {
-    let row = |it: &Task| {
-        let contested = it.mesh.as_ref().map(|it| it.contested.join(", ")).unwrap_or_default();
+    let row = |task: &Task| {
+        let contested =
+            task.mesh.as_ref().map(|note| note.contested.join(", ")).unwrap_or_default();
         vec![
-            it.title.clone(),
-            it.task_id.clone(),
-            format::task_status(it.status).to_owned(),
-            it.assignee.clone().unwrap_or_default(),
-            it.note.clone().unwrap_or_default(),
+            task.title.clone(),
+            task.task_id.clone(),
+            format::task_status(task.status).to_owned(),
+            task.assignee.clone().unwrap_or_default(),
+            task.note.clone().unwrap_or_default(),
             contested,
         ]
     };

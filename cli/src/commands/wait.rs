@@ -83,7 +83,9 @@ pub(crate) async fn run(mut cx: Context, args: Wait) -> Result<Outcome, Failure>
     cx.output.redirect(args.output.as_deref())?;
     let file = args.cursor_file.clone().map(CursorFile::new);
     let stored = file.as_ref().map(CursorFile::read).transpose()?.flatten();
-    let idle = Some(args.idle_timeout).filter(|it| !it.is_zero()).map(|it| Instant::now() + it);
+    let idle = Some(args.idle_timeout)
+        .filter(|timeout| !timeout.is_zero())
+        .map(|timeout| Instant::now() + timeout);
     let connected =
         if args.keeps_waiting() { cx.connect_patiently(idle).await } else { cx.connect().await };
     let (client, events) = match connected {
@@ -166,7 +168,8 @@ impl Waiter<'_> {
     async fn learn_names(&mut self) -> Result<(), Failure> {
         let ask = ListAgents { room_id: Some(self.room_id.clone()) };
         let agents = self.messages.client().call(ask).await?.agents;
-        self.names = agents.into_iter().map(|it| (it.agent_id, it.name)).take(NAMES_MAX).collect();
+        self.names =
+            agents.into_iter().map(|agent| (agent.agent_id, agent.name)).take(NAMES_MAX).collect();
         Ok(())
     }
 
@@ -174,9 +177,14 @@ impl Waiter<'_> {
         let now = Instant::now();
         let mut clock = Clock {
             started: now,
-            idle: Some(self.args.idle_timeout).filter(|it| !it.is_zero()).map(|it| now + it),
+            idle: Some(self.args.idle_timeout)
+                .filter(|timeout| !timeout.is_zero())
+                .map(|timeout| now + timeout),
             round: now + self.round(),
-            heartbeat: self.heartbeat().filter(|_| self.args.keeps_waiting()).map(|it| now + it),
+            heartbeat: self
+                .heartbeat()
+                .filter(|_| self.args.keeps_waiting())
+                .map(|every| now + every),
         };
         loop {
             let keep = self.is_to_be_kept().then(|| self.kept.at + KEEP_EVERY);
@@ -230,7 +238,7 @@ impl Waiter<'_> {
     }
 
     fn heartbeat(&self) -> Option<Duration> {
-        Some(self.args.heartbeat_secs).filter(|it| !it.is_zero())
+        Some(self.args.heartbeat_secs).filter(|every| !every.is_zero())
     }
 
     /// How long one look lasts.
@@ -254,10 +262,10 @@ impl Waiter<'_> {
             self.messages.look_again();
             clock.round = now + self.round();
         }
-        if clock.heartbeat.is_some_and(|it| now >= it) {
+        if clock.heartbeat.is_some_and(|due| now >= due) {
             let seconds = clock.started.elapsed().as_secs();
             self.cx.output.note(&format!("wait: alive for {seconds} s, at seq {cursor}"))?;
-            clock.heartbeat = self.heartbeat().map(|it| now + it);
+            clock.heartbeat = self.heartbeat().map(|every| now + every);
         }
         if now >= self.kept.at + KEEP_EVERY {
             self.keep()?;
@@ -313,11 +321,11 @@ impl Waiter<'_> {
 
     fn tell(&mut self, event: Event) -> Result<(), Failure> {
         match event {
-            Event::Pushed(Pushed::AgentJoined(it)) if it.room_id == self.room_id => {
-                self.tell_joined(it)
+            Event::Pushed(Pushed::AgentJoined(joined)) if joined.room_id == self.room_id => {
+                self.tell_joined(joined)
             }
-            Event::Pushed(Pushed::AgentLeft(it)) if it.room_id == self.room_id => {
-                self.tell_left(&it)
+            Event::Pushed(Pushed::AgentLeft(left)) if left.room_id == self.room_id => {
+                self.tell_left(&left)
             }
             Event::Pushed(Pushed::RoomDestroyed(RoomDestroyed { room_id }))
                 if room_id == self.room_id =>
@@ -330,16 +338,16 @@ impl Waiter<'_> {
         }
     }
 
-    fn tell_joined(&mut self, it: AgentJoined) -> Result<(), Failure> {
-        self.note(&format!("peer {} joined", it.agent.name))?;
+    fn tell_joined(&mut self, joined: AgentJoined) -> Result<(), Failure> {
+        self.note(&format!("peer {} joined", joined.agent.name))?;
         if self.names.len() < NAMES_MAX {
-            self.names.insert(it.agent.agent_id, it.agent.name);
+            self.names.insert(joined.agent.agent_id, joined.agent.name);
         }
         Ok(())
     }
 
-    fn tell_left(&mut self, it: &AgentLeft) -> Result<(), Failure> {
-        let name = self.names.remove(&it.agent_id).unwrap_or_else(|| it.agent_id.clone());
+    fn tell_left(&mut self, left: &AgentLeft) -> Result<(), Failure> {
+        let name = self.names.remove(&left.agent_id).unwrap_or_else(|| left.agent_id.clone());
         self.note(&format!("peer {name} left"))
     }
 

@@ -252,8 +252,8 @@ impl Envelope {
 }
 
 /// What is sent is what was checked: the same rules hold for what comes from a file.
-fn ready(it: &impl Serialize) -> Result<String, Vec<Problem>> {
-    let value = serde_json::to_value(it).map_err(|it| vec![Problem::not_json(&it)])?;
+fn ready(envelope: &impl Serialize) -> Result<String, Vec<Problem>> {
+    let value = serde_json::to_value(envelope).map_err(|error| vec![Problem::not_json(&error)])?;
     let problems = check(&value);
     if problems.is_empty() { Ok(value.to_string()) } else { Err(problems) }
 }

@@ -132,16 +132,16 @@ impl Journal {
 
     fn hear(&mut self, lowest: u64, seq: u64, heard: Heard) {
         match heard {
-            Heard::Hello(it) => {
-                let it = Participant::of(it, seq, lowest);
-                let known = self.participants.get(&it.agent_name);
+            Heard::Hello(hello) => {
+                let participant = Participant::of(hello, seq, lowest);
+                let known = self.participants.get(&participant.agent_name);
                 if known.is_none_or(|known| known.lowest < lowest) {
-                    self.count(it.bytes());
-                    self.participants.insert(it.agent_name.clone(), it);
+                    self.count(participant.bytes());
+                    self.participants.insert(participant.agent_name.clone(), participant);
                 }
             }
-            Heard::Said(it) => {
-                let record = Record::of(&it, self.keep);
+            Heard::Said(said) => {
+                let record = Record::of(&said, self.keep);
                 self.count(record.bytes());
                 self.records.insert(lowest, record);
             }
@@ -176,7 +176,7 @@ impl Journal {
     /// The messages of a thread, by their lowest numbers; none if there is no such thread.
     pub fn messages_of(&self, thread: u64) -> BTreeSet<u64> {
         let thread = self.numbers.lowest(thread);
-        let of = self.records.iter().filter(|(at, it)| self.thread_of(**at, it) == thread);
+        let of = self.records.iter().filter(|(at, record)| self.thread_of(**at, record) == thread);
         of.map(|(at, _)| *at).collect()
     }
 
@@ -189,12 +189,12 @@ impl Journal {
 
     /// What was committed to the shared state, in the order of the FUSEs.
     pub fn shared_state(&self) -> Vec<Delta> {
-        let deltas = self.records.iter().filter_map(|(at, it)| {
+        let deltas = self.records.iter().filter_map(|(at, record)| {
             Some(Delta {
                 seq: self.numbers.shown(*at),
-                thread: self.numbers.shown(self.thread_of(*at, it)),
-                from: it.from.clone(),
-                delta: it.delta.clone()?,
+                thread: self.numbers.shown(self.thread_of(*at, record)),
+                from: record.from.clone(),
+                delta: record.delta.clone()?,
             })
         });
         deltas.collect()
@@ -203,16 +203,16 @@ impl Journal {
     /// Ideas and what became of them.
     pub fn sparks(&self) -> Vec<Spark> {
         let mut sparks: BTreeMap<u64, Spark> = BTreeMap::new();
-        for (at, it) in self.records.iter().filter(|(_, it)| it.verb == Verb::Spark) {
-            let seed = it.text.clone().unwrap_or_default();
+        for (at, record) in self.records.iter().filter(|(_, record)| record.verb == Verb::Spark) {
+            let seed = record.text.clone().unwrap_or_default();
             let seq = self.numbers.shown(*at);
-            sparks.insert(*at, Spark { seq, from: it.from.clone(), seed, fate: Fate::Open });
+            sparks.insert(*at, Spark { seq, from: record.from.clone(), seed, fate: Fate::Open });
         }
-        for (at, it) in &self.records {
-            let spark = it.spark.map(|it| self.numbers.lowest(it));
-            let Some(spark) = spark.and_then(|it| sparks.get_mut(&it)) else { continue };
-            let (by, text) = (self.numbers.shown(*at), it.text.clone());
-            spark.fate = if it.verb == Verb::Harvest {
+        for (at, record) in &self.records {
+            let spark = record.spark.map(|spark| self.numbers.lowest(spark));
+            let Some(spark) = spark.and_then(|spark| sparks.get_mut(&spark)) else { continue };
+            let (by, text) = (self.numbers.shown(*at), record.text.clone());
+            spark.fate = if record.verb == Verb::Harvest {
                 Fate::Harvested { by, becomes: text }
             } else {
                 Fate::Buried { by, reason: text }
@@ -223,7 +223,7 @@ impl Journal {
 
     /// Whether the next FUSE of the room is to look back: every third one leads to it.
     pub fn is_refraction_due(&self) -> bool {
-        let fuses = self.records.values().filter(|it| it.verb == Verb::Fuse).count();
+        let fuses = self.records.values().filter(|record| record.verb == Verb::Fuse).count();
         fuses > 0 && fuses.is_multiple_of(FUSES_TO_REFRACTION)
     }
 
@@ -242,7 +242,7 @@ impl Journal {
 
     /// By the lowest number.
     fn thread_of(&self, at: u64, record: &Record) -> u64 {
-        record.thread.map_or(at, |it| self.numbers.lowest(it))
+        record.thread.map_or(at, |thread| self.numbers.lowest(thread))
     }
 }
 

@@ -46,7 +46,7 @@ impl Numbers {
         let Some(note) = &message.mesh else { return Vec::new() };
         let named = note.canonical_seq.iter().chain(&note.numbers).copied();
         let all = named.take(NUMBERS_OF_MESSAGE_MAX).chain([message.seq]);
-        let mut lowest: Vec<u64> = all.map(|it| self.lowest(it)).collect();
+        let mut lowest: Vec<u64> = all.map(|number| self.lowest(number)).collect();
         lowest.sort_unstable();
         lowest.dedup();
         let others = lowest.split_off(1);

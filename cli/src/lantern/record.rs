@@ -61,29 +61,33 @@ pub struct Participant {
 pub(crate) const ENTRY_BYTES: usize = 64;
 
 impl Record {
-    pub(crate) fn of(it: &Said, keep: Keep) -> Self {
-        let headline = |name| it.text(name).filter(|text| !text.trim().is_empty()).map(headline);
-        let (text, spark) = match it.verb {
+    pub(crate) fn of(said: &Said, keep: Keep) -> Self {
+        let headline = |name| said.text(name).filter(|text| !text.trim().is_empty()).map(headline);
+        let (text, spark) = match said.verb {
             Verb::Assert => (headline("claim"), None),
             Verb::Probe => (headline("question"), None),
             Verb::Spark => (headline("seed"), None),
-            Verb::Harvest => (it.body().get("becomes").map(any), it.number("spark_seq")),
-            Verb::Bury => (headline("reason"), it.number("spark_seq")),
+            Verb::Harvest => (said.body().get("becomes").map(any), said.number("spark_seq")),
+            Verb::Bury => (headline("reason"), said.number("spark_seq")),
             Verb::Hello | Verb::Challenge | Verb::Resolve | Verb::Fuse | Verb::Sync => (None, None),
         };
-        let is_fuse = it.verb == Verb::Fuse;
-        let is_claim = it.verb == Verb::Assert || it.verb == Verb::Challenge;
-        let delta = it.delta().filter(|_| is_fuse && keep == Keep::Deltas);
+        let is_fuse = said.verb == Verb::Fuse;
+        let is_claim = said.verb == Verb::Assert || said.verb == Verb::Challenge;
+        let delta = said.delta().filter(|_| is_fuse && keep == Keep::Deltas);
         Self {
-            verb: it.verb,
-            from: clip(&it.from, NAME_CHARS_MAX),
-            thread: it.thread,
-            intent: it.intent.as_deref().filter(|text| !text.trim().is_empty()).map(self::headline),
+            verb: said.verb,
+            from: clip(&said.from, NAME_CHARS_MAX),
+            thread: said.thread,
+            intent: said
+                .intent
+                .as_deref()
+                .filter(|text| !text.trim().is_empty())
+                .map(self::headline),
             text,
-            confidence: it.confidence().filter(|_| is_claim),
-            basis: it.basis(),
-            outcomes: if is_fuse { it.outcomes() } else { Vec::new() },
-            delta: delta.and_then(|it| to_raw_value(it).ok()),
+            confidence: said.confidence().filter(|_| is_claim),
+            basis: said.basis(),
+            outcomes: if is_fuse { said.outcomes() } else { Vec::new() },
+            delta: delta.and_then(|delta| to_raw_value(delta).ok()),
             spark,
         }
     }
@@ -96,23 +100,23 @@ impl Record {
             + of(&self.intent)
             + of(&self.text)
             + self.outcomes.capacity() * size_of::<(u64, bool)>()
-            + self.delta.as_ref().map_or(0, |it| it.get().len())
+            + self.delta.as_ref().map_or(0, |delta| delta.get().len())
     }
 }
 
 impl Participant {
-    pub(crate) fn of(it: Introduction, seq: u64, lowest: u64) -> Self {
+    pub(crate) fn of(introduction: Introduction, seq: u64, lowest: u64) -> Self {
         let name = |text: String| clip(&text, NAME_CHARS_MAX);
         let capability = |heard: Capability| Capability {
             name: name(heard.name),
             falsifiable_by: heard.falsifiable_by.as_deref().map(headline),
         };
-        let capabilities = it.capabilities.into_iter().take(HELLO_CAPABILITIES_MAX);
+        let capabilities = introduction.capabilities.into_iter().take(HELLO_CAPABILITIES_MAX);
         Self {
-            agent_name: name(it.agent_name),
-            provider: it.provider.map(name),
-            model: it.model.map(name),
-            role: it.role.map(name),
+            agent_name: name(introduction.agent_name),
+            provider: introduction.provider.map(name),
+            model: introduction.model.map(name),
+            role: introduction.role.map(name),
             capabilities: capabilities.map(capability).collect(),
             seq,
             lowest,
@@ -122,7 +126,8 @@ impl Participant {
     pub(crate) fn bytes(&self) -> usize {
         let of = |text: &Option<String>| text.as_ref().map_or(0, String::capacity);
         let abilities = self.capabilities.iter();
-        let abilities = abilities.map(|it| ENTRY_BYTES + it.name.len() + of(&it.falsifiable_by));
+        let abilities = abilities
+            .map(|capability| ENTRY_BYTES + capability.name.len() + of(&capability.falsifiable_by));
         ENTRY_BYTES
             + size_of::<Self>()
             + 2 * self.agent_name.len()

@@ -24,7 +24,7 @@ macro_rules! words {
 
                 /// The one with this word, to the letter.
                 pub fn of_word(word: &str) -> Option<Self> {
-                    Self::ALL.iter().copied().find(|it| it.word() == word)
+                    Self::ALL.iter().copied().find(|value| value.word() == word)
                 }
             }
         )*
@@ -120,7 +120,7 @@ mod tests {
             assert_eq!(Verb::of_word(other), None, "{other}");
         }
         let scored: Vec<&str> =
-            Basis::ALL.iter().filter(|it| it.is_scored()).map(|it| it.word()).collect();
+            Basis::ALL.iter().filter(|basis| basis.is_scored()).map(|basis| basis.word()).collect();
         assert_eq!(scored, ["tool", "artifact", "human"]);
     }
 }

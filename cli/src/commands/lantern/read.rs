@@ -67,26 +67,28 @@ pub(crate) async fn threads(cx: &Context, args: &Room) -> Result<Outcome, Failur
 }
 
 fn tables(cx: &Context, found: &Threads) -> Vec<String> {
-    let seq = |it| format::seq(&cx.output, it);
-    let text = |it: &Option<String>| it.clone().unwrap_or_default();
-    let participants = found.participants.iter().map(|it| {
-        let abilities: Vec<&str> = it.capabilities.iter().map(|it| &*it.name).collect();
-        let (role, model, provider) = (text(&it.role), text(&it.model), text(&it.provider));
-        vec![it.agent_name.clone(), role, model, provider, abilities.join(", ")]
+    let seq = |seq| format::seq(&cx.output, seq);
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let participants = found.participants.iter().map(|agent| {
+        let abilities: Vec<&str> =
+            agent.capabilities.iter().map(|capability| &*capability.name).collect();
+        let (role, model, provider) =
+            (text(&agent.role), text(&agent.model), text(&agent.provider));
+        vec![agent.agent_name.clone(), role, model, provider, abilities.join(", ")]
     });
-    let threads = found.threads.iter().map(|it| {
-        let (state, count) = (it.state.word().to_owned(), it.messages.to_string());
-        vec![seq(it.thread), state, count, text(&it.opened_by), it.headline.clone()]
+    let threads = found.threads.iter().map(|thread| {
+        let (state, count) = (thread.state.word().to_owned(), thread.messages.to_string());
+        vec![seq(thread.thread), state, count, text(&thread.opened_by), thread.headline.clone()]
     });
-    let sparks = found.sparks.iter().map(|it| {
-        let fate = match &it.fate {
+    let sparks = found.sparks.iter().map(|spark| {
+        let fate = match &spark.fate {
             Fate::Open => "open".to_owned(),
             Fate::Harvested { by, becomes } => {
                 format!("harvested by {} {}", seq(*by), text(becomes))
             }
             Fate::Buried { by, reason } => format!("buried by {} {}", seq(*by), text(reason)),
         };
-        vec![seq(it.seq), it.from.clone(), it.seed.clone(), fate]
+        vec![seq(spark.seq), spark.from.clone(), spark.seed.clone(), fate]
     });
     let parts = [
         table::lines(
@@ -101,7 +103,7 @@ fn tables(cx: &Context, found: &Threads) -> Vec<String> {
         ),
         table::lines(&cx.output, &["spark", "by", "seed", "state"], sparks.collect()),
     ];
-    let parts: Vec<Vec<String>> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+    let parts: Vec<Vec<String>> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     parts.join(&String::new())
 }
 
@@ -177,12 +179,12 @@ fn lines(cx: &Context, message: &Message) -> Vec<String> {
 pub(crate) async fn state(cx: &Context, args: &Room) -> Result<Outcome, Failure> {
     let (_, _, journal) = journal(cx, &args.room, Keep::Deltas).await?;
     let deltas = journal.shared_state();
-    for it in &deltas {
-        cx.output.show(it, || {
+    for delta in &deltas {
+        cx.output.show(delta, || {
             let (seq, thread) =
-                (format::seq(&cx.output, it.seq), format::seq(&cx.output, it.thread));
-            let delta = format::printable(it.delta.get(), "\n  ");
-            vec![format!("#{seq} thread {thread} {}: {delta}", format::name(&it.from))]
+                (format::seq(&cx.output, delta.seq), format::seq(&cx.output, delta.thread));
+            let text = format::printable(delta.delta.get(), "\n  ");
+            vec![format!("#{seq} thread {thread} {}: {text}", format::name(&delta.from))]
         })?;
     }
     if deltas.is_empty() {
@@ -197,12 +199,12 @@ pub(crate) async fn calibration(cx: &Context, args: &Room) -> Result<Outcome, Fa
     let (_, _, journal) = journal(cx, &args.room, Keep::Outline).await?;
     let scores = journal.calibration();
     if cx.output.is_json() {
-        for it in &scores {
-            cx.output.object(it)?;
+        for score in &scores {
+            cx.output.object(score)?;
         }
     } else {
-        let row = |it: &crate::lantern::calibration::Score| {
-            vec![it.agent.clone(), format!("{:.4}", it.mean_loss), it.claims.to_string()]
+        let row = |score: &crate::lantern::calibration::Score| {
+            vec![score.agent.clone(), format!("{:.4}", score.mean_loss), score.claims.to_string()]
         };
         let rows = scores.iter().map(row).collect();
         for line in table::lines(&cx.output, &["agent", "mean loss", "claims"], rows) {

@@ -234,19 +234,19 @@ fn capability(text: &str) -> Result<Capability, &'static str> {
 
 /// What is out of range is left to the check of the envelope.
 fn confidence(text: &str) -> Result<f64, &'static str> {
-    let number = text.parse().ok().filter(|it: &f64| it.is_finite());
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or("give a number from 0 to 1")
 }
 
 fn bases() -> impl TypedValueParser<Value = Basis> {
-    let words = PossibleValuesParser::new(Basis::ALL.iter().map(|it| it.word()));
+    let words = PossibleValuesParser::new(Basis::ALL.iter().map(|basis| basis.word()));
     words.try_map(|word| Basis::of_word(&word).ok_or("there is no such basis"))
 }
 
 #[allow(clippy::unnecessary_wraps, reason = "clap wants a parser that can fail")]
 fn diff(text: &str) -> Result<Value, std::convert::Infallible> {
     let json = serde_json::from_str(text).ok();
-    let json = json.filter(|it: &Value| it.is_object() || it.is_array());
+    let json = json.filter(|value: &Value| value.is_object() || value.is_array());
     Ok(json.unwrap_or_else(|| Value::String(text.to_owned())))
 }
 
@@ -303,7 +303,7 @@ impl Says for Hello {
 impl Common {
     fn message(self, name: &str, thread: Option<Seq>, body: Body) -> Message {
         let verb = body.verb();
-        let thread = thread.map(|it| it.0);
+        let thread = thread.map(|seq| seq.0);
         let from = name.to_owned();
         let content = Envelope { from, intent: self.intent, thread, body }.ready();
         let opens = verb.threading() == Threading::Opens;
@@ -327,7 +327,7 @@ impl Says for Assert {
 impl Says for Challenge {
     fn message(self, name: &str) -> Result<Message, Failure> {
         let Self { common, thread, target_seq, counter_claim, confidence, test } = self;
-        let target_seq = target_seq.map(|it| it.0);
+        let target_seq = target_seq.map(|seq| seq.0);
         let body = Body::Challenge { target_seq, counter_claim, confidence, test };
         Ok(common.message(name, thread, body))
     }
@@ -375,14 +375,14 @@ impl Says for Spark {
 
 impl Says for Harvest {
     fn message(self, name: &str) -> Result<Message, Failure> {
-        let spark_seq = self.spark_seq.map(|it| it.0);
+        let spark_seq = self.spark_seq.map(|seq| seq.0);
         Ok(self.common.message(name, None, Body::Harvest { spark_seq, becomes: self.becomes }))
     }
 }
 
 impl Says for Bury {
     fn message(self, name: &str) -> Result<Message, Failure> {
-        let spark_seq = self.spark_seq.map(|it| it.0);
+        let spark_seq = self.spark_seq.map(|seq| seq.0);
         Ok(self.common.message(name, None, Body::Bury { spark_seq, reason: self.reason }))
     }
 }
@@ -398,15 +398,18 @@ mod tests {
 
     #[test]
     fn values_arrive_typed() {
-        let held = |text: &str| text.parse::<Held>().map(|it| (it.seq.0, it.held));
+        let held = |text: &str| text.parse::<Held>().map(|outcome| (outcome.seq.0, outcome.held));
         assert_eq!(held("7=true"), Ok((7, true)));
         assert_eq!(held("#7=false"), Ok((7, false)));
         assert_eq!(held("1.0.1=true"), Ok(((1 << 35) + 1, true)));
         for bad in ["7", "7=", "=true", "7=yes", "x=true", "7=true=true"] {
             assert!(held(bad).is_err(), "{bad}");
         }
-        let it = capability("code_review=finds a = b").unwrap();
-        assert_eq!((&*it.name, it.falsifiable_by.as_deref()), ("code_review", Some("finds a = b")));
+        let review = capability("code_review=finds a = b").unwrap();
+        assert_eq!(
+            (&*review.name, review.falsifiable_by.as_deref()),
+            ("code_review", Some("finds a = b"))
+        );
         assert_eq!(capability("x").unwrap().falsifiable_by, None);
         assert!(capability("=x").is_err() && capability(" ").is_err());
         assert_eq!(confidence("7"), Ok(7.0), "the check says what is wrong with it");

@@ -33,7 +33,7 @@ pub(crate) fn run(cx: &Context, args: &Validate) -> Result<Outcome, Failure> {
         if verdict.valid {
             return vec!["valid".to_owned()];
         }
-        let problems = verdict.problems.iter().map(|it| format!("  {it}"));
+        let problems = verdict.problems.iter().map(|problem| format!("  {problem}"));
         std::iter::once("invalid:".to_owned()).chain(problems).collect()
     })?;
     Ok(if verdict.valid { Outcome::Done } else { Outcome::Invalid })
