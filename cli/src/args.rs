@@ -54,26 +54,26 @@ pub struct Node {
 }
 
 impl Node {
-    /// What to call oneself.
+    /// The agent's name.
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or("cli")
     }
 
-    /// Fills what was not given from the variables of ClawChat's own client.
+    /// Fills missing arguments from the variables of ClawChat's own client.
     ///
     /// # Errors
-    /// [`Failure::Variable`] if one makes no sense.
+    /// [`Failure::Variable`] if one is malformed.
     pub fn or_else(mut self, variable: impl Fn(&str) -> Option<String>) -> Result<Node, Failure> {
-        let value = |what: &str| {
-            let name = format!("CLAWCHAT_{what}");
+        let value = |suffix: &str| {
+            let name = format!("CLAWCHAT_{suffix}");
             variable(&name).filter(|text| !text.is_empty()).map(|text| (name, text))
         };
-        let list = |what, parse: fn(&str) -> Result<Address, AddressError>| {
-            let Some((name, text)) = value(what) else { return Ok(Vec::new()) };
+        let list = |suffix, parse: fn(&str) -> Result<Address, AddressError>| {
+            let Some((name, text)) = value(suffix) else { return Ok(Vec::new()) };
             let addresses: Result<_, AddressError> = text.split(',').map(parse).collect();
             addresses.map_err(|source| Failure::Variable { name, source })
         };
-        // Whoever says where one is does not want to be somewhere else.
+        // An explicit address excludes all others.
         if self.socket.is_empty() && self.tcp.is_empty() && self.url.is_empty() {
             self.url = list("URL", url)?;
             self.tcp = list("TCP", tcp)?;

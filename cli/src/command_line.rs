@@ -19,7 +19,7 @@ pub struct Cli {
     /// Which node, and as whom.
     #[command(flatten)]
     pub node: Node,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_before_anything_happens() {
+    fn nonsense_is_refused_before_anything_happens() {
         for line in [
             "clawmesh",
             "clawmesh send lobby",

@@ -1,4 +1,4 @@
-//! What every command needs: a connection, rooms by name, and where to write.
+//! The surroundings of every command: a connection, rooms by name, and the output.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::format;
 use crate::outcome::Failure;
 use crate::output::Output;
 
-/// What a command runs in.
+/// The surroundings of a command.
 #[derive(Debug)]
 pub struct Context {
     /// Which node, and as whom.
@@ -62,7 +62,7 @@ impl Context {
     /// Connects and registers.
     ///
     /// # Errors
-    /// [`Failure`] that says which flag to change, or what to start.
+    /// [`Failure`] that names the flag to change, or the program to start.
     pub async fn connect(&self) -> Result<(Client, Events), Failure> {
         if self.held.is_some() {
             return Err(Failure::NotInShell);
@@ -73,7 +73,7 @@ impl Context {
     /// Connects and registers, however long it takes a node to be there. `until`: or fails then.
     ///
     /// # Errors
-    /// As [`Context::connect`], for what waiting does not change.
+    /// As [`Context::connect`], if waiting does not help.
     pub async fn connect_patiently(
         &self,
         until: Option<Instant>,
@@ -140,7 +140,7 @@ impl Context {
         }
     }
 
-    /// The same, and joins it: who speaks in a room is in it.
+    /// The same, and joins it: only members speak in a room.
     ///
     /// # Errors
     /// As [`Context::room`].

@@ -44,7 +44,7 @@ pub fn clock(timestamp: &str) -> &str {
     timestamp.split_once(['T', 't', ' ']).and_then(|(_, time)| time.get(..8)).unwrap_or("--:--:--")
 }
 
-/// What is special about a room: `public, ephemeral, encrypted`.
+/// The traits of a room: `public, ephemeral, encrypted`.
 pub fn traits(room: &Room) -> String {
     let visibility = match room.visibility {
         Visibility::Public => "public",
@@ -55,7 +55,7 @@ pub fn traits(room: &Room) -> String {
     std::iter::once(visibility).chain(flags).collect::<Vec<_>>().join(", ")
 }
 
-/// What an agent says that it is doing: `working 57 %: section 3`.
+/// An agent's presence in its own words: `working 57 %: section 3`.
 pub fn doing(agent: &Agent) -> String {
     let mut text = agent.status.as_str().to_owned();
     if let Some(progress) = agent.progress {
@@ -77,7 +77,7 @@ pub fn task_status(status: TaskStatus) -> &'static str {
     }
 }
 
-/// A vote: what it is about, how far it is, and once it is closed what came of it.
+/// A vote: its subject, its state, and once it is closed its result.
 pub fn vote(vote: &Vote) -> Vec<String> {
     let state = match vote.status {
         VoteStatus::Open => "open",
@@ -103,7 +103,7 @@ pub fn tallied(tallied: &Tallied) -> String {
     format!("  {}: {} · {}", tallied.option_index, name(&tallied.option_text), tallied.count)
 }
 
-/// What is different about a vote on a mesh.
+/// The peculiarities of a vote on a mesh.
 pub fn vote_note(note: &VoteNote) -> Option<String> {
     let parts = [
         (note.unopened, "not opened by their node"),
@@ -111,7 +111,7 @@ pub fn vote_note(note: &VoteNote) -> Option<String> {
         (note.corrected, "opened after the result"),
     ];
     let parts = parts.into_iter().filter(|(count, _)| *count > 0);
-    let parts = parts.map(|(count, what)| format!("{} {what}", counted(count, "ballot")));
+    let parts = parts.map(|(count, fate)| format!("{} {fate}", counted(count, "ballot")));
     let closing =
         note.closing.then(|| "takes no more ballots, its result is being gathered".into());
     let parts: Vec<String> = closing.into_iter().chain(parts).collect();

@@ -1,13 +1,13 @@
 //! LANTERN: claims that can be proven wrong, carried in the content of ordinary messages.
 //!
-//! Pure logic: no connection, no clock, no file. What is sent is an [`envelope`] that [`check`] has
-//! found nothing wrong with; what others sent is [`heard`] leniently, and whatever does not parse is
-//! ignored. A [`journal`] takes the messages of a room in any order, once each, and tells its
+//! Pure logic: no connection, no clock, no file. An [`envelope`] is sent only if [`check`] finds no
+//! problem; envelopes of others are [`heard`] leniently, and ignored if they do not parse. A
+//! [`journal`] takes the messages of a room in any order, once each, and tells its
 //! [`thread`]s, sparks, shared state and [`calibration`]. The specification is docs/lantern.md.
 //!
-//! Its contract: no content of a message makes it panic, and what it keeps is bounded
-//! ([`crate::limits`]). All nodes of a mesh that have the same messages are told the same, whatever
-//! numbers the messages have there.
+//! Its contract: no content of a message makes it panic, and its memory is bounded
+//! ([`crate::limits`]). From the same messages every node of a mesh tells the same, under all numbers
+//! that they may have there.
 
 pub mod calibration;
 pub mod check;
@@ -26,10 +26,10 @@ mod journal_tests;
 #[cfg(test)]
 mod samples;
 
-/// What this version says it speaks.
+/// The version of envelopes that are sent.
 pub const VERSION: &str = "lantern/0.1.1";
 
-/// What every version begins with.
+/// The beginning of every version.
 pub const VERSIONS: &str = "lantern/";
 
 /// The metadata of every message: in an encrypted room nodes learn no more than this.

@@ -90,7 +90,7 @@ impl Output {
         Ok(())
     }
 
-    /// One object as JSON on one line, whatever was asked for.
+    /// One object as JSON on one line, with and without `--json`.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -112,7 +112,7 @@ impl Output {
         out.flush()
     }
 
-    /// One line of whatever is not the result.
+    /// One line beside the result.
     ///
     /// # Errors
     /// If stderr is closed.

@@ -34,7 +34,7 @@ impl Pick {
     }
 }
 
-/// What kind of message the sender says it is.
+/// The kind of a message, by its sender.
 pub fn kind(message: &Message) -> Option<String> {
     message.metadata.as_ref()?.text("kind")
 }

@@ -3,7 +3,7 @@
 //! In calm weather a room counts 1, 2, 3 … and people see just that. Above 2^35 a number names an era
 //! and the place in it, and is long; people see `C.LANE.N`: which era, in whose lane (base 36), and the
 //! number within it. Both forms are taken wherever a number is; scripts and `--json` get the integer.
-//! What eras are: docs/numbering.md.
+//! Eras are explained in docs/numbering.md.
 
 use std::fmt;
 use std::str::FromStr;

@@ -154,7 +154,7 @@ impl Session<'_> {
     }
 }
 
-/// What is typed. The thread that reads it ends with its input, or with the process.
+/// The typed lines. The thread that reads them ends with its input, or with the process.
 fn lines() -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel(LINES_MAX);
     std::thread::spawn(move || {

@@ -26,13 +26,14 @@ pub struct Doctor {
     operator: Operator,
 }
 
-/// What was looked at.
+/// One check and its result.
 #[derive(Debug, Serialize)]
 struct Check {
-    what: &'static str,
+    #[serde(rename = "what")]
+    subject: &'static str,
     state: State,
     found: String,
-    /// What to do.
+    /// The way to mend it.
     #[serde(rename = "do", skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
 }
@@ -76,22 +77,22 @@ fn lines(check: &Check) -> Vec<String> {
         State::Bad => "BAD ",
     };
     let mut lines =
-        vec![format!("{state} {:<7} {}", check.what, format::printable(&check.found, " "))];
+        vec![format!("{state} {:<7} {}", check.subject, format::printable(&check.found, " "))];
     lines.extend(check.advice.as_ref().map(|advice| format!("             -> {advice}")));
     lines
 }
 
 impl Check {
-    fn ok(what: &'static str, found: impl Into<String>) -> Check {
-        Check { what, state: State::Ok, found: found.into(), advice: None }
+    fn ok(subject: &'static str, found: impl Into<String>) -> Check {
+        Check { subject, state: State::Ok, found: found.into(), advice: None }
     }
 
-    fn note(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
-        Check { what, state: State::Note, found: found.into(), advice: Some(advice.into()) }
+    fn note(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
+        Check { subject, state: State::Note, found: found.into(), advice: Some(advice.into()) }
     }
 
-    fn bad(what: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
-        Check { what, state: State::Bad, found: found.into(), advice: Some(advice.into()) }
+    fn bad(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
+        Check { subject, state: State::Bad, found: found.into(), advice: Some(advice.into()) }
     }
 }
 

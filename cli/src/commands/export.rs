@@ -28,7 +28,7 @@ pub struct Export {
     pub output: Option<PathBuf>,
 }
 
-/// What kind of document.
+/// The form of the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Markdown: a heading for each message.

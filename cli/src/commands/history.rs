@@ -47,7 +47,7 @@ pub(crate) async fn run(mut cx: Context, args: History) -> Result<Outcome, Failu
         (cx.client().await?, None)
     };
     let room_id = cx.room(&client, &args.room).await?;
-    // Asked first: what comes between the two questions is on the page, or after it.
+    // Asked before the page: a message that comes in between is on the page, or after it.
     let tip = match &events {
         Some(_) => client.call(RoomTip { room_id: room_id.clone() }).await?.seq,
         None => 0,

@@ -1,6 +1,6 @@
-//! `clawmesh lantern`: structured reasoning over ordinary messages. What it means: docs/lantern.md.
+//! `clawmesh lantern`: structured reasoning over ordinary messages, as docs/lantern.md specifies it.
 //!
-//! In reading order: [`say`] (what is sent), [`read`] (what a room's history comes to), [`validate`].
+//! In reading order: [`say`] (sends), [`read`] (the room's history), [`validate`].
 
 pub mod read;
 pub mod say;

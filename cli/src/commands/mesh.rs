@@ -144,7 +144,7 @@ fn rooms(out: &Output, status: &Status) -> Vec<String> {
     table::lines(out, &heads, status.rooms.iter().map(row).collect())
 }
 
-/// What people call a node.
+/// A node's name for people.
 pub(crate) fn node_name(status: &Status, node: &str) -> String {
     if status.node_id == node {
         return "this node".to_owned();

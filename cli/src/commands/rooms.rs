@@ -136,7 +136,7 @@ async fn tip(cx: &Context, room: &str) -> Result<Outcome, Failure> {
     let client = cx.client().await?;
     let room_id = cx.room(&client, room).await?;
     let tip = client.call(RoomTip { room_id }).await?;
-    // The bare integer, also for people: it is what `--since-seq` is given.
+    // The bare integer, also for people: `--since-seq` takes it.
     cx.output.show(&tip, || vec![tip.seq.to_string()])?;
     Ok(Outcome::Done)
 }

@@ -41,7 +41,7 @@ pub(crate) async fn run(cx: &Context, args: Top) -> Result<Outcome, Failure> {
         return Err(Failure::NoTerminal);
     }
     let mut view = View::default();
-    // Before the screen changes: what is wrong is told on the usual one.
+    // Before the screen changes: a failure is printed on the usual one.
     view.update(args.operator.status().await?);
     // Without the key there are no agents to be seen: everything else is.
     let client = cx.connect().await.ok().map(|(client, _)| client);
@@ -92,7 +92,7 @@ fn ends(event: &Event) -> bool {
         && (interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
 }
 
-/// What is shown.
+/// The state on the screen.
 #[derive(Debug, Default)]
 struct View {
     status: Option<Box<Status>>,
@@ -205,7 +205,7 @@ fn draw_rooms(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Status) {
     let heads = ["room", "rate", "tip", "sequencer", "backlog"];
     let widths = [Constraint::Fill(2), Constraint::Length(9), Constraint::Length(16)];
     let widths = widths.into_iter().chain([Constraint::Fill(1), Constraint::Length(8)]);
-    // What does not fit on the screen is not drawn.
+    // Rows beyond the screen are not drawn.
     let rows = rooms.into_iter().take(usize::from(area.height)).map(row);
     let table = Table::new(rows, widths)
         .header(Row::new(heads).bold())

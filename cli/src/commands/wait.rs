@@ -66,7 +66,7 @@ pub struct Wait {
     pub pick: Pick,
 }
 
-/// What `--timeout 0` means.
+/// The meaning of `--timeout 0`.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A node that announces a tip has its messages at hand.
@@ -76,7 +76,7 @@ const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
 const NAMES_MAX: usize = 4096;
 
 /// In a stream of messages the cursor is kept at most so often: each time costs two writes to the disk.
-/// What was printed since comes again if the process is killed.
+/// Messages printed since then come again if the process is killed.
 const KEEP_EVERY: Duration = Duration::from_millis(100);
 
 pub(crate) async fn run(mut cx: Context, args: Wait) -> Result<Outcome, Failure> {
@@ -102,11 +102,11 @@ pub(crate) async fn run(mut cx: Context, args: Wait) -> Result<Outcome, Failure>
     let kept = Kept { file, seq: stored, at: Instant::now() };
     let names = HashMap::new();
     let mut waiter = Waiter { cx: &cx, args, room_id, me, messages, names, kept };
-    // From now on nothing that comes between two runs is passed over.
+    // From now on no message between two runs is skipped.
     waiter.keep()?;
     waiter.learn_names().await?;
     let result = waiter.run().await;
-    // Also after a failure: what was printed was received.
+    // Also after a failure: printed messages were received.
     waiter.keep()?;
     result
 }
@@ -117,7 +117,7 @@ impl Wait {
     }
 }
 
-/// What the cursor file says.
+/// The cursor file, and the number in it.
 struct Kept {
     file: Option<CursorFile>,
     seq: Option<u64>,
@@ -213,7 +213,7 @@ impl Waiter<'_> {
         }
     }
 
-    /// Nobody has been idle, and what was printed is kept soon.
+    /// The peers are not idle, and the new cursor is written soon.
     fn go_on(&mut self, clock: &mut Clock) -> Result<(), Failure> {
         let now = Instant::now();
         clock.idle = clock.idle.map(|_| now + self.args.idle_timeout);

@@ -27,7 +27,7 @@ pub struct Score {
 
 /// The loss of a claim that was made with this confidence, and held or not. From 0 to ln 10.
 pub fn loss(confidence: f64, held: bool) -> f64 {
-    // What is no number says nothing.
+    // NaN says nothing.
     let confidence = if confidence.is_nan() { 0.5 } else { confidence };
     let confidence = confidence.clamp(CERTAIN, 1.0 - CERTAIN);
     let loss = if held { -confidence.ln() } else { -(1.0 - confidence).ln() };
@@ -69,7 +69,7 @@ fn is_scored(messages: &[(u64, &Record)]) -> bool {
     basis.is_some_and(|basis| basis.is_scored())
 }
 
-/// Which messages held, by their lowest numbers. What was said later counts.
+/// Which messages held, by their lowest numbers. Of several outcomes the last counts.
 fn outcomes(messages: &[(u64, &Record)], numbers: &Numbers) -> BTreeMap<u64, bool> {
     let said = messages.iter().flat_map(|(_, record)| &record.outcomes);
     said.map(|(seq, held)| (numbers.lowest(*seq), *held)).collect()

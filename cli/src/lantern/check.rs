@@ -1,4 +1,4 @@
-//! What is wrong with an envelope, if anything: all of it.
+//! All problems of an envelope, if it has any.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What a field of a body has to be.
+/// The type of a field.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Text,
@@ -84,7 +84,7 @@ pub fn check_text(text: &str) -> Vec<Problem> {
     }
 }
 
-/// The same for what is JSON already.
+/// The same for parsed JSON.
 pub fn check(envelope: &Value) -> Vec<Problem> {
     let mut found = Found::default();
     match envelope.as_object() {
@@ -101,9 +101,9 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, what: impl Into<String>) {
+    fn add(&mut self, problem: impl Into<String>) {
         if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(Problem(what.into()));
+            self.problems.push(Problem(problem.into()));
         } else {
             self.more += 1;
         }
@@ -205,7 +205,7 @@ impl Found {
         for (name, kind) in optional {
             self.optional("body.", name, body, *kind);
         }
-        // Who means nothing leaves it out; `null` could mean that all is to be forgotten.
+        // Without a delta the field is left out; `null` could mean that all is to be forgotten.
         if verb == Verb::Fuse && body.get("shared_state_delta").is_some_and(Value::is_null) {
             self.add("`body.shared_state_delta` is null: leave it out");
         }
@@ -242,7 +242,7 @@ impl Found {
     }
 
     fn value(&mut self, path: &str, name: &str, value: &Value, kind: Kind) {
-        let what = match kind {
+        let wanted = match kind {
             Kind::Text => (!value.is_string()).then(|| "a text".into()),
             Kind::Number => number(value)
                 .is_none()
@@ -259,8 +259,8 @@ impl Found {
             Kind::Outcomes => return self.outcomes(path, name, value),
             Kind::Delta | Kind::Anything => None,
         };
-        if let Some(what) = what {
-            self.add(format!("`{path}{name}` has to be {what}"));
+        if let Some(wanted) = wanted {
+            self.add(format!("`{path}{name}` has to be {wanted}"));
         }
     }
 

@@ -1,8 +1,8 @@
-//! What others sent, read leniently.
+//! Envelopes of others, read leniently.
 //!
 //! A content is a LANTERN message if it is a JSON object whose `v` begins with `lantern/`, whose `type` is a
-//! verb, and whose other top fields have the right types. Whatever a body lacks or has wrong is
-//! absent: one field that is off does not make the rest unsaid.
+//! verb, and whose other top fields have the right types. A missing or malformed field
+//! of a body is absent: it does not make the rest unsaid.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ use crate::lantern::{VERSIONS, number, number_of_name};
 /// A LANTERN message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
-    /// Who an agent says it is.
+    /// An agent's introduction of itself.
     Hello(Introduction),
     /// Anything else.
     Said(Said),
@@ -22,15 +22,15 @@ pub enum Heard {
 /// A HELLO.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introduction {
-    /// What the agent calls itself.
+    /// The agent's name.
     pub agent_name: String,
-    /// Who made it.
+    /// Its maker.
     pub provider: Option<String>,
-    /// What it is.
+    /// The model that it is.
     pub model: Option<String>,
-    /// What it is here for.
+    /// Its part in the room.
     pub role: Option<String>,
-    /// What it says it can do, and what would prove it wrong.
+    /// Its abilities, as it states them.
     pub capabilities: Vec<Capability>,
 }
 
@@ -68,7 +68,7 @@ impl Heard {
             Some(Value::Object(body)) => body,
             Some(_) => return None,
         };
-        // Where it goes has to be clear; what it answers is said again in the body.
+        // Its place has to be clear; the body names the answered message again.
         optional(&envelope, "reply_to", number)?;
         Some(Heard::Said(Said {
             verb,
@@ -114,12 +114,12 @@ impl Said {
         self.body.get("confidence")?.as_f64()
     }
 
-    /// What a resolution rests on.
+    /// The grounds of a resolution.
     pub fn basis(&self) -> Option<Basis> {
         Basis::of_word(self.text("basis")?)
     }
 
-    /// What a FUSE adds to the shared state.
+    /// The addition of a FUSE to the shared state.
     pub fn delta(&self) -> Option<&Value> {
         self.body.get("shared_state_delta").filter(|delta| !delta.is_null())
     }

@@ -1,4 +1,4 @@
-//! What a room's LANTERN messages come to.
+//! Threads, sparks, shared state and scores, from a room's LANTERN messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ pub struct Journal {
     bytes_max: usize,
 }
 
-/// Something that was committed to the shared state.
+/// An addition to the shared state.
 #[derive(Debug, Clone, Serialize)]
 pub struct Delta {
     /// The number of the FUSE.
@@ -46,7 +46,7 @@ pub struct Delta {
     pub delta: Box<RawValue>,
 }
 
-/// An idea and what became of it.
+/// An idea and its fate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Spark {
     /// Its number.
@@ -55,12 +55,12 @@ pub struct Spark {
     pub from: String,
     /// The idea.
     pub seed: String,
-    /// What became of it.
+    /// Its fate.
     #[serde(flatten)]
     pub fate: Fate,
 }
 
-/// What became of an idea. Of several messages that say so the last counts.
+/// The fate of an idea. Of several messages that say so the last counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub enum Fate {
@@ -70,7 +70,7 @@ pub enum Fate {
     Harvested {
         /// The number of the message that says so.
         by: u64,
-        /// What.
+        /// The fruit.
         #[serde(skip_serializing_if = "Option::is_none")]
         becomes: Option<String>,
     },
@@ -103,10 +103,10 @@ impl Journal {
         }
     }
 
-    /// Takes the next message of the room's history, whatever it is.
+    /// Takes the next message of the room's history, of any kind.
     ///
     /// # Errors
-    /// [`TooMuch`]: what it tells from now on is not the whole.
+    /// [`TooMuch`]: from now on the journal is incomplete.
     pub fn add(&mut self, message: &Message) -> Result<(), TooMuch> {
         let aliases = self.numbers.aliases();
         for known_as in self.numbers.learn(message) {
@@ -162,7 +162,7 @@ impl Journal {
         self.closed.len()
     }
 
-    /// Who introduced itself, by name.
+    /// Agents that introduced themselves, by name.
     pub fn participants(&self) -> impl Iterator<Item = &Participant> {
         self.participants.values()
     }
@@ -187,7 +187,7 @@ impl Journal {
         Some(self.numbers.shown(self.thread_of(at, record)))
     }
 
-    /// What was committed to the shared state, in the order of the FUSEs.
+    /// All additions to the shared state, in the order of the FUSEs.
     pub fn shared_state(&self) -> Vec<Delta> {
         let deltas = self.records.iter().filter_map(|(at, record)| {
             Some(Delta {
@@ -200,7 +200,7 @@ impl Journal {
         deltas.collect()
     }
 
-    /// Ideas and what became of them.
+    /// Ideas and their fates.
     pub fn sparks(&self) -> Vec<Spark> {
         let mut sparks: BTreeMap<u64, Spark> = BTreeMap::new();
         for (at, record) in self.records.iter().filter(|(_, record)| record.verb == Verb::Spark) {
@@ -249,7 +249,7 @@ impl Journal {
 /// After so many FUSEs the next one is REFRACTION-due.
 const FUSES_TO_REFRACTION: usize = 3;
 
-/// Thoughts and decisions are no chat messages, whatever they contain.
+/// Thoughts and decisions are no chat messages, even with an envelope as content.
 fn is_chat(message: &Message) -> bool {
     !matches!(tag(message, "type").as_deref(), Some("thinking" | "decision"))
 }

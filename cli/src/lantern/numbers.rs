@@ -1,7 +1,7 @@
 //! Which numbers are one message's.
 //!
 //! After a split a message may have several (docs/numbering.md). The lowest is the same at all nodes that
-//! know them all, so it is what messages are told apart and ordered by; people are shown the one under
+//! know them all, so messages are told apart and ordered by it; people are shown the one under
 //! which their node delivered it.
 
 use std::collections::HashMap;

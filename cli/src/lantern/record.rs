@@ -9,16 +9,16 @@ use crate::lantern::heard::{Introduction, Said};
 use crate::lantern::verb::{Basis, Verb};
 use crate::limits::{HEADLINE_CHARS_MAX, HELLO_CAPABILITIES_MAX, NAME_CHARS_MAX};
 
-/// What is kept of each message.
+/// How much of each message is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// What lists and scores need.
+    /// Enough for lists and scores.
     Outline,
-    /// And what was committed to the shared state.
+    /// And the additions to the shared state.
     Deltas,
 }
 
-/// What is kept of a message.
+/// The kept part of a message.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) verb: Verb,
@@ -26,7 +26,7 @@ pub(crate) struct Record {
     /// As it was given: any number of the message that opened the thread.
     pub(crate) thread: Option<u64>,
     pub(crate) intent: Option<String>,
-    /// The claim, the question, the seed, or what became of a spark.
+    /// The claim, the question, the seed, or the fate of a spark.
     pub(crate) text: Option<String>,
     pub(crate) confidence: Option<f64>,
     pub(crate) basis: Option<Basis>,
@@ -38,18 +38,18 @@ pub(crate) struct Record {
 /// An agent, as it introduced itself last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Participant {
-    /// What it calls itself.
+    /// Its name.
     pub agent_name: String,
-    /// Who made it.
+    /// Its maker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// What it is.
+    /// The model that it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What it is here for.
+    /// Its part in the room.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// What it says it can do.
+    /// Its abilities, as it states them.
     pub capabilities: Vec<Capability>,
     /// The number of its HELLO.
     pub seq: u64,
@@ -57,7 +57,7 @@ pub struct Participant {
     pub(crate) lowest: u64,
 }
 
-/// What an entry of a map or set takes, roughly.
+/// The memory of an entry of a map or set, roughly.
 pub(crate) const ENTRY_BYTES: usize = 64;
 
 impl Record {

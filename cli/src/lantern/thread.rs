@@ -1,4 +1,4 @@
-//! What a thread comes to.
+//! The state of a thread.
 
 use serde::Serialize;
 
@@ -14,7 +14,7 @@ pub enum State {
     Open,
     /// Something was observed that decides.
     Resolved,
-    /// What is agreed was committed.
+    /// An agreement was committed.
     Fused,
 }
 
@@ -36,9 +36,9 @@ pub struct Thread {
     pub thread: u64,
     /// How far it is.
     pub state: State,
-    /// What it is about.
+    /// Its subject.
     pub headline: String,
-    /// Who opened it; unknown if that message is no LANTERN message, or not kept any more.
+    /// The agent that opened it; unknown if that message is no LANTERN message, or not kept any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opened_by: Option<String>,
     /// How many messages it has.

@@ -1,4 +1,4 @@
-//! What a room's history comes to: always the whole of it, read page by page.
+//! Threads, state and scores of a room: from its whole history, read page by page.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! What is sent.
+//! Commands that send an envelope.
 //!
-//! What an envelope needs is not asked for by clap but by the check of the envelope: so that all that is
+//! Required fields are asked for not by clap but by the check of the envelope, so that all that is
 //! wrong is told at once, a missing field and a confidence of 7 alike.
 
 use std::collections::BTreeMap;
@@ -232,7 +232,7 @@ fn capability(text: &str) -> Result<Capability, &'static str> {
     Ok(Capability { name: name.to_owned(), falsifiable_by })
 }
 
-/// What is out of range is left to the check of the envelope.
+/// A number out of range is left to the check of the envelope.
 fn confidence(text: &str) -> Result<f64, &'static str> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite());
     number.ok_or("give a number from 0 to 1")
@@ -250,7 +250,7 @@ fn diff(text: &str) -> Result<Value, std::convert::Infallible> {
     Ok(json.unwrap_or_else(|| Value::String(text.to_owned())))
 }
 
-/// What a command says.
+/// The message of a command.
 pub(crate) struct Message {
     room: String,
     verb: Verb,
@@ -271,7 +271,7 @@ pub(crate) async fn run(cx: &Context, args: impl Says) -> Result<Outcome, Failur
     let message = SendMessage {
         room_id,
         content,
-        // What it answers stands within, where nodes cannot read it in an encrypted room.
+        // The answered message is named within, where nodes cannot read it in an encrypted room.
         reply_to: None,
         mentions: Vec::new(),
         metadata: Metadata::parse(METADATA).ok(),

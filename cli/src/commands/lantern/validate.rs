@@ -39,7 +39,7 @@ pub(crate) fn run(cx: &Context, args: &Validate) -> Result<Outcome, Failure> {
     Ok(if verdict.valid { Outcome::Done } else { Outcome::Invalid })
 }
 
-/// What a file holds; - is stdin.
+/// The text of a file; - is stdin.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let read = if path == Path::new("-") {
         text(io::stdin().lock())
