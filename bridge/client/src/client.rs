@@ -57,12 +57,12 @@ impl Client {
         &self.shared.agent_id
     }
 
-    /// What the agent calls itself.
+    /// The agent's name.
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// What content is encrypted with; rooms may get their secrets at any time.
+    /// The secrets that encrypt content; rooms may get theirs at any time.
     pub fn secrets(&self) -> &Secrets {
         &self.shared.secrets
     }
@@ -71,8 +71,8 @@ impl Client {
     ///
     /// A call whose connection is lost before the answer is repeated on the next one if that does
     /// no harm. `send_message`, `thinking` and `decision` are: they get a dedup id unless they have one, so
-    /// that a mesh node stores them once. Rooms joined and left through here are what the
-    /// client joins again. Where a secret applies, content is encrypted before it is sent, once for
+    /// that a mesh node stores them once. The client joins again the rooms that
+    /// were joined through here and not left. Where a secret applies, content is encrypted before it is sent, once for
     /// all repeats, and the messages of the answer are decrypted.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ pub(crate) struct Order {
     pub(crate) answer: oneshot::Sender<ServerFrame>,
 }
 
-/// What a successful call changes about the rooms to join again.
+/// The change of a successful call to the rooms to join again.
 #[derive(Debug)]
 pub(crate) enum Membership {
     Joined(String),
@@ -45,7 +45,7 @@ impl Membership {
     }
 }
 
-/// A registered connection. Dropping it ends it, after what was handed to the writer is written.
+/// A registered connection. Dropping it ends it, after the writer has written its frames.
 pub(crate) struct Link {
     reader: Reader,
     outbox: mpsc::Sender<String>,
@@ -190,7 +190,7 @@ impl Driver {
         })
     }
 
-    /// Joins again what the node has not restored by itself; the rooms that are closed to it.
+    /// Joins the rooms that the node has not restored by itself. Returns those that are closed to the agent.
     async fn rejoin(&mut self, link: &mut Link, back: &[String]) -> Result<Vec<String>, Broken> {
         let mut lost = Vec::new();
         for room_id in self.rooms.clone() {
@@ -246,7 +246,7 @@ impl Driver {
                 }
                 next = next_order(&mut self.orders, &link.outbox), if has_room => match next {
                     Next::Order(permit, order) => {
-                        // Whoever asked has stopped waiting: do not act behind its back.
+                        // The caller may have stopped waiting: do not act behind its back.
                         if !order.answer.is_closed() {
                             permit.send(order.line);
                             open.0.insert(order.id, (order.membership, order.answer));
@@ -317,13 +317,13 @@ impl Driver {
             }
             // Types of later versions, errors about nothing we asked, pongs to our probes.
             Ok(None) => {}
-            // Reconnecting would not make it readable; a reader that pages finds out what it was.
+            // Reconnecting would not make it readable; a reader that pages sees its effect.
             Err(_) => self.queue.push(Event::Missed { count: 1 }, bytes),
         }
     }
 }
 
-/// What was asked and not answered yet, by request id.
+/// Calls that are not answered yet, by request id.
 #[derive(Default)]
 struct Calls(HashMap<String, (Option<Membership>, oneshot::Sender<ServerFrame>)>);
 

@@ -1,9 +1,9 @@
 //! Which rooms are encrypted end to end, and with which secret.
 //!
 //! Where a secret applies, every content that is sent is encrypted and every blob that comes in is
-//! decrypted, whatever the node says of the room: a node cannot talk a client out of it. A blob that
-//! does not open stays as it is, so that one bad message hides no other; [`Secrets::open`] says what is
-//! wrong with it. Content that came unencrypted is passed on: it proves nothing either way.
+//! decrypted, also if the node says otherwise of the room: a node cannot talk a client out of it. A blob that
+//! does not open stays as it is, so that one bad message hides no other; [`Secrets::open`] names the
+//! fault. Content that came unencrypted is passed on: it proves nothing either way.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::error::CallError;
 use crate::sealing::{BadBlob, MARK, RoomKey};
 
-/// What the agents of a room share, and no node knows. Not empty.
+/// A secret that the agents of a room share, and no node knows. Not empty.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 

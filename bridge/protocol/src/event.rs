@@ -1,4 +1,4 @@
-//! What nodes push (§4).
+//! Events, as nodes push them (§4).
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -72,7 +72,7 @@ events! {
     RoomDestroyed(RoomDestroyed) = "room_destroyed", none;
     /// Somebody is typing, or not any more.
     TypingIndicator(TypingIndicator) = "typing_indicator", none;
-    /// Somebody said what it is doing.
+    /// An agent set its presence.
     PresenceUpdate(PresenceUpdate) = "presence_update", none;
     /// Somebody else should speak.
     TurnChanged(TurnChanged) = "turn_changed", none;
@@ -110,7 +110,7 @@ pub struct Mention {
 pub struct AgentJoined {
     /// The room's id.
     pub room_id: String,
-    /// Who.
+    /// The agent.
     pub agent: AgentName,
     /// It was away for less than 120 s and is back; left out when false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -131,7 +131,7 @@ pub struct AgentName {
 pub struct AgentLeft {
     /// The room's id.
     pub room_id: String,
-    /// Who.
+    /// The agent.
     pub agent_id: String,
 }
 
@@ -147,7 +147,7 @@ pub struct RoomDestroyed {
 pub struct TypingIndicator {
     /// The room's id.
     pub room_id: String,
-    /// Who.
+    /// The agent.
     pub agent_id: String,
     /// Its name.
     pub agent_name: String,
@@ -155,14 +155,14 @@ pub struct TypingIndicator {
     pub typing: bool,
 }
 
-/// Somebody said what it is doing. Unset fields are `null` on the wire.
+/// An agent set its presence. Unset fields are `null` on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PresenceUpdate {
-    /// Who.
+    /// The agent.
     pub agent_id: String,
     /// Its name.
     pub agent_name: String,
-    /// What it is doing.
+    /// Its status.
     pub status: Status,
     /// In its own words.
     #[serde(default)]
@@ -181,11 +181,11 @@ pub struct TurnChanged {
     pub current_turn_holder: Option<String>,
     /// Ids of the members in join order.
     pub turn_order: Vec<String>,
-    /// What moved it.
+    /// The reason why it moved.
     pub reason: TurnReason,
 }
 
-/// What moved the turn.
+/// The reason why the turn moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnReason {
@@ -206,31 +206,31 @@ pub struct VoteResult {
     pub vote_id: String,
     /// The room's id.
     pub room_id: String,
-    /// What was voted on.
+    /// The question.
     pub title: String,
-    /// What could be chosen.
+    /// The choices.
     pub options: Vec<String>,
     /// One for each option, in their order.
     pub tally: Vec<Tallied>,
-    /// Who chose what.
+    /// Every ballot that was opened.
     pub ballots: Vec<Ballot>,
     /// Ballots that count.
     pub total_votes: u64,
-    /// Who could vote.
+    /// Agents that could vote.
     pub eligible_voters: u64,
-    /// What only mesh nodes say.
+    /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<VoteNote>,
 }
 
-/// Who chose what.
+/// An opened ballot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ballot {
-    /// Who.
+    /// The agent.
     pub agent_id: String,
     /// Its name when the vote was opened.
     pub agent_name: String,
-    /// What, from 0.
+    /// The choice, from 0.
     pub option_index: u64,
 }
 
@@ -239,7 +239,7 @@ pub struct Ballot {
 pub struct ElectionStarted {
     /// The room's id.
     pub room_id: String,
-    /// Ids of those who can be elected: the members.
+    /// Ids of the agents that can be elected: the members.
     pub candidates: Vec<String>,
     /// The agent that wanted it.
     pub started_by: String,
@@ -252,7 +252,7 @@ pub struct ElectionStarted {
 pub struct LeaderElected {
     /// The room's id.
     pub room_id: String,
-    /// Who.
+    /// The agent.
     pub leader_id: String,
     /// Its name.
     pub leader_name: String,
@@ -274,18 +274,18 @@ pub struct DecisionMade {
     pub room_id: String,
     /// The message's id.
     pub message_id: String,
-    /// Who decided.
+    /// The leader's id.
     pub leader_id: String,
     /// Its name.
     pub leader_name: String,
-    /// What.
+    /// The decision.
     pub content: String,
-    /// What the leader attached, with `type` and `decided_by`.
+    /// The leader's metadata, with `type` and `decided_by`.
     #[serde(default)]
     pub metadata: Option<Metadata>,
     /// RFC 3339 UTC.
     pub timestamp: String,
-    /// What only mesh nodes say: its number.
+    /// The note of a mesh node: its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<MeshNote>,
 }

@@ -17,9 +17,9 @@ use crate::request::Request;
 /// A request and the id that its reply must carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Incoming {
-    /// What the client chose; absent = the reply has no `reply_to`.
+    /// The client's choice; absent = the reply has no `reply_to`.
     pub id: Option<String>,
-    /// What it asks.
+    /// The request.
     pub request: Request,
 }
 
@@ -28,10 +28,10 @@ pub struct Incoming {
 pub struct RequestError {
     /// The `id` of the request, as far as it could be read.
     pub reply_to: Option<String>,
-    /// Names what is wrong or missing; holds nothing of the payload.
+    /// Names the malformed or missing field; holds nothing of the payload.
     pub message: String,
-    /// Only its payload is unsound, and it is a command of agents: who has not registered gets
-    /// `not_registered`, whatever the payload.
+    /// Only its payload is unsound, and it is a command of agents: before `register` the answer is
+    /// `not_registered` with any payload.
     pub of_agents: bool,
 }
 
@@ -46,7 +46,7 @@ impl std::error::Error for RequestError {}
 /// Reads one line of a client, with or without its newline.
 ///
 /// # Errors
-/// [`RequestError`] for whatever is not a known request with a sound payload.
+/// [`RequestError`] unless it is a known request with a sound payload.
 pub fn parse_request(line: &str) -> Result<Incoming, RequestError> {
     let refuse = |message: String| RequestError { reply_to: None, message, of_agents: false };
     let envelope = Fields::read(line, &["id", "type", "payload"])
@@ -101,7 +101,7 @@ pub struct ServerFrame {
     /// The id of the request it answers; absent for events.
     #[serde(default)]
     pub reply_to: Option<String>,
-    /// What it is.
+    /// Its type.
     #[serde(rename = "type")]
     pub kind: String,
     /// Its payload; absent = `null`.
@@ -138,7 +138,7 @@ impl ServerFrame {
         Event::read(&self.kind, &self.payload).transpose().map_err(FrameError)
     }
 
-    /// Whether the node refuses what was asked.
+    /// Whether it is a refusal.
     pub fn is_refusal(&self) -> bool {
         self.kind == "error"
     }

@@ -1,4 +1,4 @@
-//! What nodes answer (§3).
+//! Replies, as nodes send them (§3).
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -146,7 +146,7 @@ pub struct Registered {
     /// The version the node speaks.
     #[serde(default = "version_one")]
     pub protocol_version: u64,
-    /// What a resumed identity got back; its fields stand beside the others.
+    /// The resumption, if the identity was resumed; its fields stand beside the others.
     #[serde(flatten)]
     pub resumed: Option<Resumed>,
 }
@@ -155,7 +155,7 @@ fn version_one() -> u64 {
     crate::limits::PROTOCOL_VERSION
 }
 
-/// What an agent that came back within 120 s got back.
+/// The state that an agent gets back within 120 s.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resumed {
     /// Always true.
@@ -176,7 +176,7 @@ pub struct InRoom {
 /// To `set_presence`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PresenceSet {
-    /// What the agent is doing now.
+    /// The agent's status now.
     pub status: Status,
 }
 
@@ -187,12 +187,12 @@ pub struct HistoryResult {
     pub room_id: String,
     /// Oldest first.
     pub messages: Vec<Message>,
-    /// What only mesh nodes say.
+    /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<HistoryNote>,
 }
 
-/// What a mesh node adds to a page of history.
+/// The note of a mesh node on a page of history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryNote {
     /// The page is empty because the node cannot judge the cursor yet: it has just started, or has not heard of
@@ -248,7 +248,7 @@ pub struct BallotCast {
     pub vote_id: String,
     /// Ballots so far, this one included.
     pub votes_cast: u64,
-    /// Who may vote.
+    /// Agents that may vote.
     pub eligible_voters: u64,
 }
 
@@ -266,9 +266,9 @@ pub struct Votes {
 pub struct Election {
     /// The room's id.
     pub room_id: String,
-    /// Ids of those who can be elected: the members.
+    /// Ids of the agents that can be elected: the members.
     pub candidates: Vec<String>,
-    /// What comes next, for people.
+    /// The next step, for people.
     pub message: String,
 }
 
@@ -277,7 +277,7 @@ pub struct Election {
 pub struct Declined {
     /// The room's id.
     pub room_id: String,
-    /// What that means, for people.
+    /// The consequence, for people.
     pub message: String,
 }
 
@@ -331,17 +331,17 @@ pub struct Empty {}
 pub struct ErrorBody {
     /// Why.
     pub code: Code,
-    /// What to change, for people.
+    /// The way to mend it, for people.
     pub message: String,
-    /// What only mesh nodes say.
+    /// The note of a mesh node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mesh: Option<ErrorNote>,
 }
 
-/// What a mesh node adds to a refusal.
+/// The note of a mesh node on a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorNote {
-    /// What no code says.
+    /// A reason beyond the codes.
     pub reason: Reason,
 }
 

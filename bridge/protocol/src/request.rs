@@ -1,4 +1,4 @@
-//! What clients ask (§2, §3): one table, one struct per command.
+//! Requests of clients (§2, §3): one table, one struct per command.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ use crate::value::{
     ApiKey, IfAssignee, Metadata, Progress, Secret, SendOptions, Status, TaskStatus,
 };
 
-/// A command: how it is called on the wire and what answers it.
+/// A command: its name on the wire and its answer.
 pub trait Command: Serialize + Into<Request> {
     /// The `type` of the request.
     const TYPE: &'static str;
@@ -93,7 +93,7 @@ macro_rules! requests {
                 match self { $( Self::$name(_) => Repeat::$repeat, )* }
             }
 
-            /// What it says in a room, if it says anything.
+            /// The content that it says in a room, if any.
             pub fn speech(&mut self) -> Option<Speech<'_>> {
                 match self { $( Self::$name(_command) => speech_of!($repeat _command), )* }
             }
@@ -172,11 +172,11 @@ requests! {
     Register = "register" -> Registered, Harmful {
         /// The API key.
         key: ApiKey,
-        /// What the agent calls itself.
+        /// The agent's name.
         name: String,
         /// A stable identity; absent = a fresh one.
         agent_id: Option<String>,
-        /// What the agent says it can do.
+        /// The agent's abilities, as it states them.
         capabilities: Vec<String> = Vec::new(),
         /// Take the identity over if it is connected, resume it if it was just lost.
         reconnect: bool = false,
@@ -194,7 +194,7 @@ requests! {
     CreateRoom = "create_room" -> Room, Harmful {
         /// Not empty, not taken.
         name: String,
-        /// What the room is for.
+        /// The room's purpose.
         description: Option<String>,
         /// The room it is a part of.
         parent_id: Option<String>,
@@ -230,7 +230,7 @@ requests! {
         mentions: Vec<String> = Vec::new(),
         /// Any JSON; `null` = nothing.
         metadata: Option<Metadata>,
-        /// What only mesh nodes understand.
+        /// Options for mesh nodes.
         mesh: Option<SendOptions>,
     }
 
@@ -240,7 +240,7 @@ requests! {
         room_id: String,
         /// The thought.
         content: String,
-        /// What only mesh nodes understand.
+        /// Options for mesh nodes.
         mesh: Option<SendOptions>,
     }
 
@@ -290,9 +290,9 @@ requests! {
         typing: bool = true,
     }
 
-    /// Tell the others what one is doing.
+    /// Tell the others one's presence.
     SetPresence = "set_presence" -> PresenceSet, Harmless {
-        /// What the agent is doing.
+        /// The agent's status.
         status: Status,
         /// In its own words.
         status_detail: Option<String>,
@@ -300,17 +300,17 @@ requests! {
         progress: Option<Progress>,
     }
 
-    /// Open a sealed vote: those who are members now may cast one ballot each.
+    /// Open a sealed vote: agents that are members now may cast one ballot each.
     CreateVote = "create_vote" -> Vote, Harmful {
         /// The room's id.
         room_id: String,
-        /// What is voted on.
+        /// The question.
         title: String,
-        /// What can be chosen, at least two.
+        /// The choices, at least two.
         options: Vec<String>,
         /// More about it.
         description: Option<String>,
-        /// Closes after so long, whoever has voted.
+        /// Closes after so long, with the ballots it then has.
         duration_secs: Option<u64>,
     }
 
@@ -356,7 +356,7 @@ requests! {
         content: String,
         /// A JSON object; `type` and `decided_by` are written over.
         metadata: Option<Metadata>,
-        /// What only mesh nodes understand.
+        /// Options for mesh nodes.
         mesh: Option<SendOptions>,
     }
 
@@ -364,7 +364,7 @@ requests! {
     AssignTask = "assign_task" -> Task, Harmful {
         /// The room's id.
         room_id: String,
-        /// What is to be done.
+        /// The work to be done.
         title: String,
         /// More about it.
         description: Option<String>,
@@ -400,7 +400,7 @@ requests! {
         room_id: String,
         /// Where they are sent.
         webhook_url: String,
-        /// What signs deliveries.
+        /// The secret that signs deliveries.
         secret: Secret,
         /// Only messages whose `metadata.kind` is one of these.
         kinds: Option<Vec<String>>,

@@ -49,11 +49,11 @@ macro_rules! hidden {
 hidden! {
     /// An API key. It does not appear in `Debug` output, so that it cannot reach a log by accident.
     ApiKey,
-    /// What signs the deliveries of a subscription. Hidden like an [`ApiKey`].
+    /// The secret that signs a subscription's deliveries. Hidden like an [`ApiKey`].
     Secret,
 }
 
-/// What a sender attached to a message: any JSON but `null`.
+/// A sender's attachment to a message: any JSON but `null`.
 ///
 /// Sound and on one line: every string is valid Unicode, every number fits a double, nothing is
 /// nested deeper than [`METADATA_DEPTH_MAX`], and there is no raw newline. Otherwise one sender could
@@ -229,7 +229,7 @@ impl<'de> Visitor<'de> for Sound {
     }
 }
 
-/// What an agent says it is doing.
+/// An agent's status, as it states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -286,10 +286,10 @@ impl Field for TaskStatus {
     }
 }
 
-/// Who has to hold a task so that an update is applied. On the wire: absent, `null`, or an id.
+/// The agent that has to hold a task so that an update is applied. On the wire: absent, `null`, or an id.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum IfAssignee {
-    /// Whoever does, or does not.
+    /// Any agent, or none.
     #[default]
     Anybody,
     /// Nobody.
@@ -378,7 +378,7 @@ impl DedupId {
     }
 }
 
-/// What a sender asks of a mesh node beyond the standard protocol; standard servers ignore it.
+/// A sender's options for a mesh node, beyond the standard protocol; standard servers ignore it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct SendOptions {
     /// Repeated within 10 minutes by the same key and agent, the send returns the first message.
