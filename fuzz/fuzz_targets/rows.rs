@@ -4,7 +4,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mesh::{Identity, MeshSecret, name::{id::{LogId, RoomId}, number::Number}, wire::message::{Head, Span}};
+use mesh::{
+    Identity, MeshSecret,
+    name::{
+        id::{LogId, RoomId},
+        number::Number,
+    },
+    wire::message::{Head, Span},
+};
 use redb::{Database, TableDefinition};
 use store::{
     Store,

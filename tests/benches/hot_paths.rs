@@ -178,8 +178,8 @@ impl Node {
         };
         node.give(Command::Attach(attach));
         for effect in node.commit() {
-            if let Effect::Reply { result: Ok(Outcome::Attached(it)), .. } = effect {
-                node.caller.registration = it.registration;
+            if let Effect::Reply { result: Ok(Outcome::Attached(attached)), .. } = effect {
+                node.caller.registration = attached.registration;
             }
         }
         let (caller, room) = (node.caller.clone(), node.lobby());

@@ -31,7 +31,7 @@ pub struct Doctor {
 struct Check {
     #[serde(rename = "what")]
     subject: &'static str,
-    state: State,
+    state: Finding,
     found: String,
     /// The way to mend it.
     #[serde(rename = "do", skip_serializing_if = "Option::is_none")]
@@ -40,7 +40,7 @@ struct Check {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum Finding {
     Ok,
     Note,
     Bad,
@@ -65,16 +65,16 @@ pub(crate) async fn run(cx: &Context, args: Doctor) -> Result<Outcome, Failure> 
         None => ports(&mut checks),
     }
     disk(&args.operator, &mut checks);
-    let bad = checks.iter().filter(|check| check.state == State::Bad).count();
+    let bad = checks.iter().filter(|check| check.state == Finding::Bad).count();
     cx.output.show(&checks, || checks.iter().flat_map(lines).collect())?;
     if bad > 0 { Err(Failure::Unwell { count: bad }) } else { Ok(Outcome::Done) }
 }
 
 fn lines(check: &Check) -> Vec<String> {
     let state = match check.state {
-        State::Ok => "ok  ",
-        State::Note => "note",
-        State::Bad => "BAD ",
+        Finding::Ok => "ok  ",
+        Finding::Note => "note",
+        Finding::Bad => "BAD ",
     };
     let mut lines =
         vec![format!("{state} {:<7} {}", check.subject, format::printable(&check.found, " "))];
@@ -84,15 +84,15 @@ fn lines(check: &Check) -> Vec<String> {
 
 impl Check {
     fn ok(subject: &'static str, found: impl Into<String>) -> Check {
-        Check { subject, state: State::Ok, found: found.into(), advice: None }
+        Check { subject, state: Finding::Ok, found: found.into(), advice: None }
     }
 
     fn note(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
-        Check { subject, state: State::Note, found: found.into(), advice: Some(advice.into()) }
+        Check { subject, state: Finding::Note, found: found.into(), advice: Some(advice.into()) }
     }
 
     fn bad(subject: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Check {
-        Check { subject, state: State::Bad, found: found.into(), advice: Some(advice.into()) }
+        Check { subject, state: Finding::Bad, found: found.into(), advice: Some(advice.into()) }
     }
 }
 

@@ -60,7 +60,7 @@ impl World {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let binary = binary::fresh().unwrap_or_else(|error| panic!("{error}"));
         let (auth, terminal) = (Auth::Key, Terminal::Shared);
-        let flags = flags.iter().map(|it| String::from(*it)).collect();
+        let flags = flags.iter().map(|flag| String::from(*flag)).collect();
         let plan = Plan { binary, nodes, auth, keep: None, flags, terminal };
         let runtime = Runtime::new().unwrap();
         let mesh = runtime.block_on(Mesh::up(plan)).unwrap_or_else(|error| panic!("{error}"));
@@ -86,7 +86,7 @@ impl World {
         let (_, key_file) = self.mesh.key.as_ref().unwrap();
         let key_file = key_file.display().to_string();
         let flags = ["--socket", &socket, "--key-file", &key_file, "--name", name];
-        let args = flags.iter().chain(args).map(|it| String::from(*it)).collect();
+        let args = flags.iter().chain(args).map(|arg| String::from(*arg)).collect();
         Call { world: self, args, env: Vec::new(), stdin: None }
     }
 

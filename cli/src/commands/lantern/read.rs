@@ -23,7 +23,7 @@ use crate::table;
 
 /// Reads the whole history of a room. In an encrypted room it needs the room key.
 #[derive(Debug, clap::Args)]
-pub struct Room {
+pub struct WholeRoom {
     /// Room id, or exact name
     pub room: String,
 }
@@ -47,7 +47,7 @@ struct Threads {
     refraction_due: bool,
 }
 
-pub(crate) async fn threads(cx: &Context, args: &Room) -> Result<Outcome, Failure> {
+pub(crate) async fn threads(cx: &Context, args: &WholeRoom) -> Result<Outcome, Failure> {
     let (_, _, journal) = journal(cx, &args.room, Keep::Outline).await?;
     let found = Threads {
         participants: journal.participants().cloned().collect(),
@@ -176,7 +176,7 @@ fn lines(cx: &Context, message: &Message) -> Vec<String> {
     lines
 }
 
-pub(crate) async fn state(cx: &Context, args: &Room) -> Result<Outcome, Failure> {
+pub(crate) async fn state(cx: &Context, args: &WholeRoom) -> Result<Outcome, Failure> {
     let (_, _, journal) = journal(cx, &args.room, Keep::Deltas).await?;
     let deltas = journal.shared_state();
     for delta in &deltas {
@@ -195,7 +195,7 @@ pub(crate) async fn state(cx: &Context, args: &Room) -> Result<Outcome, Failure>
     Ok(Outcome::Done)
 }
 
-pub(crate) async fn calibration(cx: &Context, args: &Room) -> Result<Outcome, Failure> {
+pub(crate) async fn calibration(cx: &Context, args: &WholeRoom) -> Result<Outcome, Failure> {
     let (_, _, journal) = journal(cx, &args.room, Keep::Outline).await?;
     let scores = journal.calibration();
     if cx.output.is_json() {

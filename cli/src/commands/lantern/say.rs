@@ -129,7 +129,7 @@ pub struct Fuse {
     pub state_delta: Option<PathBuf>,
     /// Whether the claim of a message held; repeatable
     #[arg(long = "outcome", value_name = "SEQ=true|false")]
-    pub outcomes: Vec<Held>,
+    pub outcomes: Vec<ClaimOutcome>,
 }
 
 /// Say what you take the shared state to be, so that others see where they differ.
@@ -206,12 +206,12 @@ pub struct Common {
 
 /// Whether the claim of a message held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct ClaimOutcome {
     seq: Seq,
     held: bool,
 }
 
-impl FromStr for Held {
+impl FromStr for ClaimOutcome {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -251,7 +251,7 @@ fn diff(text: &str) -> Result<Value, std::convert::Infallible> {
 }
 
 /// The message of a command.
-pub(crate) struct Message {
+pub(crate) struct Draft {
     room: String,
     verb: Verb,
     opens: bool,
@@ -260,11 +260,11 @@ pub(crate) struct Message {
 
 /// A command that says something.
 pub(crate) trait Says {
-    fn message(self, name: &str) -> Result<Message, Failure>;
+    fn message(self, name: &str) -> Result<Draft, Failure>;
 }
 
 pub(crate) async fn run(cx: &Context, args: impl Says) -> Result<Outcome, Failure> {
-    let Message { room, verb, opens, content } = args.message(cx.node.name())?;
+    let Draft { room, verb, opens, content } = args.message(cx.node.name())?;
     let content = content.map_err(|problems| Failure::Lantern { verb, problems })?;
     let client = cx.client().await?;
     let room_id = cx.join(&client, &room).await?;
@@ -287,7 +287,7 @@ pub(crate) async fn run(cx: &Context, args: impl Says) -> Result<Outcome, Failur
 }
 
 impl Says for Hello {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let hello = envelope::Hello {
             agent_name: name.to_owned(),
             provider: self.provider,
@@ -296,36 +296,36 @@ impl Says for Hello {
             capabilities: self.capabilities,
         };
         let content = hello.ready();
-        Ok(Message { room: self.room, verb: Verb::Hello, opens: false, content })
+        Ok(Draft { room: self.room, verb: Verb::Hello, opens: false, content })
     }
 }
 
 impl Common {
-    fn message(self, name: &str, thread: Option<Seq>, body: Body) -> Message {
+    fn message(self, name: &str, thread: Option<Seq>, body: Body) -> Draft {
         let verb = body.verb();
         let thread = thread.map(|seq| seq.0);
         let from = name.to_owned();
         let content = Envelope { from, intent: self.intent, thread, body }.ready();
         let opens = verb.threading() == Threading::Opens;
-        Message { room: self.room, verb, opens, content }
+        Draft { room: self.room, verb, opens, content }
     }
 }
 
 impl Says for Probe {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         Ok(self.common.message(name, None, Body::Probe { question: self.question }))
     }
 }
 
 impl Says for Assert {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let Self { common, claim, falsifiable_by, confidence } = self;
         Ok(common.message(name, None, Body::Assert { claim, falsifiable_by, confidence }))
     }
 }
 
 impl Says for Challenge {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let Self { common, thread, target_seq, counter_claim, confidence, test } = self;
         let target_seq = target_seq.map(|seq| seq.0);
         let body = Body::Challenge { target_seq, counter_claim, confidence, test };
@@ -334,16 +334,16 @@ impl Says for Challenge {
 }
 
 impl Says for Resolve {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let Self { common, thread, observation, basis } = self;
         Ok(common.message(name, thread, Body::Resolve { observation, basis }))
     }
 }
 
 impl Says for Fuse {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let mut outcomes = BTreeMap::new();
-        for Held { seq, held } in self.outcomes {
+        for ClaimOutcome { seq, held } in self.outcomes {
             if outcomes.insert(seq.0, held).is_some_and(|before| before != held) {
                 return Err(Failure::OutcomeTwice { seq: seq.0 });
             }
@@ -360,28 +360,28 @@ impl Says for Fuse {
 }
 
 impl Says for Sync {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let Self { common, thread, state_hash, diff } = self;
         Ok(common.message(name, thread, Body::Sync { state_hash, diff }))
     }
 }
 
 impl Says for Spark {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let Self { common, seed, why_now, smallest_test } = self;
         Ok(common.message(name, None, Body::Spark { seed, why_now, smallest_test }))
     }
 }
 
 impl Says for Harvest {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let spark_seq = self.spark_seq.map(|seq| seq.0);
         Ok(self.common.message(name, None, Body::Harvest { spark_seq, becomes: self.becomes }))
     }
 }
 
 impl Says for Bury {
-    fn message(self, name: &str) -> Result<Message, Failure> {
+    fn message(self, name: &str) -> Result<Draft, Failure> {
         let spark_seq = self.spark_seq.map(|seq| seq.0);
         Ok(self.common.message(name, None, Body::Bury { spark_seq, reason: self.reason }))
     }
@@ -398,7 +398,8 @@ mod tests {
 
     #[test]
     fn values_arrive_typed() {
-        let held = |text: &str| text.parse::<Held>().map(|outcome| (outcome.seq.0, outcome.held));
+        let held =
+            |text: &str| text.parse::<ClaimOutcome>().map(|outcome| (outcome.seq.0, outcome.held));
         assert_eq!(held("7=true"), Ok((7, true)));
         assert_eq!(held("#7=false"), Ok((7, false)));
         assert_eq!(held("1.0.1=true"), Ok(((1 << 35) + 1, true)));

@@ -165,7 +165,8 @@ impl Connection {
         ensure!(frame.keys().all(|field| known.contains(&field.as_str())), "{}", bad());
         let id = text("id").with_context(bad)?;
         ensure!(is_uuid(&id) && self.ids.insert(id.clone()), "an id that is not fresh: {line}");
-        let payload = frame.get("payload").filter(|it| it.is_object()).with_context(bad)?.clone();
+        let payload =
+            frame.get("payload").filter(|payload| payload.is_object()).with_context(bad)?.clone();
         let taken = Frame { kind: text("type").with_context(bad)?, payload };
         match text("reply_to") {
             Some(to) if self.open.contains(&to) && !self.replies.contains_key(&to) => {

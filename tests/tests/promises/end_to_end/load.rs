@@ -135,13 +135,15 @@ impl Writer {
     /// What this connection was pushed, which must be the whole of `history` but its own messages: in
     /// rising order, without a gap, without a repeat.
     pub(super) async fn saw_all(&mut self, room: &str, history: &[Said]) -> Result<Vec<Said>> {
-        let own: Vec<&str> = self.acknowledged.iter().map(|it| it.id.as_str()).collect();
+        let own: Vec<&str> = self.acknowledged.iter().map(|message| message.id.as_str()).collect();
         let expected: Vec<&Said> =
-            history.iter().filter(|it| !own.contains(&it.id.as_str())).collect();
+            history.iter().filter(|message| !own.contains(&message.id.as_str())).collect();
         let mut seen: Vec<Said> = Vec::new();
         while seen.len() < expected.len() {
-            let event = self.agent.event("message", SOON, |it| it.kind == "message_received").await;
-            let missing = expected.iter().find(|it| seen.iter().all(|seen| seen.id != it.id));
+            let event =
+                self.agent.event("message", SOON, |frame| frame.kind == "message_received").await;
+            let missing =
+                expected.iter().find(|message| seen.iter().all(|seen| seen.id != message.id));
             let event = event.with_context(|| {
                 format!("{} saw {} of {}; {missing:?}", self.agent.id, seen.len(), expected.len())
             })?;
@@ -152,7 +154,7 @@ impl Writer {
         seen.extend(Said::among(&self.agent.drain().await?, room));
         super::rises(&seen)?;
         let ids = |all: &mut dyn Iterator<Item = &Said>| {
-            let mut ids: Vec<String> = all.map(|it| it.id.clone()).collect();
+            let mut ids: Vec<String> = all.map(|message| message.id.clone()).collect();
             ids.sort();
             ids
         };

@@ -73,7 +73,7 @@ async fn owner(mesh: &Mesh, node: usize, key: &str) -> Result<Agent> {
     let mut owner = None;
     until("the minted key is known", async || {
         match Agent::attach(mesh.nodes[node].tcp(), Some(key), &name).await {
-            Ok(it) => owner = Some(it),
+            Ok(found) => owner = Some(found),
             Err(error) if error.code() == Some("unauthorized") => {}
             Err(error) => return Err(error.into()),
         }
@@ -217,7 +217,7 @@ async fn shows(agent: &mut Agent, mesh: &Mesh, node: usize, secret: &str) -> Res
     }
     // Kept for those who wait for them.
     all.extend(agent.events().map(|event| event.body.clone()));
-    Ok(all.iter().any(|it| it.to_string().contains(secret)))
+    Ok(all.iter().any(|message| message.to_string().contains(secret)))
 }
 
 /// Waits until one agent sees of a room what another one does.
@@ -263,7 +263,7 @@ fn has_bytes(dir: &Path, bytes: &[u8]) -> Result<bool> {
         let found = if path.is_dir() {
             has_bytes(&path, bytes)?
         } else {
-            fs::read(&path)?.windows(bytes.len()).any(|it| it == bytes)
+            fs::read(&path)?.windows(bytes.len()).any(|window| window == bytes)
         };
         if found {
             return Ok(true);
