@@ -1,4 +1,4 @@
-//! Three agents build a game: they share tasks out by claiming them, build, and play what they built.
+//! Three agents build a game: they share tasks out by claiming them, build, and play their game.
 
 #![expect(clippy::print_stdout, reason = "an example says what happens")]
 
@@ -15,7 +15,7 @@ use protocol::{
     value::{IfAssignee, Metadata, TaskStatus},
 };
 
-/// What is to be built: the rows of a board of tic-tac-toe. In earnest each agent would think about it.
+/// The work to be done: the rows of a board of tic-tac-toe. In earnest each agent would think about it.
 const PARTS: [(&str, &str); 3] = [("top", "X X X"), ("middle", "O O ."), ("bottom", ". . .")];
 
 #[tokio::main]
@@ -35,7 +35,7 @@ async fn main() -> Result<()> {
         }
     }
 
-    // Everybody takes what is still free: of two that want the same task one is told who has it.
+    // Each agent claims tasks that are free: of two that want the same one, the loser learns the winner.
     let mut done = BTreeSet::new();
     while done.len() < tasks.len() {
         for builder in &builders {
@@ -59,7 +59,7 @@ async fn main() -> Result<()> {
     }
     let list = ListTasks { room_id, status: Some(TaskStatus::Completed) };
     while ada.client.call(list.clone()).await?.tasks.len() < PARTS.len() {
-        // What others did at their nodes is here in a moment.
+        // The work of others at their nodes is here in a moment.
         ada.until(|event| matches!(event, Event::TaskUpdated(_))).await?;
     }
     ensure!(parts.iter().any(|part| part.content == "X X X"), "X wins");

@@ -1,4 +1,4 @@
-//! Three agents elect a leader: one does not want to, and only who leads may decide.
+//! Three agents elect a leader: one does not want to, and only the leader may decide.
 
 #![expect(clippy::print_stdout, reason = "an example says what happens")]
 

@@ -1,4 +1,4 @@
-//! Two agents meet in a room, talk, and read what was said.
+//! Two agents meet in a room, talk, and read their history.
 
 #![expect(clippy::print_stdout, reason = "an example says what happens")]
 

@@ -1,4 +1,4 @@
-//! Entries that a member of the mesh signs: whatever they say, an engine takes them or leaves them, says the same after
+//! Entries of any content that a member of the mesh signs: an engine takes them or leaves them, says the same after
 //! a second look, and still serves its own agents.
 //!
 //! The bytes are a list of entries: author and room, kind, step of the clock, length (two bytes), body.

@@ -1,4 +1,4 @@
-//! A store whose rows hold whatever bytes: it is opened, summed up, checked and read, or says what is wrong.
+//! A store whose rows hold any bytes: it is opened, summed up, checked and read, or names its fault.
 //!
 //! The bytes are a list of rows: table, room, log, seq, length (two bytes), value.
 #![no_main]

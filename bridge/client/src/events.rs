@@ -73,11 +73,6 @@ impl Events {
             changed.await;
         }
     }
-
-    /// The next event, if there is one now.
-    pub fn try_next(&mut self) -> Option<Event> {
-        self.queue.lock().pop()
-    }
 }
 
 impl Drop for Events {

@@ -16,7 +16,7 @@ use crate::address::Address;
 use crate::options::{Options, Policy};
 use crate::secrets::Secrets;
 
-/// Nothing in these tests takes long; what does is a failure.
+/// Every step of these tests is short; a long one is a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Fake {

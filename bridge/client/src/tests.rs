@@ -348,7 +348,7 @@ async fn a_message_under_another_number_elsewhere_is_given_once() {
         let page = conn.recv().await;
         answer_page(&mut conn, &page, &[], 500).await;
         conn.push(live(3)).await;
-        // What follows comes from a node that numbered 2 and 3 in an era of its own.
+        // The next messages come from a node that numbered 2 and 3 in an era of its own.
         let other = [(100, "m2"), (101, "m100"), (102, "m3")];
         conn.push(Pushed::MessageReceived(Box::new(renumbered(100, "m2")))).await;
         for _ in 0..2 {
@@ -460,7 +460,7 @@ async fn web_socket_and_unix_socket_carry_the_same_frames() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// What the node saw of a send, and that it is a blob which says `text`.
+/// The content of a send as the node saw it: a blob that opens to `text`.
 fn blob_of(incoming: &Incoming, text: &str) -> String {
     let content = if let Request::SendMessage(send) = &incoming.request {
         send.content.clone()

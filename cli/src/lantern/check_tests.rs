@@ -1,4 +1,4 @@
-//! What may be sent, rule by rule: each case is a sound envelope with one thing off.
+//! The rules of envelopes, one by one: each case is a sound envelope with one thing off.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a room's history comes to, rule by rule.
+//! The rules of journals, one by one.
 
 use std::f64::consts::{LN_2, LN_10};
 
@@ -256,7 +256,7 @@ fn claims_are_scored_by_what_became_of_them() {
         resolution(6, 1, "artifact"),
     ];
     assert_eq!(scores(&all), [], "not fused");
-    // No outcome for 3; none for what is in no thread of its own; none for what is no claim.
+    // No outcome for 3; none for messages of other threads; none for messages that are no claims.
     all.push(outcomes(7, 1, json!({"1": true, "2": false, "4": true, "5": true, "99": true})));
     let (a, b) = (-(0.8_f64.ln()), -(0.4_f64.ln()));
     assert_eq!(scores(&all), [("a".to_owned(), a, 1), ("b".to_owned(), b, 1)]);
@@ -393,7 +393,7 @@ fn a_room_that_does_not_fit_is_refused_and_not_cut_short() {
     let content = envelope("FUSE", Some(1), "a", json!({"shared_state_delta": delta}));
     let added = (1..1_000).take_while(|seq| journal.add(&message(*seq, &content)).is_ok()).count();
     assert!((95..103).contains(&added), "{added} times 10 KiB were taken");
-    // Nor does it grow by HELLOs, by numbers, or by what does not open.
+    // Nor does it grow by HELLOs, by numbers, or by blobs that do not open.
     let mut journal = Journal::within(Keep::Outline, 1024 * 1024);
     let sealed = (1..100_000).map(|seq| message(seq, "clw1:AAAA"));
     assert!(sealed.map(|message| journal.add(&message)).any(|added| added.is_err()));
@@ -427,7 +427,7 @@ fn ten_thousand_threads_are_told_apart() {
     assert!((scores[0].mean_loss + 0.9_f64.ln()).abs() < 1e-9);
 }
 
-/// References in circles, to oneself, to what comes later, to nothing.
+/// References in circles, to oneself, to later messages, to nothing.
 #[test]
 fn hostile_references_come_to_something_finite() {
     let all = [
@@ -439,6 +439,6 @@ fn hostile_references_come_to_something_finite() {
         late(6, &[], &envelope("PROBE", Some(5), "a", json!({}))),
     ];
     let found: Vec<u64> = journal(&all).threads().iter().map(|thread| thread.thread).collect();
-    // Whatever a node says about numbers, 5 is one message.
+    // Under all numbers that a node can tell, 5 is one message.
     assert_eq!(found, [5, 1, 2, 3, 9_007_199_254_740_991]);
 }

@@ -377,7 +377,7 @@ fn in_an_encrypted_room_nodes_learn_only_that_it_is_lantern() {
     assert_eq!(world.history(0, &room_id).len(), 5);
 }
 
-/// More than two pages, and what strangers put in between.
+/// More than two pages, with messages of strangers in between.
 #[test]
 fn the_whole_history_is_read_and_what_does_not_parse_is_passed_over() {
     const MESSAGES: u64 = 1_100;

@@ -1,4 +1,4 @@
-//! `mesh` and `doctor`: for who runs a node.
+//! `mesh` and `doctor`: for operators of a node.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What is asked and answered at once: every command of ClawChat's own client that does not wait.
+//! Commands that are answered at once: every command of ClawChat's own client that does not wait.
 
 use serde_json::{Value, json};
 use testnet::wire::text;
@@ -13,7 +13,7 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(json).collect()
 }
 
-/// `[HH:MM:SS] ` is the same length always; what follows it.
+/// The rest of a line: `[HH:MM:SS] ` always has the same length.
 fn after_the_time(line: &str) -> &str {
     assert!(line.starts_with('[') && line.as_bytes()[9] == b']', "{line}");
     &line[11..]

@@ -1,4 +1,4 @@
-//! `wait`, `history --follow` and `monitor`: what scripts and people leave running.
+//! `wait`, `history --follow` and `monitor`: commands that scripts and people leave running.
 
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn the_cursor_file_makes_the_same_command_go_on() {
     assert_eq!((first.code, seqs(&first.stdout)), (0, vec![2]));
     let rest = wait(&["--drain"]);
     assert_eq!((rest.code, seqs(&rest.stdout)), (0, vec![3, 4]));
-    // What one says oneself moves the cursor, and wakes nobody.
+    // One's own message moves the cursor, and wakes nobody.
     world.ok(0, "ada", &["send", "war-room", "mine"]);
     assert_eq!(wait(&["--idle-timeout", "2"]).code, 2);
     assert_eq!(std::fs::read_to_string(&file).unwrap().trim(), "5");

@@ -1,5 +1,5 @@
-//! The bench measures real daemons: how fast is for whoever reads it; here, that every row comes to figures
-//! and that its load notices what is lost.
+//! The bench measures real daemons: its figures are for readers; here, that every row comes to figures
+//! and that its load notices losses.
 
 use serde_json::Value;
 use testnet::{

@@ -26,7 +26,7 @@ use testnet::{
 };
 use tokio::{runtime::Runtime, task::JoinSet, time};
 
-/// For whatever should take a moment: machines that run tests are busy.
+/// For steps that should take a moment: machines that run tests are busy.
 const SOON: Duration = Duration::from_secs(60);
 /// For one test.
 const TEST_WITHIN: Duration = Duration::from_secs(300);
@@ -41,7 +41,7 @@ pub(crate) fn machine() -> MutexGuard<'static, ()> {
     MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a test on a mesh of its own; its failure shows what the nodes logged last.
+/// Runs a test on a mesh of its own; its failure shows the newest logs of the nodes.
 fn on(nodes: usize, auth: Auth, test: impl AsyncFnOnce(&mut Mesh) -> Result<()>) {
     on_with(&[], nodes, auth, test);
 }

@@ -20,7 +20,7 @@ struct Package {
     edges: &'static [&'static str],
     /// Crates of others that it is built with.
     crates: &'static [&'static str],
-    /// What only its tests use, ours and others'.
+    /// Packages that only its tests use, ours and others'.
     in_tests: &'static [&'static str],
 }
 
@@ -338,7 +338,7 @@ fn nodes_know_nothing_of_what_only_simulated_worlds_may_do() {
     assert!(looked > 100, "the sources were found");
 }
 
-/// A function of its inputs: what would make it something else does not pass clippy.
+/// A function of its inputs: clippy refuses clocks, threads and hash collections.
 #[test]
 fn the_core_bans_clocks_threads_and_hash_collections() {
     let ours = table(&root().join("clippy.toml"));
@@ -421,7 +421,7 @@ fn pages_that_are_named_exist() {
     }
 }
 
-/// What the security page says cannot be done, a test says too.
+/// Each impossibility of the security page has a test.
 #[test]
 fn tests_that_the_security_page_names_exist() {
     let page = read(&root().join("docs/security.md"));
@@ -480,7 +480,7 @@ fn owned(items: &BTreeSet<&str>) -> BTreeSet<String> {
     items.iter().map(|item| (*item).to_owned()).collect()
 }
 
-/// All files of this kind in the tree, but for what is built and what is hidden.
+/// All files of this kind in the tree, but for built and hidden ones.
 pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder of ours can be read") {

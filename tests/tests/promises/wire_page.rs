@@ -1,4 +1,4 @@
-//! The example in `docs/protocol/mesh.md` is what this code sends and takes.
+//! The example in `docs/protocol/mesh.md` holds the very bytes that this code sends and takes.
 
 use std::{fs, path::Path};
 
@@ -47,7 +47,7 @@ fn the_sealed_body_on_the_page_is_that_of_the_example() {
     assert_eq!(seal.open(&spot, &sealed).as_deref(), Some(&body[..]));
 }
 
-/// The bytes in the page's one block of this kind, without what is said about them.
+/// The bytes in the page's one block of this kind, without the notes beside them.
 fn bytes(page: &str, kind: &str) -> Vec<u8> {
     let block = page.split(&format!("```{kind}\n")).nth(1).expect("there is one");
     let lines = block.lines().take_while(|line| !line.starts_with("```"));

@@ -6,7 +6,7 @@ use protocol::code::Code;
 
 use super::script::{Action, Expected, Script};
 
-/// What clients ask: the rows of the protocol's table, and the two that stand before it.
+/// Requests of clients: the rows of the protocol's table, and the two that stand before it.
 const COMMANDS: &[&str] = &[
     "register",
     "ping",
@@ -38,7 +38,7 @@ const COMMANDS: &[&str] = &[
     "enable_subscription",
 ];
 
-/// What nodes push: the rows of the table of events, and the heartbeat.
+/// Events of nodes: the rows of the table of events, and the heartbeat.
 const EVENTS: &[&str] = &[
     "message_received",
     "thinking",
@@ -62,7 +62,7 @@ const EVENTS: &[&str] = &[
     "ping",
 ];
 
-/// No client causes these: a failure of the node, and what is `ok` in this version.
+/// No client causes these: a failure of the node, and cases that are `ok` in this version.
 const NOT_BY_CLIENTS: &[Code] = &[Code::InternalError, Code::AlreadyInRoom];
 
 /// Rows that no transcript shows.

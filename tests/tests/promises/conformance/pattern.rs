@@ -1,9 +1,9 @@
-//! JSON with blanks: what a transcript asks and what it expects.
+//! JSON with blanks: the requests and the expectations of a transcript.
 //!
 //! Without quotes there may stand
 //!
-//! - `$name`: a variable. In what is expected it is bound where it first stands and compared afterwards;
-//!   in what is asked it must be bound. `$name:uuid` also says what kind of value it is.
+//! - `$name`: a variable. In an expectation it is bound where it first stands and compared afterwards;
+//!   in a request it must be bound. `$name:uuid` also names the kind of its value.
 //!   `$name.field` is a field of its value.
 //! - `*`: any value; `*uuid`, `*ts` (RFC 3339 in UTC with `Z`), `*text` (not empty), `*int`: any of a kind.
 //! - `$x*7`: `xxxxxxx`.
@@ -20,12 +20,12 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Map, Value};
 
-/// Marks, within the JSON that a text is made into, what stood without quotes. Nobody writes it.
+/// Marks, within the JSON that a text is made into, words that stood without quotes. Nobody writes it.
 const BARE: char = '\u{F8FF}';
 /// The one field that a node may add to any object.
 const MESH: &str = "mesh";
 
-/// What variables stand for.
+/// The values of variables.
 pub(super) type Bindings = BTreeMap<String, Value>;
 
 /// See the module's text.
@@ -123,7 +123,7 @@ impl Pattern {
         matches!(fields.get(field), Some(Pattern::Exactly(value)) if value == text)
     }
 
-    /// What is asked: all blanks filled.
+    /// A request: all blanks filled.
     pub(super) fn fill(&self, bound: &Bindings) -> Result<Value> {
         Ok(match self {
             Pattern::Any(_) => bail!("`*` cannot be asked"),
@@ -142,7 +142,7 @@ impl Pattern {
         })
     }
 
-    /// Compares; on success what was first seen is bound, else nothing is.
+    /// Compares; on success new variables are bound, else nothing is.
     pub(super) fn matches(&self, found: &Value, bound: &mut Bindings) -> Result<()> {
         let mut fresh = bound.clone();
         self.compare(found, &mut fresh, "payload")?;
@@ -328,7 +328,7 @@ fn among(items: &[Pattern], found: &[Value], bound: &mut Bindings, at: &str) -> 
     Ok(())
 }
 
-/// The JSON in which what stood without quotes is a string that begins with [`BARE`].
+/// The JSON in which a word without quotes is a string that begins with [`BARE`].
 fn quoted(text: &str) -> String {
     let (mut json, mut within, mut escaped) = (String::new(), false, false);
     let mut rest = text;

@@ -12,9 +12,9 @@ use super::{
     script::{Action, Ask, Expected, Raw, Script, Step, When},
 };
 
-/// What one line may take, unless the transcript says otherwise: machines that run tests are busy.
+/// The time that one line may take, unless the transcript says otherwise: machines that run tests are busy.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two requests for what has not come to a node yet.
+/// Between two requests for news that has not come to a node yet.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 /// Of each connection, when a transcript fails.
 const FRAMES_SHOWN: usize = 8;
@@ -28,7 +28,7 @@ pub(super) struct Ground {
     pub(super) nodes: Vec<String>,
     /// Where they serve HTTP.
     pub(super) pages: Vec<String>,
-    /// What all transcripts know, such as keys.
+    /// Values that all transcripts know, such as keys.
     pub(super) bound: Bindings,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Play<'a> {
 
     /// # Errors
     ///
-    /// Where it differs: the step, what was expected, and what went over the connections lately.
+    /// The difference: the step, its expectation, and the newest frames of the connections.
     pub(super) async fn run(mut self) -> Result<()> {
         for step in &self.script.steps {
             if let Err(error) = self.step(step).await {
@@ -262,7 +262,7 @@ impl<'a> Play<'a> {
         Instant::now() + self.patience
     }
 
-    /// What went over the connections lately, without the rooms of other transcripts.
+    /// The newest frames of the connections, without the rooms of other transcripts.
     fn recent(&self) -> String {
         let own = format!("\"name\":\"{} ", self.script.name);
         let ours = |line: &&str| !line.contains("\"type\":\"room_created\"") || line.contains(&own);

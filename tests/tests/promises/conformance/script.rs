@@ -15,8 +15,8 @@
 //! end
 //!
 //! a > TYPE {...}          a asks
-//! a >~ TYPE {...}         the same, again and again until the reply that follows comes: what other nodes
-//!                         did may not have come here yet
+//! a >~ TYPE {...}         the same, again and again until the reply that follows comes: the news
+//!                         of other nodes may not have come here yet
 //! a >> ...                sends this line as it is, variables replaced; `pad N`: made N bytes long
 //! a >> bytes ff fe 0a     sends these bytes
 //! a = TYPE {...}          the reply to the oldest request without one; `as $name` binds all of it
@@ -88,9 +88,9 @@ pub(super) struct Ask {
 pub(super) struct Expected {
     pub(super) kind: String,
     pub(super) payload: Pattern,
-    /// What the whole payload is called from now on.
+    /// The name of the whole payload from now on.
     pub(super) bind: Option<String>,
-    /// Of an error: what its message says.
+    /// Of an error: its message.
     pub(super) words: String,
 }
 
@@ -117,7 +117,7 @@ impl Script {
         Ok(script)
     }
 
-    /// The same under another name, so that what it made before is not in its way.
+    /// The same under another name, so that its earlier objects are not in its way.
     pub(super) fn again(&self) -> Result<Script> {
         Script::parse(&format!("{} again", self.name), &self.text)
     }
@@ -175,7 +175,7 @@ impl Script {
         self.push(Step { line, text: text.to_owned(), action, written: true })
     }
 
-    /// Adds a step, or adds to the last one what belongs to it.
+    /// Adds a step, or a line that belongs to the last one.
     fn push(&mut self, step: Step) -> Result<()> {
         match (self.steps.last_mut(), step) {
             (
@@ -203,7 +203,7 @@ impl Script {
     }
 }
 
-/// Lines without comments, with what belongs to them, and their numbers.
+/// Lines without comments, with their continuations and their numbers.
 fn whole_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

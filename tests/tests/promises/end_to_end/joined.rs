@@ -9,7 +9,7 @@ use testnet::{
 
 use super::{Said, agent, history, join, new_room, on, say, until};
 
-/// What the lone node has in its lobby: more than the mesh has.
+/// Messages in the lobby of the lone node: more than the mesh has.
 const OLD_LOBBY: u64 = 5;
 
 #[test]
@@ -54,7 +54,7 @@ fn a_node_that_was_alone_joins_and_keeps_what_it_had() {
     });
 }
 
-/// Whoever was at the node before has a cursor in the lobby, and sees nothing below it.
+/// An agent of the node has a cursor in the lobby from before, and sees nothing below it.
 #[test]
 fn what_a_joining_node_says_at_once_is_above_its_clients_cursors() {
     on(2, Auth::Key, async |mesh| {

@@ -101,8 +101,8 @@ fn has_its_rooms(welcome: &Value, rooms: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Everything that was said while it was away, in order, once; and of what was said before at most what it
-/// saw a moment before its node died, which nobody else may have heard of.
+/// All messages of its absence, in order, once; and of earlier messages at most those that it saw a moment
+/// before its node died, which nobody else may have heard of.
 async fn got_what_it_missed(
     traveller: &mut Agent,
     rooms: &[String],
