@@ -1,10 +1,17 @@
-//! A store whose rows hold whatever bytes: it is opened, summed up, checked and read, or says what is wrong.
+//! A store whose rows hold any bytes: it is opened, summed up, checked and read, or names its fault.
 //!
 //! The bytes are a list of rows: table, room, log, seq, length (two bytes), value.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mesh::{Identity, MeshSecret, name::{id::{LogId, RoomId}, number::Number}, wire::message::{Head, Span}};
+use mesh::{
+    Identity, MeshSecret,
+    name::{
+        id::{LogId, RoomId},
+        number::Number,
+    },
+    wire::message::{Head, Span},
+};
 use redb::{Database, TableDefinition};
 use store::{
     Store,
