@@ -26,7 +26,7 @@ use mesh::{
 };
 use net::Net;
 
-use crate::driver::ALL_NODES;
+use crate::topics::ALL_NODES;
 
 /// What beacons say; `None` until the engine has said so, and while the disk is full: who cannot write
 /// anything does not live for others.

@@ -26,47 +26,18 @@ use mesh::{
 };
 use net::Net;
 use store::{CommitError, Store};
-use tokio::sync::mpsc;
 
 use crate::{
     beacon::PulseCell,
     clock::Clock,
+    ending::{End, Ending},
     limits::{INPUTS_AT_ONCE, INPUTS_PER_TURN, SETTLE_AFTER, TURN_WITHIN},
     metrics::Meters,
     outgoing::{Asked, Outgoing},
     queue::{Asker, Item, Queue},
     secret::{self, Keeper},
+    topics::topic_of,
 };
-
-/// Gossip topics: one for each bucket of rooms, and one for all nodes.
-pub(crate) const TOPICS: u16 = mesh::limits::BUCKETS as u16 + 1;
-/// The one for all nodes.
-pub(crate) const ALL_NODES: u16 = TOPICS - 1;
-
-/// How the engine's thread came to its end.
-#[derive(Debug)]
-pub(crate) enum End {
-    /// As it was asked to.
-    Stopped,
-    /// The node cannot go on.
-    Failed(anyhow::Error),
-}
-
-/// Where the first end is heard of. Later ones follow from it.
-#[derive(Clone, Debug)]
-pub(crate) struct Ending(mpsc::Sender<End>);
-
-impl Ending {
-    pub(crate) fn channel() -> (Ending, mpsc::Receiver<End>) {
-        let (sender, receiver) = mpsc::channel(1);
-        (Ending(sender), receiver)
-    }
-
-    pub(crate) fn say(&self, end: End) {
-        // Full: one was said already. Closed: the process is ending anyway.
-        drop(self.0.try_send(end));
-    }
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -268,7 +239,7 @@ impl Driver {
     }
 
     fn broadcast(&self, room: Option<RoomId>, message: &Message) {
-        let topic = room.map_or(ALL_NODES, topic_of);
+        let topic = topic_of(room);
         let payload = Bytes::from(message.encode());
         self.meters.sent.gossip.fetch_add(payload.len() as u64, Relaxed);
         if let Err(error) = self.net.publish(topic, payload) {
@@ -279,10 +250,6 @@ impl Driver {
 
 fn is_secret(effect: &Effect) -> bool {
     matches!(effect, Effect::Secret(_))
-}
-
-fn topic_of(room: RoomId) -> u16 {
-    u16::try_from(mesh::bucket(room)).unwrap_or(ALL_NODES)
 }
 
 /// When the thread ends, however: a panic is an end, too.

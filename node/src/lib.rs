@@ -16,6 +16,7 @@ mod clock;
 mod commands;
 mod control;
 mod driver;
+mod ending;
 mod entry;
 mod fair;
 mod files;
@@ -40,6 +41,7 @@ mod secret;
 pub mod settings;
 mod start;
 pub mod ticket;
+mod topics;
 
 pub use commands::run;
 pub use settings::Settings;

@@ -14,7 +14,7 @@ use net::Net;
 use store::{ReadError, Reader};
 
 use crate::{
-    driver::{End, Ending},
+    ending::{End, Ending},
     fair::Fair,
     limits::{ANSWER_BYTES_MAX, ANSWERS_MAX, ANSWERS_PER_PEER_MAX},
     metrics::Meters,

@@ -33,7 +33,8 @@ use crate::{
     catching_up,
     clock::Clock,
     control::{self, Control, Files},
-    driver::{Driver, End, Ending, TOPICS},
+    driver::Driver,
+    ending::{End, Ending},
     files::{ApiKey, DataDir, RunFile, admin_secret, random},
     guest,
     import::Journal,
@@ -49,6 +50,7 @@ use crate::{
     report::Ready,
     secret::{Keeper, pre_shared_keys},
     settings::{Auth, Settings, Signup},
+    topics::TOPICS,
 };
 
 /// A node that serves. Dropped without [`Running::stop`], it ends as if it had crashed, as soon as
