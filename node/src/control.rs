@@ -21,7 +21,7 @@ use mesh::{
         number::Number,
     },
 };
-use net::{Address, Net};
+use net::Net;
 use protocol::operator::{Answer, Entry, Joined, Member, Request, Status, WantedKey};
 use store::{Progress, Reader};
 use tokio::{
@@ -47,7 +47,7 @@ use crate::{
     queue::{Asker, Queue},
     report::{self, Own},
     secret::{self, Keeper},
-    ticket::Ticket,
+    ticket::{Ticket, addresses_of},
 };
 
 /// All that requests are about.
@@ -283,8 +283,7 @@ impl Control {
 
     /// An invitation by this node, with the addresses that it listens at now.
     pub(crate) fn ticket(&self) -> Ticket {
-        let addresses = self.net.listening().into_iter().filter_map(|it| it.try_into().ok());
-        Ticket::new(self.secret.current(), self.me, reachable(addresses.collect()))
+        Ticket::new(self.secret.current(), self.me, addresses_of(&self.net))
     }
 
     async fn engine(&self, command: Command) -> Result<Outcome> {
@@ -358,20 +357,6 @@ async fn tell(write: &mut OwnedWriteHalf, answer: &Answer) -> std::io::Result<()
 
 fn fingerprint(text: &str) -> Result<KeyPrint> {
     parse_hex(text).map(KeyPrint).context("a fingerprint has 32 hex digits")
-}
-
-/// Addresses for a ticket: those of this machine alone only if there are no others.
-pub(crate) fn reachable(addresses: Vec<Address>) -> Vec<Address> {
-    let (here, mut others): (Vec<_>, Vec<_>) = addresses.into_iter().partition(is_loopback);
-    if others.is_empty() {
-        others = here;
-    }
-    others
-}
-
-/// Whether others cannot reach it.
-pub(crate) fn is_loopback(address: &Address) -> bool {
-    address.socket().is_some_and(|it| it.ip().is_loopback())
 }
 
 /// Asks the node that runs on `dir`; `None`: none does.

@@ -16,7 +16,7 @@ use net::PeerAddress;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use zeroize::Zeroizing;
 
-use crate::{invitations::Kept, limits::REMEMBERED_MAX};
+use crate::{invitations::kept::KeptInvitation, limits::REMEMBERED_MAX};
 
 /// A data directory, by its files.
 #[derive(Clone, Debug)]
@@ -117,13 +117,13 @@ impl DataDir {
     }
 
     /// The invitations that this node made.
-    pub(crate) fn invitations(&self) -> Result<Vec<Kept>> {
+    pub(crate) fn invitations(&self) -> Result<Vec<KeptInvitation>> {
         let kept = read_json(&self.file("invitations.json"));
         let kept = kept.with_context(|| self.damaged("invitations.json", "invitations"))?;
         Ok(kept.unwrap_or_default())
     }
 
-    pub(crate) fn write_invitations(&self, kept: &[Kept]) -> Result<()> {
+    pub(crate) fn write_invitations(&self, kept: &[KeptInvitation]) -> Result<()> {
         write_json(&self.file("invitations.json"), &kept)
     }
 

@@ -11,7 +11,7 @@ use mesh::{
     LinkSecret, MeshSecret,
     name::id::{MeshId, NodeId},
 };
-use net::{Address, PeerAddress};
+use net::{Address, Net, PeerAddress};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
@@ -151,6 +151,25 @@ impl fmt::Debug for Ticket {
 pub(crate) fn usable(addresses: Vec<Address>) -> Vec<Address> {
     let fits = |it: &Address| it.to_string().len() <= ADDRESS_BYTES_MAX;
     addresses.into_iter().filter(fits).take(TICKET_ADDRESSES_MAX).collect()
+}
+
+/// Addresses of this node for a ticket.
+pub(crate) fn addresses_of(net: &Net) -> Vec<Address> {
+    reachable(net.listening().into_iter().filter_map(|at| at.try_into().ok()).collect())
+}
+
+/// Addresses for a ticket: those of this machine alone only if there are no others.
+pub(crate) fn reachable(addresses: Vec<Address>) -> Vec<Address> {
+    let (here, mut others): (Vec<_>, Vec<_>) = addresses.into_iter().partition(is_loopback);
+    if others.is_empty() {
+        others = here;
+    }
+    others
+}
+
+/// Whether others cannot reach it.
+pub(crate) fn is_loopback(address: &Address) -> bool {
+    address.socket().is_some_and(|it| it.ip().is_loopback())
 }
 
 pub(crate) fn put_addresses(bytes: &mut Vec<u8>, addresses: &[Address]) {

@@ -9,11 +9,11 @@ use protocol::operator::{self, Answer, InvitationState, Request};
 
 use super::{Place, note, running::strange, say};
 use crate::{
-    control::{ask, is_loopback, reachable},
+    control::ask,
     files::DataDir,
     invitation::Join,
     settings::duration,
-    ticket::Ticket,
+    ticket::{Ticket, is_loopback, reachable},
 };
 
 /// Print a ticket: whoever has it can join the mesh, with `clawmeshd up --join TICKET`.
