@@ -5,7 +5,10 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -34,7 +37,6 @@ use tokio::{
 use crate::{
     backup, entry,
     files::{ApiKey, DataDir, RunFile, random},
-    intake::Counters,
     invitations::Invitations,
     keys,
     limits::{
@@ -43,7 +45,7 @@ use crate::{
     },
     listen::{self, SocketFile},
     members,
-    metrics::Meters,
+    metrics::meters::Meters,
     queue::{Asker, Queue},
     report::{self, Own},
     secret::{self, Keeper},
@@ -61,7 +63,6 @@ pub(crate) struct Control {
     pub(crate) queue: Arc<Queue>,
     pub(crate) reader: Reader,
     pub(crate) bridge: Bridge,
-    pub(crate) counters: Arc<Counters>,
     pub(crate) meters: Arc<Meters>,
     pub(crate) files: Files,
 }
@@ -310,15 +311,14 @@ impl Control {
 
     async fn report(&self) -> Result<Status> {
         let status = self.status().await?;
-        let count =
-            |it: &std::sync::atomic::AtomicU64| it.load(std::sync::atomic::Ordering::Relaxed);
+        let count = |counter: &AtomicU64| counter.load(Relaxed);
         let own = Own {
             name: self.name.clone(),
             store_bytes: self.reader.size_bytes(),
             disk_full: self.meters.disk_full.load(Relaxed),
-            refused: count(&self.counters.refused),
-            dropped: count(&self.counters.dropped),
-            noise: count(&self.counters.noise),
+            refused: count(&self.meters.kept_back.refused),
+            dropped: count(&self.meters.kept_back.dropped),
+            noise: count(&self.meters.kept_back.noise),
             peers: self.net.peers(),
         };
         Ok(report::status(status, own))

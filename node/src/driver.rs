@@ -32,7 +32,7 @@ use crate::{
     clock::Clock,
     ending::{End, Ending},
     limits::{INPUTS_AT_ONCE, INPUTS_PER_TURN, SETTLE_AFTER, TURN_WITHIN},
-    metrics::Meters,
+    metrics::meters::Meters,
     outgoing::{Asked, Outgoing},
     queue::{Asker, Item, Queue},
     secret::{self, Keeper},

@@ -8,10 +8,7 @@ mod desk;
 mod questions;
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
     thread,
     time::Instant,
 };
@@ -31,26 +28,11 @@ use tokio::sync::mpsc;
 use crate::{
     beacon::Connected,
     limits::{BEACON_BYTES_MAX, VERIFIERS},
-    metrics::Meters,
+    metrics::meters::Meters,
     queue::{Closed, Queue},
 };
 use desk::Desk;
 pub(crate) use questions::Questions;
-
-/// What became of messages, since the start.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    /// Not of this protocol, or with a bad signature.
-    pub(crate) refused: AtomicU64,
-    /// Of a kind that only a later version knows: passed over.
-    pub(crate) newer: AtomicU64,
-    /// Gossip that came faster than the engine took it. It is asked for.
-    pub(crate) dropped: AtomicU64,
-    /// Questions of peers that ask too much.
-    pub(crate) unheard: AtomicU64,
-    /// What nodes push that write much without effect. It is asked for.
-    pub(crate) noise: AtomicU64,
-}
 
 /// Where things go.
 #[derive(Clone, Debug)]
@@ -59,7 +41,6 @@ pub(crate) struct Intake {
     pub(crate) net: Net,
     pub(crate) queue: Arc<Queue>,
     pub(crate) connected: Arc<Connected>,
-    pub(crate) counters: Arc<Counters>,
     pub(crate) meters: Arc<Meters>,
     /// Addresses worth remembering.
     pub(crate) learned: mpsc::Sender<PeerAddress>,
@@ -156,7 +137,7 @@ impl Intake {
     fn is_newer(&self, error: &BadMessage) -> bool {
         let newer = matches!(error, BadMessage::Newer);
         if newer {
-            self.counters.newer.fetch_add(1, Ordering::Relaxed);
+            self.meters.kept_back.newer.fetch_add(1, Ordering::Relaxed);
         }
         newer
     }
@@ -186,7 +167,7 @@ impl Intake {
         let mut questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
         let Err(over) = questions.ask(from, Instant::now()) else { return true };
         drop(questions);
-        self.counters.unheard.fetch_add(1, Ordering::Relaxed);
+        self.meters.kept_back.unheard.fetch_add(1, Ordering::Relaxed);
         if let Some(fault) = over {
             self.net.penalise(from.0, Reason::Invalid, fault);
         }
@@ -207,7 +188,7 @@ impl Intake {
                 self.net.verdict(ticket, Verdict::Accept);
                 let input = Input::Gossip { from, message };
                 if !self.queue.offer((from, input), payload.len(), Some(share)) {
-                    self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+                    self.meters.kept_back.dropped.fetch_add(1, Ordering::Relaxed);
                 }
             }
             // Not relayed, for nobody knows here whether it is well signed.
@@ -219,7 +200,7 @@ impl Intake {
     /// Counts against the peer, as `penalise` does for a frame.
     fn reject(&self, from: NodeId, ticket: Ticket, why: &str) {
         self.net.verdict(ticket, Verdict::Reject);
-        self.counters.refused.fetch_add(1, Ordering::Relaxed);
+        self.meters.kept_back.refused.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(peer = %from.short(), why, "gossip is refused");
     }
 
@@ -229,7 +210,7 @@ impl Intake {
         if let Message::Runs(runs) = &message
             && !self.queue.noise.hears(from, runs)
         {
-            self.counters.noise.fetch_add(1, Ordering::Relaxed);
+            self.meters.kept_back.noise.fetch_add(1, Ordering::Relaxed);
             return Ok(None);
         }
         message.verify(self.mesh).map(Some)
@@ -237,7 +218,7 @@ impl Intake {
 
     fn refuse(&self, from: NodeId, error: &BadMessage) {
         self.net.penalise(from.0, Reason::Invalid, &format!("a frame is refused: {error}"));
-        self.counters.refused.fetch_add(1, Ordering::Relaxed);
+        self.meters.kept_back.refused.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(peer = %from.short(), %error, "a frame is refused");
     }
 }

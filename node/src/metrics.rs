@@ -1,120 +1,30 @@
 //! `/metrics`: how the node is, in numbers, for Prometheus. Counts only: no name of a room, agent or key
 //! is in it, and no label has more values than this page has lines. What each means: `docs/operating.md`.
 
+pub(crate) mod meters;
 mod process;
 mod text;
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
-    time::{Duration, Instant},
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
+    time::Instant,
 };
 
 use bridge::Transport;
-use mesh::{
-    Alarm,
-    api::{
-        command::{Command, Outcome, SaidOk},
-        status::Status,
-    },
+use mesh::api::{
+    command::{Command, Outcome},
+    status::Status,
 };
 use net::Net;
 use store::Reader;
 use tokio::{sync::oneshot, time::timeout};
 
 use crate::{
-    intake,
     limits::{METRICS_STATUS_EVERY, METRICS_STATUS_WITHIN},
     queue::{Asker, Queue},
 };
-use text::{Histogram, Page};
-
-/// Upper bounds of how long a commit takes, in seconds. A fast disk syncs within a millisecond, one that
-/// turns within some ten; from a tenth of a second on agents notice.
-const COMMIT_SECONDS: &[f64] =
-    &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
-/// Upper bounds of how many inputs one commit answers.
-const COMMIT_INPUTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0];
-
-/// What the engine's thread and those for peers count.
-#[derive(Debug)]
-pub(crate) struct Meters {
-    pub(crate) accepted: AtomicU64,
-    pub(crate) delivered: AtomicU64,
-    /// What is to be written waits for room on the disk.
-    pub(crate) disk_full: AtomicBool,
-    commit_seconds: Histogram,
-    commit_inputs: Histogram,
-    pub(crate) rows: AtomicU64,
-    pub(crate) eras_opened: AtomicU64,
-    pub(crate) holes: AtomicU64,
-    pub(crate) received: Traffic,
-    pub(crate) sent: Traffic,
-}
-
-/// Bytes of payload, to or from peers.
-#[derive(Debug, Default)]
-pub(crate) struct Traffic {
-    pub(crate) frames: AtomicU64,
-    pub(crate) gossip: AtomicU64,
-}
-
-impl Default for Meters {
-    fn default() -> Meters {
-        Meters {
-            accepted: AtomicU64::new(0),
-            delivered: AtomicU64::new(0),
-            disk_full: AtomicBool::new(false),
-            commit_seconds: Histogram::new(COMMIT_SECONDS),
-            commit_inputs: Histogram::new(COMMIT_INPUTS),
-            rows: AtomicU64::new(0),
-            eras_opened: AtomicU64::new(0),
-            holes: AtomicU64::new(0),
-            received: Traffic::default(),
-            sent: Traffic::default(),
-        }
-    }
-}
-
-impl Meters {
-    /// A commit of so many rows, for so many inputs.
-    pub(crate) fn committed(&self, took: Duration, inputs: usize, rows: usize) {
-        self.commit_seconds.observe(took.as_secs_f64());
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a turn takes some thousand inputs at most"
-        )]
-        self.commit_inputs.observe(inputs as f64);
-        self.rows.fetch_add(rows as u64, Relaxed);
-    }
-
-    /// A message of an agent of this node has its answer.
-    pub(crate) fn said(&self, said: &SaidOk) {
-        if !said.repeated {
-            self.accepted.fetch_add(1, Relaxed);
-        }
-    }
-
-    pub(crate) fn alarm(&self, alarm: &Alarm) {
-        match alarm {
-            Alarm::EraOpened { .. } => {
-                self.eras_opened.fetch_add(1, Relaxed);
-            }
-            Alarm::Hole { .. } => {
-                self.holes.fetch_add(1, Relaxed);
-            }
-            Alarm::Parted { .. }
-            | Alarm::Forked { .. }
-            | Alarm::LaneClash { .. }
-            | Alarm::DroppedThoughOpen { .. }
-            | Alarm::ClockJumped { .. }
-            | Alarm::SecretWithout { .. }
-            | Alarm::Exhausted { .. } => {}
-        }
-    }
-}
+use meters::Meters;
+use text::Page;
 
 /// Whatever has something to say.
 #[derive(Debug)]
@@ -125,7 +35,6 @@ pub(crate) struct Sources {
     pub(crate) reader: Reader,
     /// Not the bridge itself: that has this.
     pub(crate) counters: Arc<bridge::Counters>,
-    pub(crate) refused: Arc<intake::Counters>,
     pub(crate) started: Instant,
     /// What the engine last said, and when.
     pub(crate) status: Mutex<Option<(Instant, Arc<Status>)>>,
@@ -265,19 +174,19 @@ impl Sources {
             page.labelled(&[("by", "gossip")], traffic.gossip.load(Relaxed));
         }
         let help = "Gossip dropped because too much waited for the engine; it is asked for.";
-        let dropped = self.refused.dropped.load(Relaxed);
+        let dropped = self.meters.kept_back.dropped.load(Relaxed);
         page.counter("clawmesh_peer_messages_dropped_total", help, dropped);
         let help = "Questions of nodes that ask more than is answered.";
-        let unheard = self.refused.unheard.load(Relaxed);
+        let unheard = self.meters.kept_back.unheard.load(Relaxed);
         page.counter("clawmesh_peer_questions_unheard_total", help, unheard);
         let help = "Messages with entries of nodes that write much without effect, passed over; they are asked for.";
-        let noise = self.refused.noise.load(Relaxed);
+        let noise = self.meters.kept_back.noise.load(Relaxed);
         page.counter("clawmesh_peer_messages_noise_total", help, noise);
         let help = "Messages of nodes that could not be read, or whose seals are wrong.";
-        let refused = self.refused.refused.load(Relaxed);
+        let refused = self.meters.kept_back.refused.load(Relaxed);
         page.counter("clawmesh_peer_messages_refused_total", help, refused);
         let help = "Messages of nodes of a later version that say what this one does not know.";
-        let newer = self.refused.newer.load(Relaxed);
+        let newer = self.meters.kept_back.newer.load(Relaxed);
         page.counter("clawmesh_peer_messages_newer_total", help, newer);
         let help = "Eras that this node opened: it took a room over, or one was full.";
         let opened = self.meters.eras_opened.load(Relaxed);

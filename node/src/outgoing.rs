@@ -17,7 +17,7 @@ use crate::{
     ending::{End, Ending},
     fair::Fair,
     limits::{ANSWER_BYTES_MAX, ANSWERS_MAX, ANSWERS_PER_PEER_MAX},
-    metrics::Meters,
+    metrics::meters::Meters,
 };
 
 /// The driver's end.

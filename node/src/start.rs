@@ -38,12 +38,12 @@ use crate::{
     files::{ApiKey, DataDir, RunFile, admin_secret, random},
     guest,
     import::Journal,
-    intake::{Counters, Intake},
+    intake::Intake,
     invitations::Invitations,
     limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, NODE_NAME_BYTES_MAX, REMEMBER_QUEUE},
     listen::{self, SocketFile},
     membership::{self, Member},
-    metrics::{Meters, Sources},
+    metrics::{Sources, meters::Meters},
     outgoing::Outgoing,
     queue::{Asker, Queue},
     remembered::Remembered,
@@ -152,7 +152,7 @@ impl Parts {
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected) = (Arc::<PulseCell>::default(), Arc::<Connected>::default());
-        let (counters, meters) = (Arc::<Counters>::default(), Arc::<Meters>::default());
+        let meters = Arc::<Meters>::default();
         let (hub, bridge) = bridge(config, &reader, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
@@ -177,7 +177,6 @@ impl Parts {
             net: net.clone(),
             queue: queue.clone(),
             connected,
-            counters: counters.clone(),
             meters: meters.clone(),
             learned,
             questions: Arc::default(),
@@ -193,7 +192,6 @@ impl Parts {
             queue: queue.clone(),
             reader,
             bridge: bridge.clone(),
-            counters,
             meters: meters.clone(),
             files: Files::new(dir.clone(), key_file.clone()),
         });
@@ -356,7 +354,6 @@ fn show_metrics(control: &Control, meters: Option<Arc<Meters>>) {
         net: control.net.clone(),
         reader: control.reader.clone(),
         counters: control.bridge.counters().clone(),
-        refused: control.counters.clone(),
         started: Instant::now(),
         status: Mutex::default(),
     });
