@@ -11,14 +11,17 @@ use anyhow::{Context, Result, bail};
 use import::ServerFile;
 use mesh::name::id::KeyPrint;
 
-use super::{Layer, Layered, layered, log_to_stderr, note, say};
+use super::{
+    node_args::layered,
+    output::{log_to_stderr, note, say},
+};
 use crate::{
     files::ApiKey,
     import::{
         Brought, Choices, Journal, OpenVotes, OwnKeys, Plan, ServerKey, Target, Trace, Watch,
         bring, is_there, open, server_key,
     },
-    settings::{Auth, standard_key_file},
+    settings::{Auth, Layer, Layered, standard_key_file},
 };
 
 /// How often a line of progress is written where nobody can see one change.

@@ -7,7 +7,11 @@ use mesh::Identity;
 use net::Address;
 use protocol::operator::{self, Answer, InvitationState, Request};
 
-use super::{Place, note, running::strange, say};
+use super::{
+    node_args::NodeArgs,
+    output::{note, say},
+    running::strange,
+};
 use crate::{
     control::ask,
     files::DataDir,
@@ -24,7 +28,7 @@ use crate::{
 #[derive(Debug, clap::Args)]
 pub(super) struct Invite {
     #[command(flatten)]
-    place: Place,
+    node_args: NodeArgs,
     /// Name this address in the ticket instead of those on which the node listens: where it is met from
     /// outside, behind address translation or by name; can be repeated
     #[arg(long, value_name = "HOST:PORT")]
@@ -55,7 +59,7 @@ fn lasts(text: &str) -> Result<Duration, String> {
 
 impl Invite {
     pub(super) fn run(self) -> Result<()> {
-        let dir = DataDir::existing(&self.place.layered(None)?.data_dir()?)?;
+        let dir = DataDir::existing(&self.node_args.layered(None)?.data_dir()?)?;
         if self.list {
             return list(&dir, self.json);
         }

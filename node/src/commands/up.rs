@@ -8,7 +8,10 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
-use super::{layered, log_as, say};
+use super::{
+    node_args::layered,
+    output::{log_as, say},
+};
 use crate::{
     notify,
     settings::{Layer, Settings},
