@@ -16,11 +16,11 @@ use anyhow::{Context, Result, bail, ensure};
 use mesh::Identity;
 use serde::{Deserialize, Serialize};
 use store::{FILE_NAME, Progress, Reader, Store, check};
-use zeroize::Zeroizing;
 
 use crate::{
+    chance,
     clock::Clock,
-    files::{DataDir, copy_private, make_private_dir, random, read_json, sync_dir, write_json},
+    files::{DataDir, copy_private, make_private_dir, read_json, sync_dir, write_json},
 };
 
 /// Says what a backup is. Written last: without it a directory is none.
@@ -208,8 +208,7 @@ fn stage(
     match name {
         Name::Same => Ok((before.to_string(), report)),
         Name::New => {
-            let mut seed = Zeroizing::new([0; 32]);
-            random(seed.as_mut())?;
+            let seed = chance::draw()?;
             let mut store = Store::open(staged)?;
             store.adopt(before)?;
             staged_dir.write_node_seed(&seed)?;

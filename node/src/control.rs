@@ -35,8 +35,8 @@ use tokio::{
 };
 
 use crate::{
-    backup, entry,
-    files::{ApiKey, DataDir, RunFile, random},
+    backup, chance, entry,
+    files::{ApiKey, DataDir, RunFile},
     invitations::Invitations,
     keys,
     limits::{
@@ -93,10 +93,8 @@ pub(crate) async fn bind(dir: &DataDir) -> Result<(UnixListener, SocketFile)> {
 }
 
 fn elsewhere() -> Result<PathBuf> {
-    let mut name = [0; 8];
-    random(&mut name)?;
     let dir = std::env::var_os("XDG_RUNTIME_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let name = format!("clawmesh-{:016x}", u64::from_be_bytes(name));
+    let name = format!("clawmesh-{:016x}", chance::number()?);
     let path = dir.join(&name).join("control.sock");
     let short = Path::new("/tmp").join(&name).join("control.sock");
     Ok(if listen::fits(&path) { path } else { short })

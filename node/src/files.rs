@@ -16,7 +16,7 @@ use net::PeerAddress;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use zeroize::Zeroizing;
 
-use crate::{invitations::kept::KeptInvitation, limits::REMEMBERED_MAX};
+use crate::{chance, invitations::kept::KeptInvitation, limits::REMEMBERED_MAX};
 
 /// A data directory, by its files.
 #[derive(Clone, Debug)]
@@ -302,9 +302,7 @@ impl ApiKey {
 
     /// A new key.
     pub(crate) fn draw() -> Result<ApiKey> {
-        let mut bytes = Zeroizing::new([0; 32]);
-        random(bytes.as_mut())?;
-        Ok(ApiKey(hex(&bytes)))
+        Ok(ApiKey(hex(&*chance::draw()?)))
     }
 
     /// A new key, in `file` when this returns.
@@ -347,12 +345,6 @@ fn warn_if_open(file: &Path, advice: &str) -> io::Result<()> {
         );
     }
     Ok(())
-}
-
-/// Fills `bytes` from the system's randomness.
-pub(crate) fn random(bytes: &mut [u8]) -> Result<()> {
-    getrandom::fill(bytes)
-        .map_err(|error| anyhow::anyhow!("no randomness from the system: {error}"))
 }
 
 fn hex(bytes: &[u8; 32]) -> Zeroizing<String> {

@@ -15,10 +15,10 @@ use mesh::{
 };
 use net::{Doorkeeper, InvitationId, Net, limits::INVITATIONS_MAX};
 use protocol::operator::{self, InvitationState};
-use zeroize::Zeroizing;
 
 use crate::{
-    files::{DataDir, random},
+    chance,
+    files::DataDir,
     invitation::{Invitation, Reply},
     limits::{INVITATION_LASTS_MAX, INVITATION_LASTS_MIN, INVITATION_USES_MAX},
     secret::Keeper,
@@ -65,9 +65,7 @@ impl Invitations {
         if !(INVITATION_LASTS_MIN..=INVITATION_LASTS_MAX).contains(&lasts) {
             bail!("--expires: choose 1s to 365d");
         }
-        let (mut id, mut key) = ([0; 8], Zeroizing::new([0; 32]));
-        random(&mut id)?;
-        random(key.as_mut())?;
+        let (id, key) = (*chance::draw::<8>()?, chance::draw::<32>()?);
         let mesh = self.secret.current();
         let print = print_of(&mesh);
         let made_ms = now_ms();

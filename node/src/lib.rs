@@ -12,6 +12,7 @@ mod backend;
 mod backup;
 mod beacon;
 mod catching_up;
+mod chance;
 mod clock;
 mod commands;
 mod control;

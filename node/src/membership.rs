@@ -17,8 +17,9 @@ use store::Store;
 use zeroize::Zeroizing;
 
 use crate::{
-    files::{DataDir, random},
-    limits::REMEMBERED_MAX,
+    chance,
+    files::DataDir,
+    limits::{NODE_NAME_BYTES_MAX, REMEMBERED_MAX},
     ticket::Ticket,
 };
 
@@ -39,7 +40,7 @@ pub(crate) struct Member {
 pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Result<Member> {
     let (seed, new) = match dir.node_seed()? {
         Some(seed) => (seed, false),
-        None => (draw()?, true),
+        None => (chance::draw()?, true),
     };
     let identity = Identity::from_seed(&seed);
     let me = identity.node_id();
@@ -54,7 +55,7 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
         }
         (_, Some(invited)) => invited,
         (Some(current), None) => current,
-        (None, None) => MeshSecret::new(*draw()?, me),
+        (None, None) => MeshSecret::new(*chance::draw()?, me),
     };
     let id = target.mesh_id();
     let mut summary = store.summary(me, Some(id))?;
@@ -115,7 +116,7 @@ pub(crate) fn seed_to_join(
         }
         (None, Some(_)) => bail!(missing(dir, "node.key")),
         (None, None) => {
-            let seed = draw()?;
+            let seed = chance::draw()?;
             dir.write_node_seed(&seed)?;
             Ok(seed)
         }
@@ -148,10 +149,16 @@ pub(crate) fn archive(
     Ok(views)
 }
 
-fn draw() -> Result<Zeroizing<[u8; 32]>> {
-    let mut bytes = Zeroizing::new([0; 32]);
-    random(bytes.as_mut())?;
-    Ok(bytes)
+/// The machine's name, or the beginning of the node's id.
+pub(crate) fn default_name(me: NodeId) -> String {
+    let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
+        .iter()
+        .find_map(|file| std::fs::read_to_string(file).ok())
+        .or_else(|| std::env::var("HOSTNAME").ok());
+    let name = host.as_deref().map(str::trim).filter(|name| {
+        !name.is_empty() && name.len() <= NODE_NAME_BYTES_MAX && !name.chars().any(char::is_control)
+    });
+    name.map_or_else(|| me.short(), str::to_owned)
 }
 
 /// The mesh that all tickets lead to.

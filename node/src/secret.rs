@@ -10,7 +10,8 @@ use mesh::{
 use net::{Net, Secret};
 
 use crate::{
-    files::{DataDir, is_full, random},
+    chance,
+    files::{DataDir, is_full},
     queue::{Asker, Queue},
 };
 
@@ -62,9 +63,7 @@ pub(crate) fn pre_shared_keys(mesh: &MeshSecret) -> (Secret, Vec<Secret>) {
 
 /// What the engine takes for the next one.
 pub(crate) fn draw() -> Result<Drawn> {
-    let mut bytes = [0; 32];
-    random(&mut bytes)?;
-    Ok(Drawn::new(bytes))
+    Ok(Drawn::new(*chance::draw()?))
 }
 
 /// The engine asks for one.

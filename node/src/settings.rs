@@ -1,5 +1,6 @@
 //! Settings of `clawmeshd up`: flag over environment over file over default, each parsed once.
 
+pub(crate) mod error;
 mod layer;
 mod limits;
 mod parse;
@@ -12,17 +13,16 @@ use std::{
 
 use mesh::limits::TAKEOVER_AFTER;
 use net::Discovery;
-use thiserror::Error;
 
+use error::{Result, SettingsError, bad};
 pub(crate) use layer::Layer;
 pub use limits::Limits;
 pub(crate) use parse::duration;
 use parse::{
-    bad, has_host_and_port, home, host, node_name, origin, proxy, retention, socket_address,
-    takeover,
+    has_host_and_port, home, host, node_name, origin, proxy, retention, socket_address, takeover,
 };
 
-use crate::{invitation::Join, ticket::TicketError};
+use crate::invitation::Join;
 
 /// Everything that an operator decides about a node.
 #[derive(Clone, Debug)]
@@ -118,26 +118,6 @@ impl Settings {
         }
     }
 }
-
-/// Why settings cannot be used. Names the flag to change.
-#[derive(Debug, Error)]
-pub(crate) enum SettingsError {
-    #[error("--{flag} {value}: {why}")]
-    Value { flag: &'static str, value: String, why: String },
-    // Said here, so it is no source: the chain would say it twice.
-    #[error("--join: {0}")]
-    Ticket(TicketError),
-    #[error("--{0} and --no-{0} contradict each other: give one of them")]
-    Contradiction(&'static str),
-    #[error("--config {}: {why}", file.display())]
-    File { file: PathBuf, why: String },
-    #[error("{variable}={value}: write true or false")]
-    Variable { variable: String, value: String },
-    #[error("--{0}: this user has no home directory, so name one")]
-    NoHome(&'static str),
-}
-
-type Result<T> = std::result::Result<T, SettingsError>;
 
 /// The layers, one over the other.
 #[derive(Debug)]

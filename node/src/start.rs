@@ -13,11 +13,7 @@ use bridge::{
     Bridge, Hub,
     config::{AdminSecret, Auth as BridgeAuth, NodeKey, Signup as BridgeSignup},
 };
-use mesh::{
-    Engine,
-    api::command::Command,
-    name::id::{NodeId, RoomId},
-};
+use mesh::{Engine, api::command::Command, name::id::RoomId};
 use net::{Inbox, Net, StartError};
 use store::{Reader, Store};
 use tokio::{
@@ -30,17 +26,17 @@ use tokio::{
 use crate::{
     backend::{FromStore, ToEngine},
     beacon::{Beacons, Connected, Heart, PulseCell},
-    catching_up,
+    catching_up, chance,
     clock::Clock,
     control::{self, Control, Files},
     driver::Driver,
     ending::{End, Ending},
-    files::{ApiKey, DataDir, RunFile, admin_secret, random},
+    files::{ApiKey, DataDir, RunFile, admin_secret},
     guest,
     import::Journal,
     intake::Intake,
     invitations::Invitations,
-    limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, NODE_NAME_BYTES_MAX, REMEMBER_QUEUE},
+    limits::{HAND_OVER_WITHIN, LEAVE_WITHIN, REMEMBER_QUEUE},
     listen::{self, SocketFile},
     membership::{self, Member},
     metrics::{Sources, meters::Meters},
@@ -109,14 +105,14 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let (net, inbox) = network(&settings, &member).await?;
 
     let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
-    let name = settings.name.clone().unwrap_or_else(|| default_name(me));
+    let name = settings.name.clone().unwrap_or_else(|| membership::default_name(me));
     let clock = Clock::start();
     let mut config = mesh::Config::new(mesh, member.mesh.founder());
     config.name.clone_from(&name);
     config.secret = member.mesh.link().clone();
     env!("CARGO_PKG_VERSION").clone_into(&mut config.version);
     config.takeover_after = settings.takeover_after;
-    config.seed = draw()?;
+    config.seed = chance::number()?;
     config.archive = membership::archive(&store, me, mesh, &name)?;
     config.tiers = settings.limits.tiers;
     config.retention = settings.limits.retention;
@@ -442,24 +438,6 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
     anyhow::anyhow!(
         "--listen {address}: {error}: stop what uses it, or choose another with --listen HOST:PORT"
     )
-}
-
-/// The machine's name, or the beginning of the node's id.
-pub(crate) fn default_name(me: NodeId) -> String {
-    let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
-        .iter()
-        .find_map(|file| std::fs::read_to_string(file).ok())
-        .or_else(|| std::env::var("HOSTNAME").ok());
-    let name = host.as_deref().map(str::trim).filter(|it| {
-        !it.is_empty() && it.len() <= NODE_NAME_BYTES_MAX && !it.chars().any(char::is_control)
-    });
-    name.map_or_else(|| me.short(), str::to_owned)
-}
-
-pub(crate) fn draw() -> Result<u64> {
-    let mut seed = [0; 8];
-    random(&mut seed)?;
-    Ok(u64::from_be_bytes(seed))
 }
 
 /// Until the engine has told of all rooms, and webhooks know where they were: nobody is let in before.

@@ -17,7 +17,7 @@ use mesh::{
 use store::{Reader, Store};
 
 use super::{
-    Journal,
+    journal::Journal,
     plan::{Counts, Place, Plan, Sieve, Sifted, Thing, id_of},
     target::Target,
 };

@@ -6,12 +6,12 @@ use anyhow::{Context, Result, bail};
 use mesh::{Engine, name::id::RoomId};
 use store::Store;
 
-use super::Journal;
+use super::journal::Journal;
 use crate::{
+    chance,
     clock::Clock,
     files::DataDir,
     membership::{self, Member},
-    start::{default_name, draw},
 };
 
 /// A store, and what it has of an import.
@@ -84,8 +84,8 @@ impl Target {
         let member = membership::enter(&self.dir, &mut self.store, &[])?;
         let Member { identity, mesh, summary, .. } = member;
         let mut config = mesh::Config::new(mesh.mesh_id(), mesh.founder());
-        config.name = name.unwrap_or_else(|| default_name(identity.node_id()));
-        config.seed = draw()?;
+        config.name = name.unwrap_or_else(|| membership::default_name(identity.node_id()));
+        config.seed = chance::number()?;
         Ok(Engine::open(identity, config, summary, clock.now()))
     }
 

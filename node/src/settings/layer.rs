@@ -7,7 +7,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{Result, SettingsError};
+use super::error::{Result, SettingsError};
 
 /// What one source says: flags, environment or file. In a file these are the keys.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, clap::Args)]

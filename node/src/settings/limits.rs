@@ -3,7 +3,10 @@
 use bridge::config::Quotas;
 use mesh::api::agenda::{Retention, Tiers};
 
-use super::{Result, bad, parse};
+use super::{
+    error::{Result, bad},
+    parse,
+};
 
 /// Limits of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

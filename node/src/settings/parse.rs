@@ -8,15 +8,11 @@ use std::{
 
 use mesh::limits::RETENTION_MIN;
 
-use super::{Result, SettingsError};
+use super::error::{Result, SettingsError, bad};
 use crate::limits::{NODE_NAME_BYTES_MAX, TAKEOVER_AFTER_MAX, TAKEOVER_AFTER_MIN};
 
 pub(super) fn home(flag: &'static str) -> Result<PathBuf> {
     etcetera::home_dir().map_err(|_| SettingsError::NoHome(flag))
-}
-
-pub(super) fn bad(flag: &'static str, value: &str, why: impl Into<String>) -> SettingsError {
-    SettingsError::Value { flag, value: value.to_owned(), why: why.into() }
 }
 
 pub(super) fn has_host_and_port(flag: &'static str, value: &str) -> Result<()> {
