@@ -19,7 +19,7 @@ use crate::{
     files::ApiKey,
     import::{
         Brought, Choices, Journal, OpenVotes, OwnKeys, Plan, ServerKey, Target, Trace, Watch,
-        bring, is_there, open, server_key,
+        bring, is_there, open, plan_of, server_key,
     },
     settings::{Auth, Layer, Layered, standard_key_file},
 };
@@ -126,7 +126,7 @@ impl Import {
             let plan = self.plan(&file, &keys)?;
             return say(&format!("all of this can be brought:\n{}", plan.ledger));
         }
-        self.import(&file, (&layered, &keys))
+        self.import(&file, &layered, &keys)
     }
 
     /// Nothing is written here: the file may be refused.
@@ -146,7 +146,7 @@ impl Import {
         Ok(Keys { node, fresh, server })
     }
 
-    fn import(&self, file: &ServerFile, (settings, keys): (&Layered, &Keys)) -> Result<()> {
+    fn import(&self, file: &ServerFile, settings: &Layered, keys: &Keys) -> Result<()> {
         let data_dir = settings.data_dir()?;
         let digest = file.digest()?.to_text();
         // What is refused leaves nothing: what is not there is made when all was looked at.
@@ -175,8 +175,9 @@ impl Import {
         self.still(file)?;
         note(&format!("to be brought:\n{}", plan.ledger));
         let name = settings.name()?;
-        let target = Self::make((settings, keys), there, &data_dir)?;
-        self.write((file, &plan), (target, name), journal)?;
+        let mut target = Self::make(settings, keys, there, &data_dir)?;
+        target.name = name;
+        self.write(file, &plan, target, journal)?;
         let moved = match (keys.server_print(), settings.auth()?) {
             (Some(_), Auth::KeyFile(file)) => format!(
                 "agents that used the server's own key need this node's from now on: the one in {}\n",
@@ -189,7 +190,8 @@ impl Import {
 
     /// The node's key, if it is a new one, and its directory; or nothing.
     fn make(
-        (settings, keys): (&Layered, &Keys),
+        settings: &Layered,
+        keys: &Keys,
         there: Option<Target>,
         data_dir: &Path,
     ) -> Result<Target> {
@@ -212,8 +214,9 @@ impl Import {
 
     fn write(
         &self,
-        (file, plan): (&ServerFile, &Plan),
-        (mut target, name): (Target, Option<String>),
+        file: &ServerFile,
+        plan: &Plan,
+        mut target: Target,
         journal: Journal,
     ) -> Result<()> {
         let mut line = Line::new("importing");
@@ -223,7 +226,7 @@ impl Import {
             ControlFlow::Continue(())
         };
         let watch = Watch { progress, sound: &|| self.still(file) };
-        let done = bring((file, plan), (&mut target, name), journal, watch);
+        let done = bring(file, plan, &mut target, journal, watch);
         line.end();
         if done.is_err() {
             // Whatever does not fit then is not this node's fault.
@@ -268,7 +271,7 @@ impl Import {
     /// What is to be written; an error if anything cannot be.
     fn plan(&self, file: &ServerFile, keys: &Keys) -> Result<Plan> {
         let mut line = Line::new("looking at");
-        let looked = Plan::of(file, self.choices(keys), keys.texts(), &mut |seen, all| {
+        let looked = plan_of(file, self.choices(keys), keys.texts(), &mut |seen, all| {
             line.tell(seen, all);
         });
         line.end();

@@ -18,7 +18,12 @@ use store::{Reader, Store};
 
 use super::{
     journal::Journal,
-    plan::{Counts, Place, Plan, Sieve, Sifted, Thing, id_of},
+    plan::{
+        Place, Plan,
+        ids::id_of,
+        ledger::{Counts, Thing},
+        sieve::{Sieve, Sifted},
+    },
     target::Target,
 };
 use crate::clock::Clock;
@@ -51,13 +56,14 @@ pub(crate) struct Watch<'w> {
 /// The store or the file fails, or is not sound; or the engine refuses something, which is a bug: all was looked at
 /// before. The import is one that is not finished then.
 pub(crate) fn bring<'w>(
-    (file, plan): (&ServerFile, &Plan),
-    (target, name): (&'w mut Target, Option<String>),
+    file: &ServerFile,
+    plan: &Plan,
+    target: &'w mut Target,
     journal: Journal,
     watch: Watch<'w>,
 ) -> Result<Brought> {
     let clock = Clock::start();
-    let engine = target.enter(name, clock)?;
+    let engine = target.enter(clock)?;
     let lobby = target.lobby()?;
     let reader = target.store.reader();
     let (skip, store) = (journal.written, &mut target.store);

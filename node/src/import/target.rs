@@ -20,6 +20,8 @@ pub(crate) struct Target {
     dir: DataDir,
     pub(crate) store: Store,
     pub(crate) journal: Option<Journal>,
+    /// The name that the node is to have; `None`: the machine's.
+    pub(crate) name: Option<String>,
 }
 
 /// Whether a node is in `dir` already, or the beginning of one. Nothing is made.
@@ -36,7 +38,7 @@ pub(crate) fn open(dir: &Path) -> Result<Target> {
     let store = Store::open(dir.path()).context("--data-dir")?;
     dir.tighten()?;
     let journal = Journal::read(&store.reader())?;
-    let target = Target { dir, store, journal };
+    let target = Target { dir, store, journal, name: None };
     if target.journal.is_none() {
         target.check_fresh()?;
     }
@@ -80,11 +82,12 @@ impl Target {
     }
 
     /// Founds the mesh, if there is none, and opens the engine.
-    pub(crate) fn enter(&mut self, name: Option<String>, clock: Clock) -> Result<Engine> {
+    pub(crate) fn enter(&mut self, clock: Clock) -> Result<Engine> {
         let member = membership::enter(&self.dir, &mut self.store, &[])?;
         let Member { identity, mesh, summary, .. } = member;
         let mut config = mesh::Config::new(mesh.mesh_id(), mesh.founder());
-        config.name = name.unwrap_or_else(|| membership::default_name(identity.node_id()));
+        config.name =
+            self.name.clone().unwrap_or_else(|| membership::default_name(identity.node_id()));
         config.seed = chance::number()?;
         Ok(Engine::open(identity, config, summary, clock.now()))
     }

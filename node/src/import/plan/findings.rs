@@ -4,7 +4,7 @@ use std::fmt;
 
 use import::BadRow;
 
-use super::{Ledger, Thing};
+use super::ledger::{Ledger, Thing};
 
 /// Refusals that are told; more are counted.
 const SHOWN: usize = 50;
@@ -93,4 +93,11 @@ impl Findings {
         }
         readable
     }
+}
+
+/// `Err`: the texts of all checks that a row does not pass.
+pub(super) fn all_well(checks: &[(bool, String)]) -> Result<(), String> {
+    let wrong: Vec<&str> =
+        checks.iter().filter(|(well, _)| !well).map(|(_, why)| why.as_str()).collect();
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }

@@ -2,13 +2,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use super::texts::shown;
+
 /// Names that are told of one reason; more are counted.
 const NAMED: usize = 20;
-/// Characters of each of them.
-const NAME_CHARS: usize = 64;
-/// Of these at the end of a longer one.
-const NAME_END_CHARS: usize = 16;
-
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Thing {
@@ -103,18 +100,6 @@ impl fmt::Display for Named {
             _ => Ok(()),
         }
     }
-}
-
-/// A name of a file, which may be as long as it likes: its beginning, and its end, which may tell it from others.
-pub(super) fn shown(name: &str) -> String {
-    let chars: Vec<char> = name.chars().collect();
-    if chars.len() <= NAME_CHARS {
-        return format!("{name:?}");
-    }
-    let (begin, end) =
-        (&chars[..NAME_CHARS - NAME_END_CHARS], &chars[chars.len() - NAME_END_CHARS..]);
-    let text: String = begin.iter().chain(&['…']).chain(end).collect();
-    format!("{text:?}")
 }
 
 /// See the module.

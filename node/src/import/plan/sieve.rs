@@ -8,7 +8,7 @@ use mesh::{
 };
 use protocol::value::Metadata;
 
-use super::{Place, Plan, talk::all_well, too_high};
+use super::{Place, Plan, findings::all_well, too_high};
 
 /// What a message's body has besides its texts, at most.
 const FRAME_BYTES: usize = 1_024;

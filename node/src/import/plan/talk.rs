@@ -15,10 +15,13 @@ use mesh::{
 };
 
 use super::{
-    Choices, EndedVote, Findings, OpenVotes, Place, Plan, Sieve, Sifted, Thing,
+    EndedVote, Place, Plan,
+    findings::{Findings, all_well},
     ids::{id_of, replaced},
-    ledger::Named,
+    ledger::{Named, Thing},
+    sieve::{Sieve, Sifted},
 };
+use crate::import::choices::{Choices, OpenVotes};
 
 /// How often it is told how many messages were looked at.
 const TOLD_EVERY: u64 = 10_000;
@@ -29,135 +32,130 @@ const OPEN: &str = "its ballots are secret, and its voters are gone; close it at
 /// What is said of things whose ids are replaced.
 const OTHER_IDS: &str = "get other ids: theirs are no UUIDs that ClawChat draws";
 
-impl Plan {
-    pub(super) fn look_at_messages(
-        &mut self,
-        file: &ServerFile,
-        findings: &mut Findings,
-        each: &mut dyn FnMut(u64),
-    ) -> Result<()> {
-        let (mut seen, mut other_ids) = (0, Named::default());
-        let mut sieve = Sieve::default();
-        file.messages::<ReadError>(|row| {
-            seen += 1;
-            if seen % TOLD_EVERY == 0 {
-                each(seen);
+pub(super) fn look_at_messages(
+    plan: &mut Plan,
+    file: &ServerFile,
+    findings: &mut Findings,
+    each: &mut dyn FnMut(u64),
+) -> Result<()> {
+    let (mut seen, mut other_ids) = (0, Named::default());
+    let mut sieve = Sieve::default();
+    file.messages::<ReadError>(|row| {
+        seen += 1;
+        if seen % TOLD_EVERY == 0 {
+            each(seen);
+        }
+        match sieve.sift(plan, row) {
+            Sifted::Brought(place, message) => {
+                plan.goes_on(place, message.seq + 1);
+                findings.ledger.brought.add(Thing::Message, 1);
+                let other = replaced(Thing::Message, &message.id, &mut other_ids);
+                plan.replaced.extend(other);
             }
-            match sieve.sift(self, row) {
-                Sifted::Brought(place, message) => {
-                    self.goes_on(place, message.seq + 1);
-                    findings.ledger.brought.add(Thing::Message, 1);
-                    let other = replaced(Thing::Message, &message.id, &mut other_ids);
-                    self.replaced.extend(other);
-                }
-                Sifted::Left(why) => findings.ledger.leave(Thing::Message, why, None),
-                Sifted::Bad(bad) => findings.bad(Thing::Message, bad),
-            }
-            Ok(())
-        })?;
-        each(seen);
-        findings.ledger.note_named(&format!("messages {OTHER_IDS}"), &other_ids);
+            Sifted::Left(why) => findings.ledger.leave(Thing::Message, why, None),
+            Sifted::Bad(bad) => findings.bad(Thing::Message, bad),
+        }
         Ok(())
-    }
-
-    pub(super) fn take_votes(
-        &mut self,
-        file: &ServerFile,
-        choices: Choices,
-        findings: &mut Findings,
-    ) -> Result<()> {
-        let mut by_place: BTreeMap<Place, Vec<(String, EndedVote)>> = BTreeMap::new();
-        let (mut closed, mut other_ids) = (Named::default(), Named::default());
-        for vote in findings.readable(Thing::Vote, file.votes()?) {
-            let Some(place) = self.place(&vote.room) else {
-                findings.ledger.leave(Thing::Vote, self.no_room(&vote.room), Some(&vote.title));
-                continue;
-            };
-            match choices.open_votes {
-                _ if vote.closed => {}
-                OpenVotes::Refuse if !choices.skip_refused => {
-                    let why = format!("the vote {:?} is open", vote.title);
-                    findings.row_or((Thing::Vote, "votes", &vote.id), why, OPEN);
-                    continue;
-                }
-                OpenVotes::Refuse | OpenVotes::Skip => {
-                    findings.ledger.leave(Thing::Vote, "they are open", Some(&vote.title));
-                    continue;
-                }
-                OpenVotes::Close => closed.add(&vote.title),
-            }
-            let id = vote.id.clone();
-            match ended(vote) {
-                Ok(vote) => by_place.entry(place).or_default().push((id, (place, vote.0, vote.1))),
-                Err(why) => findings.row((Thing::Vote, "votes", &id), why),
-            }
-        }
-        findings.ledger.note_named("open votes end with what was voted so far", &closed);
-        for (_, mut votes) in by_place {
-            let more = votes.len().saturating_sub(VOTES_PER_LOG_MAX);
-            for (_, (_, _, vote)) in votes.drain(..more) {
-                let why = format!("of a room the newest {VOTES_PER_LOG_MAX} are");
-                findings.ledger.leave(Thing::Vote, why, Some(&vote.title));
-            }
-            for (id, vote) in votes {
-                replaced(Thing::Vote, &id, &mut other_ids);
-                self.votes.push(vote);
-            }
-        }
-        findings.ledger.note_named(&format!("votes {OTHER_IDS}"), &other_ids);
-        Ok(())
-    }
-
-    pub(super) fn take_tasks(&mut self, file: &ServerFile, findings: &mut Findings) -> Result<()> {
-        let mut by_place: BTreeMap<Place, Vec<(String, ImportedTask)>> = BTreeMap::new();
-        // Where the lobby is, is known when it is written.
-        let nowhere = mesh::name::id::RoomId([0; 16]);
-        for task in findings.readable(Thing::Task, file.tasks()?) {
-            let Some(place) = self.place(&task.room) else {
-                findings.ledger.leave(Thing::Task, self.no_room(&task.room), Some(&task.title));
-                continue;
-            };
-            let room = if let Place::Room(room) = place { room } else { nowhere };
-            let id = task.id.clone();
-            match imported(task, room) {
-                Ok(task) => by_place.entry(place).or_default().push((id, task)),
-                Err(why) => findings.row((Thing::Task, "room_tasks", &id), why),
-            }
-        }
-        let mut other_ids = Named::default();
-        for (place, mut tasks) in by_place {
-            let mut more = tasks.len().saturating_sub(TASKS_PER_LOG_MAX);
-            tasks.retain(|(_, task)| {
-                let left_out = more > 0 && task.status == TaskStatus::Completed;
-                if left_out {
-                    more -= 1;
-                    let why =
-                        format!("of a room {TASKS_PER_LOG_MAX} are, without the oldest completed");
-                    findings.ledger.leave(Thing::Task, why, Some(&task.task.title));
-                }
-                !left_out
-            });
-            for (id, _) in tasks.drain(..more) {
-                let why = format!(
-                    "its room has more than {TASKS_PER_LOG_MAX} that are not completed, and this is of the oldest"
-                );
-                findings.row((Thing::Task, "room_tasks", &id), why);
-            }
-            for (id, task) in tasks {
-                replaced(Thing::Task, &id, &mut other_ids);
-                self.tasks.push((place, task));
-            }
-        }
-        findings.ledger.note_named(&format!("tasks {OTHER_IDS}"), &other_ids);
-        Ok(())
-    }
+    })?;
+    each(seen);
+    findings.ledger.note_named(&format!("messages {OTHER_IDS}"), &other_ids);
+    Ok(())
 }
 
-/// Joins what is wrong with a row.
-pub(super) fn all_well(checks: &[(bool, String)]) -> Result<(), String> {
-    let wrong: Vec<&str> =
-        checks.iter().filter(|(well, _)| !well).map(|(_, why)| why.as_str()).collect();
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+pub(super) fn take_votes(
+    plan: &mut Plan,
+    file: &ServerFile,
+    choices: Choices,
+    findings: &mut Findings,
+) -> Result<()> {
+    let mut by_place: BTreeMap<Place, Vec<(String, EndedVote)>> = BTreeMap::new();
+    let (mut closed, mut other_ids) = (Named::default(), Named::default());
+    for vote in findings.readable(Thing::Vote, file.votes()?) {
+        let Some(place) = plan.place(&vote.room) else {
+            findings.ledger.leave(Thing::Vote, plan.no_room(&vote.room), Some(&vote.title));
+            continue;
+        };
+        match choices.open_votes {
+            _ if vote.closed => {}
+            OpenVotes::Refuse if !choices.skip_refused => {
+                let why = format!("the vote {:?} is open", vote.title);
+                findings.row_or((Thing::Vote, "votes", &vote.id), why, OPEN);
+                continue;
+            }
+            OpenVotes::Refuse | OpenVotes::Skip => {
+                findings.ledger.leave(Thing::Vote, "they are open", Some(&vote.title));
+                continue;
+            }
+            OpenVotes::Close => closed.add(&vote.title),
+        }
+        let id = vote.id.clone();
+        match ended(vote) {
+            Ok(vote) => by_place.entry(place).or_default().push((id, (place, vote.0, vote.1))),
+            Err(why) => findings.row((Thing::Vote, "votes", &id), why),
+        }
+    }
+    findings.ledger.note_named("open votes end with what was voted so far", &closed);
+    for (_, mut votes) in by_place {
+        let more = votes.len().saturating_sub(VOTES_PER_LOG_MAX);
+        for (_, (_, _, vote)) in votes.drain(..more) {
+            let why = format!("of a room the newest {VOTES_PER_LOG_MAX} are");
+            findings.ledger.leave(Thing::Vote, why, Some(&vote.title));
+        }
+        for (id, vote) in votes {
+            replaced(Thing::Vote, &id, &mut other_ids);
+            plan.votes.push(vote);
+        }
+    }
+    findings.ledger.note_named(&format!("votes {OTHER_IDS}"), &other_ids);
+    Ok(())
+}
+
+pub(super) fn take_tasks(
+    plan: &mut Plan,
+    file: &ServerFile,
+    findings: &mut Findings,
+) -> Result<()> {
+    let mut by_place: BTreeMap<Place, Vec<(String, ImportedTask)>> = BTreeMap::new();
+    // Where the lobby is, is known when it is written.
+    let nowhere = mesh::name::id::RoomId([0; 16]);
+    for task in findings.readable(Thing::Task, file.tasks()?) {
+        let Some(place) = plan.place(&task.room) else {
+            findings.ledger.leave(Thing::Task, plan.no_room(&task.room), Some(&task.title));
+            continue;
+        };
+        let room = if let Place::Room(room) = place { room } else { nowhere };
+        let id = task.id.clone();
+        match imported(task, room) {
+            Ok(task) => by_place.entry(place).or_default().push((id, task)),
+            Err(why) => findings.row((Thing::Task, "room_tasks", &id), why),
+        }
+    }
+    let mut other_ids = Named::default();
+    for (place, mut tasks) in by_place {
+        let mut more = tasks.len().saturating_sub(TASKS_PER_LOG_MAX);
+        tasks.retain(|(_, task)| {
+            let left_out = more > 0 && task.status == TaskStatus::Completed;
+            if left_out {
+                more -= 1;
+                let why =
+                    format!("of a room {TASKS_PER_LOG_MAX} are, without the oldest completed");
+                findings.ledger.leave(Thing::Task, why, Some(&task.task.title));
+            }
+            !left_out
+        });
+        for (id, _) in tasks.drain(..more) {
+            let why = format!(
+                "its room has more than {TASKS_PER_LOG_MAX} that are not completed, and this is of the oldest"
+            );
+            findings.row((Thing::Task, "room_tasks", &id), why);
+        }
+        for (id, task) in tasks {
+            replaced(Thing::Task, &id, &mut other_ids);
+            plan.tasks.push((place, task));
+        }
+    }
+    findings.ledger.note_named(&format!("tasks {OTHER_IDS}"), &other_ids);
+    Ok(())
 }
 
 fn is_agent(id: &str) -> bool {
