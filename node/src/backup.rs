@@ -76,7 +76,7 @@ pub(crate) fn write(
             version: env!("CARGO_PKG_VERSION").to_owned(),
             made_at: bridge::timestamp(Clock::start().now().wall_ms),
             node_id: Identity::from_seed(&seed).node_id().to_string(),
-            mesh_id: dir.mesh()?.map(|it| it.mesh_id().to_string()),
+            mesh_id: dir.mesh()?.map(|mesh| mesh.mesh_id().to_string()),
             key_file: key_file.map(Path::to_owned),
         };
         write_json(&partial.join(MANIFEST), &manifest)?;
@@ -100,7 +100,7 @@ fn fill(
     for file in dir.kept()? {
         copy_private(&file, &to.join(file.file_name().unwrap_or_default()))?;
     }
-    if let Some(file) = key_file.filter(|it| it.is_file()) {
+    if let Some(file) = key_file.filter(|file| file.is_file()) {
         copy_private(file, &to.join(CLIENTS_KEY))?;
     }
     reader.copy_to(&to.join(FILE_NAME), progress)?;
@@ -235,7 +235,7 @@ fn move_in(staged: &Path, target: &DataDir) -> Result<()> {
     let (last, others): (Vec<_>, Vec<_>) = DataDir::existing(staged)?
         .kept()?
         .into_iter()
-        .partition(|it| it.file_name().is_some_and(|it| it == "node.key"));
+        .partition(|file| file.file_name().is_some_and(|name| name == "node.key"));
     files.extend(others);
     files.extend(last);
     for file in files {

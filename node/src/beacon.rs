@@ -112,7 +112,8 @@ impl Heart {
             // Not `next + BEACON_EVERY`: after a pause one beacon is enough.
             next = now + BEACON_EVERY;
             let pulse = self.pulse.get();
-            if let Some(beat) = pulse.and_then(|it| rhythm.beat(self.identity.node_id(), it)) {
+            if let Some(beat) = pulse.and_then(|pulse| rhythm.beat(self.identity.node_id(), pulse))
+            {
                 self.say(beat);
             }
         }

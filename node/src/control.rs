@@ -160,7 +160,7 @@ impl Control {
             backup::write(&dir, &reader, (&to, key_file.as_deref()), &mut |now| {
                 let mut at = at.lock().unwrap_or_else(PoisonError::into_inner);
                 // `None`: nobody listens any more.
-                at.as_mut().map(|it| *it = now).is_some()
+                at.as_mut().map(|progress| *progress = now).is_some()
             })
         });
         tokio::pin!(writing);
@@ -193,7 +193,7 @@ impl Control {
             Request::InviteFor { uses, lasts_ms } => self.invite(Some((uses, lasts_ms))).await?,
             Request::ListInvitations => Answer::Invitations(self.invitations.list()),
             Request::RevokeInvitation { id } => {
-                self.on_disk(move |it| it.revoke(&id)).await?;
+                self.on_disk(move |invitations| invitations.revoke(&id)).await?;
                 Answer::Done
             }
             Request::ReloadKey => {
@@ -255,7 +255,9 @@ impl Control {
             return Ok(Answer::Ticket(self.ticket().to_text()));
         };
         let lasts = Duration::from_millis(lasts_ms);
-        Ok(Answer::Ticket(self.on_disk(move |it| it.make(uses, lasts)).await?.to_text()))
+        Ok(Answer::Ticket(
+            self.on_disk(move |invitations| invitations.make(uses, lasts)).await?.to_text(),
+        ))
     }
 
     async fn members(&self) -> Result<Vec<Member>> {
@@ -263,8 +265,8 @@ impl Control {
             bail!("the engine answers something else; this is a bug");
         };
         let mut members: Vec<Member> = members.into_iter().map(members::member).collect();
-        for it in members.iter_mut().filter(|it| it.joined.is_none()) {
-            it.joined = self.invitations.of(&it.node_id).map(Joined::Invited);
+        for member in members.iter_mut().filter(|member| member.joined.is_none()) {
+            member.joined = self.invitations.of(&member.node_id).map(Joined::Invited);
         }
         Ok(members)
     }

@@ -347,9 +347,9 @@ fn warn(alarm: &Alarm) {
     }
 }
 
-fn warn_of_parting(node: NodeId, it: Parted) {
-    let by = it.by.short();
-    match it.why {
+fn warn_of_parting(node: NodeId, parted: Parted) {
+    let by = parted.by.short();
+    match parted.why {
         Parting::Expelled => tracing::warn!(
             event = "expelled",
             "node {node} was expelled from the mesh by node {by}"
@@ -362,9 +362,9 @@ fn warn_of_parting(node: NodeId, it: Parted) {
 }
 
 /// This node has no part in the mesh any more.
-fn farewell(it: Parted) {
-    let by = it.by.short();
-    let how = match it.why {
+fn farewell(parted: Parted) {
+    let by = parted.by.short();
+    let how = match parted.why {
         Parting::Expelled => format!("was expelled from the mesh, says node {by}"),
         Parting::Left => "has left the mesh".to_owned(),
         Parting::Retired => format!("was retired from the mesh, says node {by}"),

@@ -22,7 +22,8 @@ pub(crate) fn describe(
         None => None,
     };
     let era = number.era();
-    let owner = era.lane().and_then(|lane| status.lanes.iter().find(|(it, _)| *it == lane));
+    let owner =
+        era.lane().and_then(|lane| status.lanes.iter().find(|(lane_of, _)| *lane_of == lane));
     let era = Era {
         c: era.c(),
         lane: era.lane(),
@@ -34,21 +35,21 @@ pub(crate) fn describe(
 
 fn signed(reader: &Reader, status: &Status, (room, row): (RoomId, Row)) -> Result<Signed> {
     let author = row.log.author;
-    let named = |it: &&NodeStatus| it.node == author;
+    let named = |node: &&NodeStatus| node.node == author;
     let numbers = reader.numbers_of(room, row.at)?;
     let delivered = numbers.iter().find(|(_, fate)| *fate == Fate::Delivered);
-    let here = status.rooms.iter().find(|it| it.room == room);
-    let sent = |it: &RoomStatus| row.at.seq <= it.sent;
+    let here = status.rooms.iter().find(|known| known.room == room);
+    let sent = |room: &RoomStatus| row.at.seq <= room.sent;
     Ok(Signed {
         message_id: row.message.to_uuid(),
         node_id: author.to_string(),
-        node_name: status.nodes.iter().find(named).and_then(|it| it.name.clone()),
+        node_name: status.nodes.iter().find(named).and_then(|node| node.name.clone()),
         log_seq: row.at.seq,
         clock: row.facts.clock,
         timestamp: bridge::timestamp(row.facts.wall_ms),
         delivered: delivered.map(|(number, _)| number.0),
         numbers: numbers.iter().map(|(number, _)| number.0).collect(),
-        agent_id: row.said.map(|it| it.agent.to_string()),
+        agent_id: row.said.map(|said| said.agent.to_string()),
         // Its author has it, if that is another node.
         elsewhere: author != status.node || here.is_some_and(sent),
     })

@@ -35,13 +35,13 @@ impl<T> Fair<T> {
         self.queues.get(&peer).map_or(0, VecDeque::len)
     }
 
-    pub(crate) fn push(&mut self, peer: NodeId, it: T) {
+    pub(crate) fn push(&mut self, peer: NodeId, item: T) {
         self.len += 1;
         if let Some(queue) = self.queues.get_mut(&peer) {
             // Waiting already, or being served: then its turn comes with `served`.
-            queue.push_back(it);
+            queue.push_back(item);
         } else {
-            self.queues.insert(peer, VecDeque::from([it]));
+            self.queues.insert(peer, VecDeque::from([item]));
             self.turns.push_back(peer);
         }
     }
@@ -49,9 +49,9 @@ impl<T> Fair<T> {
     /// The first thing of whoever's turn it is. Nothing more of that peer is given before it is [`Fair::served`].
     pub(crate) fn next(&mut self) -> Option<(NodeId, T)> {
         let peer = self.turns.pop_front()?;
-        let it = self.queues.get_mut(&peer).and_then(VecDeque::pop_front)?;
+        let item = self.queues.get_mut(&peer).and_then(VecDeque::pop_front)?;
         self.len -= 1;
-        Some((peer, it))
+        Some((peer, item))
     }
 
     /// The peer may have its next turn, after all others.

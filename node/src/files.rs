@@ -108,8 +108,9 @@ impl DataDir {
     /// Puts the node into `mesh`. The key of another one that it was in stays as `mesh.key.before`.
     pub(crate) fn write_mesh(&self, mesh: &MeshSecret) -> Result<()> {
         let file = self.file("mesh.key");
-        let other =
-            |it: &Zeroizing<String>| read_mesh(it).is_none_or(|it| it.mesh_id() != mesh.mesh_id());
+        let other = |text: &Zeroizing<String>| {
+            read_mesh(text).is_none_or(|mesh_before| mesh_before.mesh_id() != mesh.mesh_id())
+        };
         if let Some(before) = read_secret(&file)?.filter(other) {
             replace(&self.file("mesh.key.before"), before.as_bytes())?;
         }
@@ -228,7 +229,7 @@ fn read_mesh(text: &str) -> Option<MeshSecret> {
                 let mut words = line.split(' ');
                 let number = words.next()?.parse().ok()?;
                 let secret = Zeroizing::new(parse_hex(words.next()?)?);
-                let without = words.map(|it| parse_hex(it).map(NodeId));
+                let without = words.map(|id| parse_hex(id).map(NodeId));
                 let without: Vec<NodeId> = without.collect::<Option<_>>()?;
                 Some(LinkSecret::new(number, *secret).leaving_out(without))
             });
@@ -251,9 +252,9 @@ fn write_mesh(mesh: &MeshSecret) -> Zeroizing<String> {
         return Zeroizing::new(format!("{} {}\n", &*hex(link.bytes()), mesh.founder()));
     }
     let mut text = Zeroizing::new(format!("2 {} {}\n", mesh.mesh_id(), mesh.founder()));
-    for it in [link].into_iter().chain(mesh.former()) {
-        text.push_str(&format!("{} {}", it.epoch().number, &*hex(it.bytes())));
-        it.without().iter().for_each(|node| text.push_str(&format!(" {node}")));
+    for secret in [link].into_iter().chain(mesh.former()) {
+        text.push_str(&format!("{} {}", secret.epoch().number, &*hex(secret.bytes())));
+        secret.without().iter().for_each(|node| text.push_str(&format!(" {node}")));
         text.push('\n');
     }
     text
@@ -349,7 +350,7 @@ fn warn_if_open(file: &Path, advice: &str) -> io::Result<()> {
 
 fn hex(bytes: &[u8; 32]) -> Zeroizing<String> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |it: u8| char::from(DIGITS[usize::from(it & 15)]);
+    let digit = |half: u8| char::from(DIGITS[usize::from(half & 15)]);
     let mut text = Zeroizing::new(String::with_capacity(64));
     for byte in bytes {
         text.push(digit(byte >> 4));
@@ -379,7 +380,7 @@ pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
 
 /// Whether something was not written because there is no room, or there may not be more.
 pub(crate) fn is_full(error: &anyhow::Error) -> bool {
-    error.chain().filter_map(|it| it.downcast_ref::<io::Error>()).any(no_room)
+    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(no_room)
 }
 
 fn no_room(error: &io::Error) -> bool {

@@ -108,8 +108,8 @@ impl Driver {
         self.engine.handle(at, Input::Command { call, command });
         let Turn { batch, effects } = self.engine.take_turn();
         // Of the node's own state the last one says all.
-        if batch.iter().any(|it| matches!(it, Change::Node(_))) {
-            turn.batch.retain(|it| !matches!(it, Change::Node(_)));
+        if batch.iter().any(|change| matches!(change, Change::Node(_))) {
+            turn.batch.retain(|change| !matches!(change, Change::Node(_)));
         }
         turn.batch.extend(batch);
         for effect in effects {

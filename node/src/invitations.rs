@@ -82,7 +82,7 @@ impl Invitations {
         };
         self.change(|kept| {
             if kept.len() >= INVITATIONS_MAX {
-                let over = |it: &KeptInvitation| it.state(&print, made_ms) != InvitationState::Open;
+                let over = |invitation: &KeptInvitation| invitation.state(&print, made_ms) != InvitationState::Open;
                 let oldest = kept.iter().position(over).with_context(|| {
                     format!(
                         "{INVITATIONS_MAX} invitations of this node are open: revoke one, with `clawmeshd invite \
@@ -102,9 +102,12 @@ impl Invitations {
     /// Nobody comes in by it any more.
     pub(crate) fn revoke(&self, id: &str) -> Result<()> {
         self.change(|kept| {
-            let found = kept.iter_mut().find(|it| it.id == id).with_context(|| {
-                format!("no invitation {id}: `clawmeshd invite --list` shows those of this node")
-            })?;
+            let found =
+                kept.iter_mut().find(|invitation| invitation.id == id).with_context(|| {
+                    format!(
+                        "no invitation {id}: `clawmeshd invite --list` shows those of this node"
+                    )
+                })?;
             found.revoked = true;
             Ok(())
         })
@@ -113,13 +116,13 @@ impl Invitations {
     /// For operators, the oldest first.
     pub(crate) fn list(&self) -> Vec<operator::Invitation> {
         let (print, now) = (print_of(&self.secret.current()), now_ms());
-        let shown = |it: &KeptInvitation| operator::Invitation {
-            id: it.id.clone(),
-            made: bridge::timestamp(it.made_ms),
-            expires: bridge::timestamp(it.expires_ms),
-            uses: it.uses,
-            used: u32::try_from(it.admitted.len()).unwrap_or(u32::MAX),
-            state: it.state(&print, now),
+        let shown = |invitation: &KeptInvitation| operator::Invitation {
+            id: invitation.id.clone(),
+            made: bridge::timestamp(invitation.made_ms),
+            expires: bridge::timestamp(invitation.expires_ms),
+            uses: invitation.uses,
+            used: u32::try_from(invitation.admitted.len()).unwrap_or(u32::MAX),
+            state: invitation.state(&print, now),
         };
         self.locked().iter().map(shown).collect()
     }
@@ -127,7 +130,8 @@ impl Invitations {
     /// By which of them a node came.
     pub(crate) fn of(&self, node_id: &str) -> Option<String> {
         let kept = self.locked();
-        let found = kept.iter().find(|it| it.admitted.iter().any(|by| by == node_id))?;
+        let found =
+            kept.iter().find(|invitation| invitation.admitted.iter().any(|by| by == node_id))?;
         Some(found.id.clone())
     }
 
@@ -144,9 +148,9 @@ impl Invitations {
 
     /// Also those that are over: who comes by them is told so.
     fn tell_net(&self, kept: &[KeptInvitation]) {
-        let known = kept.iter().filter_map(|it| {
-            let key: [u8; 32] = parse_hex(&it.key)?;
-            Some((it.number()?, key.into()))
+        let known = kept.iter().filter_map(|invitation| {
+            let key: [u8; 32] = parse_hex(&invitation.key)?;
+            Some((invitation.number()?, key.into()))
         });
         self.net.invite(known.collect());
     }
@@ -157,7 +161,7 @@ impl Invitations {
         // Once: the ticket is to carry the secret that the invitation was judged by.
         let mesh = self.secret.current();
         let print = print_of(&mesh);
-        let Some(at) = kept.iter().position(|it| it.number() == Some(invitation)) else {
+        let Some(at) = kept.iter().position(|kept| kept.number() == Some(invitation)) else {
             return Ok(Reply::Revoked);
         };
         // Whoever did not hear the answer may ask again.

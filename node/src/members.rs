@@ -28,20 +28,20 @@ pub(crate) fn core_parting(how: PartedHow) -> Parting {
 }
 
 /// What became of a node, as operators see it.
-pub(crate) fn parted(it: status::Parted) -> Parted {
-    let how = match it.why {
+pub(crate) fn parted(parted: status::Parted) -> Parted {
+    let how = match parted.why {
         Parting::Expelled => PartedHow::Expelled,
         Parting::Left => PartedHow::Left,
         Parting::Retired => PartedHow::Retired,
     };
-    Parted { how, by: it.by.to_string(), at: bridge::timestamp(it.wall_ms) }
+    Parted { how, by: parted.by.to_string(), at: bridge::timestamp(parted.wall_ms) }
 }
 
 /// A member as operators see it.
-pub(crate) fn member(it: MemberStatus) -> Member {
-    let parted = it.parted.map(parted);
-    let state = match (&parted, it.me, it.connected, it.alive) {
-        (Some(it), ..) => match it.how {
+pub(crate) fn member(status: MemberStatus) -> Member {
+    let parted = status.parted.map(parted);
+    let state = match (&parted, status.me, status.connected, status.alive) {
+        (Some(parted), ..) => match parted.how {
             PartedHow::Expelled => MemberState::Expelled,
             PartedHow::Left => MemberState::Left,
             PartedHow::Retired => MemberState::Retired,
@@ -52,15 +52,15 @@ pub(crate) fn member(it: MemberStatus) -> Member {
         (None, false, false, false) => MemberState::Away,
     };
     Member {
-        node_id: it.node.to_string(),
-        name: it.name,
-        since: bridge::timestamp(it.since_ms),
-        lane: it.lane,
+        node_id: status.node.to_string(),
+        name: status.name,
+        since: bridge::timestamp(status.since_ms),
+        lane: status.lane,
         state,
-        secret: it.about.as_ref().map(|about| about.epoch.number),
-        version: it.about.map(|about| about.version),
-        joined: it.founder.then_some(Joined::Founded),
-        heard_ms_ago: it.heard_ago.and_then(|age| u64::try_from(age.as_millis()).ok()),
+        secret: status.about.as_ref().map(|about| about.epoch.number),
+        version: status.about.map(|about| about.version),
+        joined: status.founder.then_some(Joined::Founded),
+        heard_ms_ago: status.heard_ago.and_then(|age| u64::try_from(age.as_millis()).ok()),
         parted,
     }
 }
@@ -77,18 +77,18 @@ pub(crate) fn table(members: &[Member]) -> String {
         );
     };
     row(["NODE", "NAME", "SINCE", "JOINED", "LANE", "SECRET", "VERSION", "STATE"]);
-    for it in members {
-        let lane = it.lane.map_or_else(String::new, |lane| lane.to_string());
-        let secret = it.secret.map_or_else(String::new, |number| number.to_string());
-        let joined = match &it.joined {
+    for member in members {
+        let lane = member.lane.map_or_else(String::new, |lane| lane.to_string());
+        let secret = member.secret.map_or_else(String::new, |number| number.to_string());
+        let joined = match &member.joined {
             Some(Joined::Founded) => "founder",
             Some(Joined::Invited(id)) => id,
             None => "",
         };
-        let (name, state) = (shown(&it.name), state(it, members));
-        let version = it.version.as_deref().map_or_else(String::new, shown);
-        let node = short(&it.node_id);
-        row([node, &name, &it.since, joined, &lane, &secret, &version, &state]);
+        let (name, state) = (shown(&member.name), state(member, members));
+        let version = member.version.as_deref().map_or_else(String::new, shown);
+        let node = short(&member.node_id);
+        row([node, &name, &member.since, joined, &lane, &secret, &version, &state]);
     }
     text
 }
@@ -102,17 +102,17 @@ pub(crate) fn short(id: &str) -> &str {
     id.get(..12).unwrap_or(id)
 }
 
-fn state(it: &Member, members: &[Member]) -> String {
-    if let Some(parted) = &it.parted {
-        let by = members.iter().find(|it| it.node_id == parted.by);
-        let by = by.map_or_else(|| short(&parted.by).to_owned(), |it| shown(&it.name));
+fn state(member: &Member, members: &[Member]) -> String {
+    if let Some(parted) = &member.parted {
+        let by = members.iter().find(|other| other.node_id == parted.by);
+        let by = by.map_or_else(|| short(&parted.by).to_owned(), |other| shown(&other.name));
         return match parted.how {
             PartedHow::Left => format!("left {}", parted.at),
             PartedHow::Retired => format!("retired by {by} {}", parted.at),
             PartedHow::Expelled => format!("expelled by {by} {}", parted.at),
         };
     }
-    match (it.state, it.heard_ms_ago) {
+    match (member.state, member.heard_ms_ago) {
         (MemberState::Here, _) => "this node".to_owned(),
         (MemberState::Connected, _) => "connected".to_owned(),
         (MemberState::Heard, _) => "heard through others".to_owned(),
@@ -124,8 +124,9 @@ fn state(it: &Member, members: &[Member]) -> String {
 /// The member that is meant: by the first digits of its id, or by its name if no other has it.
 pub(crate) fn choose<'m>(members: &'m [Member], named: &str) -> Result<&'m Member> {
     let digits = named.to_ascii_lowercase();
-    let is_id = named.len() >= PREFIX_MIN && named.bytes().all(|it| it.is_ascii_hexdigit());
-    let fits = |it: &&Member| it.name == named || (is_id && it.node_id.starts_with(&digits));
+    let is_id = named.len() >= PREFIX_MIN && named.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let fits =
+        |member: &&Member| member.name == named || (is_id && member.node_id.starts_with(&digits));
     let mut found = members.iter().filter(fits);
     match (found.next(), found.next()) {
         (Some(member), None) => Ok(member),

@@ -73,7 +73,7 @@ pub(crate) fn enter(dir: &DataDir, store: &mut Store, tickets: &[Ticket]) -> Res
         dir.write_node_seed(&seed)?;
     }
     let peers = remember(dir, me, tickets)?;
-    let news = |it: MeshSecret| it.mesh_id() != id || it.link() != target.link();
+    let news = |mesh: MeshSecret| mesh.mesh_id() != id || mesh.link() != target.link();
     if dir.mesh()?.is_none_or(news) {
         dir.write_mesh(&target)?;
     }
@@ -107,11 +107,11 @@ pub(crate) fn seed_to_join(
 ) -> Result<Zeroizing<[u8; 32]>> {
     let seed = dir.node_seed()?;
     // Without a key it has no record, else the key is missing.
-    let me = seed.as_ref().map_or(NodeId([0; 32]), |it| Identity::from_seed(it).node_id());
+    let me = seed.as_ref().map_or(NodeId([0; 32]), |seed| Identity::from_seed(seed).node_id());
     let record = store.summary(me, Some(id))?.node;
     match (seed, record) {
         (Some(seed), record) => {
-            record.map_or(Ok(()), |it| may_be_in(&it, id, true))?;
+            record.map_or(Ok(()), |record| may_be_in(&record, id, true))?;
             Ok(seed)
         }
         (None, Some(_)) => bail!(missing(dir, "node.key")),
@@ -142,7 +142,7 @@ pub(crate) fn archive(
     meshes.sort_unstable();
     meshes.dedup();
     let mut views = Vec::new();
-    for before in meshes.into_iter().filter(|it| *it != mesh) {
+    for before in meshes.into_iter().filter(|before| *before != mesh) {
         let summary = store.summary(me, Some(before))?;
         views.extend(mesh::archive(before, me, name, &summary));
     }
@@ -164,7 +164,7 @@ pub(crate) fn default_name(me: NodeId) -> String {
 /// The mesh that all tickets lead to.
 fn one_mesh(tickets: &[Ticket]) -> Result<Option<MeshSecret>> {
     let Some(first) = tickets.first() else { return Ok(None) };
-    if tickets.iter().any(|it| it.mesh().mesh_id() != first.mesh().mesh_id()) {
+    if tickets.iter().any(|ticket| ticket.mesh().mesh_id() != first.mesh().mesh_id()) {
         bail!("--join: the tickets are of different meshes; a node is in one");
     }
     Ok(Some(first.mesh().clone()))
@@ -189,12 +189,12 @@ fn leave(store: &mut Store, before: &NodeRecord, mesh: MeshId) -> Result<()> {
 /// The addresses known, with those of the tickets as the newest.
 fn remember(dir: &DataDir, me: NodeId, tickets: &[Ticket]) -> Result<Vec<PeerAddress>> {
     let mut peers = dir.peers();
-    let told = tickets.iter().flat_map(Ticket::peers).filter(|it| it.node != Some(me.0));
+    let told = tickets.iter().flat_map(Ticket::peers).filter(|peer| peer.node != Some(me.0));
     let told: Vec<PeerAddress> = told.collect();
     if told.is_empty() {
         return Ok(peers);
     }
-    peers.retain(|it| !told.contains(it));
+    peers.retain(|peer| !told.contains(peer));
     peers.extend(told);
     peers.drain(..peers.len().saturating_sub(REMEMBERED_MAX));
     dir.write_peers(&peers)?;

@@ -143,18 +143,18 @@ impl Sources {
 
     fn peers(&self, page: &mut Page) {
         let peers = self.net.peers();
-        let connected = peers.iter().filter(|it| it.connected).count();
+        let connected = peers.iter().filter(|peer| peer.connected).count();
         page.gauge("clawmesh_peers_connected", "Nodes that this one has a link to.", connected);
-        let refused = peers.iter().filter(|it| it.refused_for.is_some()).count();
+        let refused = peers.iter().filter(|peer| peer.refused_for.is_some()).count();
         let help = "Nodes refused for a while because of what they did.";
         page.gauge("clawmesh_peers_refused", help, refused);
-        let strikes: u64 = peers.iter().map(|it| it.strikes_ever).sum();
+        let strikes: u64 = peers.iter().map(|peer| peer.strikes_ever).sum();
         let help =
             "Things that nodes did that no correct node does; eight in a minute get one refused.";
         page.gauge("clawmesh_peer_strikes", help, strikes);
-        let queued: usize = peers.iter().map(|it| it.outbound.bytes).sum();
+        let queued: usize = peers.iter().map(|peer| peer.outbound.bytes).sum();
         page.gauge("clawmesh_peer_queued_bytes", "What waits to be sent to nodes.", queued);
-        let slowest = peers.iter().filter_map(|it| it.rtt).max().unwrap_or_default();
+        let slowest = peers.iter().filter_map(|peer| peer.rtt).max().unwrap_or_default();
         let help = "The longest round trip among the last pings; 0 without peers.";
         page.gauge("clawmesh_peer_round_trip_seconds_max", help, slowest.as_secs_f64());
         for (name, help, traffic) in [
@@ -200,7 +200,7 @@ fn of_mesh(page: &mut Page, status: &Status) {
     page.family("clawmesh_agents", "gauge", "Agents that are attached.");
     page.labelled(&[("at", "node")], status.agents);
     page.labelled(&[("at", "mesh")], status.agents_mesh);
-    let alive = status.nodes.iter().filter(|it| it.alive).count();
+    let alive = status.nodes.iter().filter(|node| node.alive).count();
     let help = "Nodes of the mesh besides this one.";
     page.family("clawmesh_nodes", "gauge", help);
     page.labelled(&[("state", "alive")], alive);
@@ -209,14 +209,14 @@ fn of_mesh(page: &mut Page, status: &Status) {
     let sum =
         |of: &dyn Fn(&mesh::api::status::RoomStatus) -> u64| rooms.iter().map(of).sum::<u64>();
     page.gauge("clawmesh_rooms", "Rooms that this node has.", rooms.len());
-    let numbered = rooms.iter().filter(|it| it.sequencer == status.node).count();
+    let numbered = rooms.iter().filter(|room| room.sequencer == status.node).count();
     page.gauge("clawmesh_rooms_numbered", "Rooms that this node gives the numbers of.", numbered);
     let help = "Entries of this node that no other is known to have.";
-    page.gauge("clawmesh_unsent_entries", help, sum(&|it| it.unsent));
+    page.gauge("clawmesh_unsent_entries", help, sum(&|room| room.unsent));
     let help = "Entries that connected nodes have and this one has not.";
-    page.gauge("clawmesh_behind_entries", help, sum(&|it| it.behind));
+    page.gauge("clawmesh_behind_entries", help, sum(&|room| room.behind));
     let help = "Entries that are here and were not delivered.";
-    page.gauge("clawmesh_undelivered_entries", help, sum(&|it| it.undelivered as u64));
+    page.gauge("clawmesh_undelivered_entries", help, sum(&|room| room.undelivered as u64));
     let help = "Nodes that have signed two histories.";
     page.gauge("clawmesh_forked_nodes", help, status.forked.len());
     let faults = status.faults;

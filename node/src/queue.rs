@@ -212,9 +212,9 @@ impl Queue {
         Ok(())
     }
 
-    fn push(&self, mut state: MutexGuard<'_, State>, from: NodeId, it: FromPeer) {
-        state.peers_held.add(it.bytes);
-        state.peers.push(from, it);
+    fn push(&self, mut state: MutexGuard<'_, State>, from: NodeId, item: FromPeer) {
+        state.peers_held.add(item.bytes);
+        state.peers.push(from, item);
         drop(state);
         self.work.notify_one();
     }

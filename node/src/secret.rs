@@ -57,7 +57,7 @@ impl Keeper {
 
 /// What the network needs of it: the newest, and those before.
 pub(crate) fn pre_shared_keys(mesh: &MeshSecret) -> (Secret, Vec<Secret>) {
-    let former = mesh.former().iter().map(|it| (*it.pre_shared_key(mesh.founder())).into());
+    let former = mesh.former().iter().map(|link| (*link.pre_shared_key(mesh.founder())).into());
     ((*mesh.pre_shared_key()).into(), former.collect())
 }
 

@@ -168,11 +168,11 @@ impl Layered {
     }
 
     pub(crate) fn log(&self) -> Option<String> {
-        self.first(|it| it.log.clone())
+        self.first(|layer| layer.log.clone())
     }
 
     pub(crate) fn log_format(&self) -> Result<LogFormat> {
-        match self.first(|it| it.log_format.clone()).as_deref() {
+        match self.first(|layer| layer.log_format.clone()).as_deref() {
             None | Some("text") => Ok(LogFormat::Text),
             Some("json") => Ok(LogFormat::Json),
             Some(other) => Err(bad("log-format", other, "write text or json")),
@@ -180,18 +180,18 @@ impl Layered {
     }
 
     pub(crate) fn json(&self) -> bool {
-        self.first(|it| it.json).unwrap_or(false)
+        self.first(|layer| layer.json).unwrap_or(false)
     }
 
     pub(crate) fn data_dir(&self) -> Result<PathBuf> {
-        match self.first(|it| it.data_dir.clone()) {
+        match self.first(|layer| layer.data_dir.clone()) {
             Some(dir) => Ok(dir),
             None => Ok(home("data-dir")?.join(".clawmesh")),
         }
     }
 
     pub(crate) fn key_file(&self) -> Result<PathBuf> {
-        match self.first(|it| it.key_file.clone()) {
+        match self.first(|layer| layer.key_file.clone()) {
             Some(file) => Ok(file),
             None => standard_key_file(),
         }
@@ -199,7 +199,7 @@ impl Layered {
 
     /// Who may attach.
     pub(crate) fn auth(&self) -> Result<Auth> {
-        match self.first(|it| it.no_auth) {
+        match self.first(|layer| layer.no_auth) {
             Some(true) => Ok(Auth::Open),
             Some(false) | None => Ok(Auth::KeyFile(self.key_file()?)),
         }
@@ -207,52 +207,54 @@ impl Layered {
 
     /// The meshes to join.
     pub(crate) fn join(&self) -> Result<Vec<Join>> {
-        let join = self.first(|it| it.join.clone()).unwrap_or_default();
+        let join = self.first(|layer| layer.join.clone()).unwrap_or_default();
         join.iter().map(|text| text.parse().map_err(SettingsError::Ticket)).collect()
     }
 
     /// What people call the node, if they do.
     pub(crate) fn name(&self) -> Result<Option<String>> {
-        self.first(|it| it.name.clone()).map(node_name).transpose()
+        self.first(|layer| layer.name.clone()).map(node_name).transpose()
     }
 
     /// Everything, parsed.
     pub(crate) fn resolve(&self) -> Result<Settings> {
         let socket = self.switched(
             "socket",
-            |it| (it.socket.clone(), it.no_socket),
+            |layer| (layer.socket.clone(), layer.no_socket),
             || Ok(home("socket")?.join(".clawchat/clawchat.sock")),
         )?;
-        let tcp = |it: &Layer| (it.tcp.clone(), it.no_tcp);
+        let tcp = |layer: &Layer| (layer.tcp.clone(), layer.no_tcp);
         let tcp = self.switched("tcp", tcp, || Ok("127.0.0.1:9229".to_owned()))?;
-        let http = |it: &Layer| (it.http.clone(), it.no_http);
+        let http = |layer: &Layer| (layer.http.clone(), layer.no_http);
         let http = self.switched("http", http, || Ok("127.0.0.1:9230".to_owned()))?;
         for (flag, value) in [("tcp", &tcp), ("http", &http)] {
             value.as_ref().map_or(Ok(()), |value| has_host_and_port(flag, value))?;
         }
-        let listen = self.first(|it| it.listen.clone());
+        let listen = self.first(|layer| layer.listen.clone());
         let listen = listen.unwrap_or_else(|| vec!["127.0.0.1:9231".to_owned()]);
-        let takeover_after = self.first(|it| it.takeover_after.clone());
+        let takeover_after = self.first(|layer| layer.takeover_after.clone());
         Ok(Settings {
             data_dir: self.data_dir()?,
             socket,
             tcp,
             http,
-            metrics: !self.first(|it| it.no_metrics).unwrap_or(false),
+            metrics: !self.first(|layer| layer.no_metrics).unwrap_or(false),
             auth: self.auth()?,
             listen: listen.iter().map(|text| socket_address(text)).collect::<Result<_>>()?,
-            discovery: match self.first(|it| it.no_discovery) {
+            discovery: match self.first(|layer| layer.no_discovery) {
                 Some(true) => Discovery::Configured,
                 Some(false) | None => Discovery::FullMesh,
             },
             join: self.join()?,
             name: self.name()?,
-            takeover_after: takeover_after.map_or(Ok(TAKEOVER_AFTER), |it| takeover(&it))?,
-            allow_private_webhooks: self.first(|it| it.allow_private_webhooks).unwrap_or(false),
+            takeover_after: takeover_after.map_or(Ok(TAKEOVER_AFTER), |time| takeover(&time))?,
+            allow_private_webhooks: self
+                .first(|layer| layer.allow_private_webhooks)
+                .unwrap_or(false),
             signup: self.signup()?,
-            http_origins: self.list(|it| it.http_origin.clone(), origin)?,
-            http_hosts: self.list(|it| it.http_host.clone(), host)?,
-            trusted_proxies: self.list(|it| it.trusted_proxy.clone(), proxy)?,
+            http_origins: self.list(|layer| layer.http_origin.clone(), origin)?,
+            http_hosts: self.list(|layer| layer.http_host.clone(), host)?,
+            trusted_proxies: self.list(|layer| layer.trusted_proxy.clone(), proxy)?,
             limits: self.limits()?,
         })
     }
@@ -268,8 +270,8 @@ impl Layered {
     }
 
     fn signup(&self) -> Result<Signup> {
-        let policy = self.first(|it| it.signup.clone());
-        let file = self.first(|it| it.admin_secret_file.clone());
+        let policy = self.first(|layer| layer.signup.clone());
+        let file = self.first(|layer| layer.admin_secret_file.clone());
         match policy.as_deref() {
             None | Some("off") => Ok(Signup::Off),
             Some("open") => Ok(Signup::Open),

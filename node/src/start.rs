@@ -416,7 +416,7 @@ async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
         );
     }
     // Who has no part in the mesh any more is an archive: it has nothing to say to anybody.
-    let archive = member.summary.node.as_ref().is_some_and(|it| it.parted.is_some());
+    let archive = member.summary.node.as_ref().is_some_and(|record| record.parted.is_some());
     let (pre_shared_key, former_keys) = pre_shared_keys(&member.mesh);
     let settings = net::Settings {
         secret_key: (*member.seed).into(),
@@ -451,7 +451,8 @@ async fn first_turn(queue: &Queue, bridge: &Bridge) -> Result<()> {
 }
 
 fn ready(dir: &DataDir, control: &Control, doors: &Doors) -> Ready {
-    let shown = |it: &Option<(TcpListener, SocketAddr)>| it.as_ref().map(|(_, at)| at.to_string());
+    let shown =
+        |door: &Option<(TcpListener, SocketAddr)>| door.as_ref().map(|(_, at)| at.to_string());
     Ready {
         ready: true,
         node_id: control.me.to_string(),

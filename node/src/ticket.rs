@@ -149,7 +149,7 @@ impl fmt::Debug for Ticket {
 
 /// The first few addresses that fit.
 pub(crate) fn usable(addresses: Vec<Address>) -> Vec<Address> {
-    let fits = |it: &Address| it.to_string().len() <= ADDRESS_BYTES_MAX;
+    let fits = |address: &Address| address.to_string().len() <= ADDRESS_BYTES_MAX;
     addresses.into_iter().filter(fits).take(TICKET_ADDRESSES_MAX).collect()
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn reachable(addresses: Vec<Address>) -> Vec<Address> {
 
 /// Whether others cannot reach it.
 pub(crate) fn is_loopback(address: &Address) -> bool {
-    address.socket().is_some_and(|it| it.ip().is_loopback())
+    address.socket().is_some_and(|at| at.ip().is_loopback())
 }
 
 pub(crate) fn put_addresses(bytes: &mut Vec<u8>, addresses: &[Address]) {
@@ -248,7 +248,7 @@ fn from_base32(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() * 5 / 8);
     let (mut held, mut bits) = (0_u32, 0);
     for digit in text.bytes() {
-        let value = ALPHABET.iter().position(|it| *it == digit)?;
+        let value = ALPHABET.iter().position(|letter| *letter == digit)?;
         held = held << 5 | u32::try_from(value).ok()?;
         bits += 5;
         if bits >= 8 {

@@ -24,10 +24,10 @@ impl Digest {
         for cell in cells {
             match cell {
                 ValueRef::Null => put(1, &[]),
-                ValueRef::Integer(it) => put(2, &it.to_be_bytes()),
-                ValueRef::Real(it) => put(3, &it.to_be_bytes()),
-                ValueRef::Text(it) => put(4, it),
-                ValueRef::Blob(it) => put(5, it),
+                ValueRef::Integer(number) => put(2, &number.to_be_bytes()),
+                ValueRef::Real(number) => put(3, &number.to_be_bytes()),
+                ValueRef::Text(text) => put(4, text),
+                ValueRef::Blob(bytes) => put(5, bytes),
             }
         }
         // Exclusive or: rows have no order of their own.

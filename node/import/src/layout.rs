@@ -152,7 +152,7 @@ pub(crate) const ALL: [&Table; 9] =
 
 /// Those that every file has.
 pub(crate) fn needed_tables() -> impl Iterator<Item = &'static str> {
-    ALL.into_iter().filter(|it| it.needed).map(|it| it.name)
+    ALL.into_iter().filter(|table| table.needed).map(|table| table.name)
 }
 
 /// What selects a table's columns of a file that has these, in the order of [`Table::columns`]. `Err`: one
@@ -160,7 +160,7 @@ pub(crate) fn needed_tables() -> impl Iterator<Item = &'static str> {
 pub(crate) fn list(table: &Table, has: &[String], has_rowid: bool) -> Result<String, &'static str> {
     let mut list = Vec::new();
     for column in table.columns {
-        let is_there = has.iter().any(|it| it == column.name);
+        let is_there = has.iter().any(|name| name == column.name);
         list.push(match column.older {
             _ if is_there => format!("t.{}", column.name),
             Some(older) => {

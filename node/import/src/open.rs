@@ -119,13 +119,13 @@ impl ServerFile {
         })?;
         read.execute_batch("BEGIN").map_err(sqlite)?;
         let has = tables(&read).map_err(sqlite)?;
-        let known = |name: &str| has.iter().any(|it| it == name);
-        let lacks: Vec<&str> = layout::needed_tables().filter(|it| !known(it)).collect();
+        let known = |name: &str| has.iter().any(|table| table == name);
+        let lacks: Vec<&str> = layout::needed_tables().filter(|table| !known(table)).collect();
         if !lacks.is_empty() {
             return Err(OpenError::Tables { file: file.to_owned(), lacks, has: listed(&has) });
         }
         let mut selected = BTreeMap::new();
-        for table in ALL.into_iter().filter(|it| known(it.name)) {
+        for table in ALL.into_iter().filter(|table| known(table.name)) {
             let has = columns(&read, table.name).map_err(sqlite)?;
             let has_rowid = has_rowid(&read, table.name).map_err(sqlite)?;
             let columns =
@@ -156,12 +156,12 @@ impl ServerFile {
 
     /// What selects a table's columns; `None`: an older server's file, which has no such table.
     pub(crate) fn columns(&self, table: &Table) -> Option<&str> {
-        self.tables.get(table.name).map(|it| it.columns.as_str())
+        self.tables.get(table.name).map(|found| found.columns.as_str())
     }
 
     /// In which order the rows of a table were made.
     pub(crate) fn made(&self, table: &Table) -> String {
-        layout::made(table, self.tables.get(table.name).is_some_and(|it| it.has_rowid))
+        layout::made(table, self.tables.get(table.name).is_some_and(|found| found.has_rowid))
     }
 
     /// What tells it apart from others. Reads all of it.

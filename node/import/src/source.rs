@@ -68,9 +68,11 @@ impl Source {
     pub(crate) fn open(file: &Path) -> Result<Opened, Failed> {
         let file = file.canonicalize()?;
         let was = look(&file)?;
-        let logs = LOGS.map(|it| beside(&file, it));
-        let logs: Vec<PathBuf> =
-            logs.into_iter().filter(|it| it.metadata().is_ok_and(|it| it.len() > 0)).collect();
+        let logs = LOGS.map(|suffix| beside(&file, suffix));
+        let logs: Vec<PathBuf> = logs
+            .into_iter()
+            .filter(|log| log.metadata().is_ok_and(|meta| meta.len() > 0))
+            .collect();
         let (read, copy) = if logs.is_empty() {
             (connect(&whole(&file), OpenFlags::SQLITE_OPEN_READ_ONLY)?, None)
         } else {
@@ -108,7 +110,7 @@ fn look(file: &Path) -> io::Result<Look> {
     let mut look = Vec::new();
     for name in ["", LOGS[0], LOGS[1]] {
         look.push(match fs::metadata(beside(file, name)) {
-            Ok(it) => Some((it.len(), it.mtime(), it.mtime_nsec(), it.ino())),
+            Ok(meta) => Some((meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ino())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         });

@@ -55,14 +55,15 @@ pub async fn ask_admission(
 ) -> Result<Vec<u8>, AdmissionError> {
     let setup = |error: String| AdmissionError::Setup(error);
     let mut seed = *secret_key.0;
-    let keypair = Keypair::ed25519_from_bytes(&mut seed).map_err(|it| setup(it.to_string()))?;
-    let noise = noise::Config::new(&keypair).map_err(|it| setup(it.to_string()))?;
+    let keypair =
+        Keypair::ed25519_from_bytes(&mut seed).map_err(|error| setup(error.to_string()))?;
+    let noise = noise::Config::new(&keypair).map_err(|error| setup(error.to_string()))?;
     let mut furthest = None;
     for peer in at {
         match timeout(ASK_TIMEOUT, ask_at(&noise, invitation, peer)).await {
             Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(AdmissionError::Unreachable(it))) => {
-                furthest.get_or_insert(AdmissionError::Unreachable(it));
+            Ok(Err(AdmissionError::Unreachable(why))) => {
+                furthest.get_or_insert(AdmissionError::Unreachable(why));
             }
             Ok(Err(error)) => furthest = Some(error),
             Err(_) => {

@@ -113,7 +113,9 @@ impl Book {
         now: Instant,
         is_drained: impl Fn(&NodeId) -> bool,
     ) -> Vec<NodeId> {
-        let due = self.leaving.extract_if(|node, it| now >= it.by || (it.told && is_drained(node)));
+        let due = self
+            .leaving
+            .extract_if(|node, leaving| now >= leaving.by || (leaving.told && is_drained(node)));
         due.map(|(node, _)| node).collect()
     }
 
@@ -253,8 +255,10 @@ impl Book {
         let Some(peer) = self.peers.get_mut(node) else { return };
         // The address of a name is not among the known ones: then it is the names that have moved.
         let known = peer.addresses().any(|known| known == address);
-        let moved = |it: &Address| if known { it == address } else { it.socket().is_none() };
-        peer.addresses.retain(|it| it.origin == Origin::Configured || !moved(&it.address));
+        let moved = |known_at: &Address| {
+            if known { known_at == address } else { known_at.socket().is_none() }
+        };
+        peer.addresses.retain(|place| place.origin == Origin::Configured || !moved(&place.address));
         for seed in &mut self.seeds {
             if seed.node == Some(*node) && moved(&seed.address) {
                 seed.node = None;
@@ -379,9 +383,9 @@ impl Book {
     ) {
         let Some(peer) = self.peers.get_mut(node) else { return };
         peer.rtt = Some(rtt);
-        let Some(it) = peer.connections.get_mut(&connection) else { return };
-        let silent = now.saturating_duration_since(it.alive);
-        it.alive = now;
+        let Some(link) = peer.connections.get_mut(&connection) else { return };
+        let silent = now.saturating_duration_since(link.alive);
+        link.alive = now;
         if silent > SILENT_FOR && peer.newest == Some(connection) {
             // Nothing could be sent meanwhile, gossip or not.
             peer.slow = None;
@@ -469,14 +473,16 @@ impl Book {
         let of_it: Vec<NodeId> =
             self.peers.iter().filter(|(_, peer)| told(peer)).map(|(node, _)| *node).collect();
         if of_it.len() >= HEARSAY_PER_PEER_MAX {
-            let failures = |it: &NodeId| self.peers.get(it).map_or(0, |it| it.redial.failures);
-            let free =
-                |it: &&NodeId| self.peers.get(*it).is_some_and(|it| it.may_be_forgotten(now));
-            let victim = of_it.iter().filter(free).max_by_key(|it| failures(it)).copied();
-            return victim.is_some_and(|it| self.peers.remove(&it).is_some());
+            let failures =
+                |node: &NodeId| self.peers.get(node).map_or(0, |peer| peer.redial.failures);
+            let free = |node: &&NodeId| {
+                self.peers.get(*node).is_some_and(|peer| peer.may_be_forgotten(now))
+            };
+            let victim = of_it.iter().filter(free).max_by_key(|node| failures(node)).copied();
+            return victim.is_some_and(|node| self.peers.remove(&node).is_some());
         }
         self.peers.len() < PEERS_MAX
-            || self.peers.values().any(|it| it.is_hearsay() && it.may_be_forgotten(now))
+            || self.peers.values().any(|peer| peer.is_hearsay() && peer.may_be_forgotten(now))
     }
 
     /// What may be told to `to`: `own` addresses, and where the peers are that are up now.

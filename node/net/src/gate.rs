@@ -98,7 +98,9 @@ impl Gate {
     /// Its handshake begins, if not too many from there are under way. [`Gate::ends`] when it has ended, or failed.
     fn may_begin(&mut self, connection: ConnectionId, remote: &Multiaddr) -> Result<(), Refusal> {
         let Some(ip) = ip_of(remote).filter(|ip| !ip.is_loopback()) else { return Ok(()) };
-        if self.pending.values().filter(|it| **it == ip).count() >= PENDING_PER_ADDRESS_MAX {
+        if self.pending.values().filter(|address| **address == ip).count()
+            >= PENDING_PER_ADDRESS_MAX
+        {
             return Err(Refusal::TooOften);
         }
         self.pending.insert(connection, ip);

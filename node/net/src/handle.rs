@@ -233,7 +233,7 @@ impl Net {
     /// Whether all frames for a node that is up are written: what is queued next does not wait for others.
     #[must_use]
     pub fn has_sent(&self, to: &NodeId) -> bool {
-        self.shared.outboxes.get(to).is_some_and(|it| it.is_drained())
+        self.shared.outboxes.get(to).is_some_and(|outbox| outbox.is_drained())
     }
 
     /// Decides about a gossip message.

@@ -130,8 +130,8 @@ impl Keys {
     pub(crate) fn to_dial(self: &Arc<Keys>, endpoint: &ConnectedPoint) -> (Secret, Noted) {
         let mut state = self.locked();
         let address = endpoint.get_remote_address().clone();
-        let expected = address.iter().find_map(|it| {
-            let Protocol::P2p(peer) = it else { return None };
+        let expected = address.iter().find_map(|part| {
+            let Protocol::P2p(peer) = part else { return None };
             node_of(&peer)
         });
         let mut key = state.newest.clone();

@@ -180,7 +180,9 @@ impl Task {
     async fn run(mut self) {
         let mut failures = 0;
         loop {
-            let Ok(over) = self.connection.wait_for(Connection::is_open).await.map(|it| *it) else {
+            let Ok(over) =
+                self.connection.wait_for(Connection::is_open).await.map(|connection| *connection)
+            else {
                 return;
             };
             let began = Instant::now();
@@ -197,7 +199,7 @@ impl Task {
             }
             tokio::select! {
                 () = sleep(REOPEN.after(failures)) => {}
-                other = self.connection.wait_for(|it| *it != over) => {
+                other = self.connection.wait_for(|connection| *connection != over) => {
                     if other.is_err() {
                         return;
                     }
@@ -272,7 +274,7 @@ enum Reached {
 /// Also when the swarm task has dropped the link.
 async fn disconnected(connection: &mut watch::Receiver<Connection>, from: Connection) {
     // An error means that the link was dropped, which ends the session as well; `run` sees it next.
-    let _ = connection.wait_for(|it| *it != from).await;
+    let _ = connection.wait_for(|connection| *connection != from).await;
 }
 
 /// Opens or accepts streams.

@@ -117,14 +117,14 @@ impl<B: NetworkBehaviour> NetworkBehaviour for Newest<B> {
     }
 
     fn on_swarm_event(&mut self, event: FromSwarm<'_>) {
-        if let FromSwarm::ConnectionEstablished(it) = event {
-            self.known.insert(it.peer_id, (it.connection_id, it.endpoint.clone()));
-            let first = ConnectionEstablished { other_established: 0, ..it };
+        if let FromSwarm::ConnectionEstablished(event) = event {
+            self.known.insert(event.peer_id, (event.connection_id, event.endpoint.clone()));
+            let first = ConnectionEstablished { other_established: 0, ..event };
             self.inner.on_swarm_event(FromSwarm::ConnectionEstablished(first));
-        } else if let FromSwarm::ConnectionClosed(it) = event {
-            if self.is_known(&it.peer_id, it.connection_id) {
-                self.known.remove(&it.peer_id);
-                self.closed(it.peer_id, it.connection_id, it.endpoint);
+        } else if let FromSwarm::ConnectionClosed(event) = event {
+            if self.is_known(&event.peer_id, event.connection_id) {
+                self.known.remove(&event.peer_id);
+                self.closed(event.peer_id, event.connection_id, event.endpoint);
             }
         } else if let FromSwarm::AddressChange(AddressChange { peer_id, connection_id, .. }) = event
             && !self.is_known(&peer_id, connection_id)

@@ -35,7 +35,7 @@ impl Relay {
     }
 
     fn total(&self) -> u32 {
-        self.of.values().fold(0, |sum, it| sum.saturating_add(*it))
+        self.of.values().fold(0, |sum, passed| sum.saturating_add(*passed))
     }
 
     /// What is earned goes to all in proportion.
@@ -49,10 +49,10 @@ impl Relay {
         let earned = seconds.saturating_mul(u64::from(RELAY_PER_SECOND_MAX));
         let total = u64::from(self.total());
         let left = total.saturating_sub(earned);
-        self.of.retain(|_, it| {
-            let rest = u64::from(*it) * left / total.max(1);
-            *it = u32::try_from(rest).unwrap_or(u32::MAX);
-            *it > 0
+        self.of.retain(|_, passed| {
+            let rest = u64::from(*passed) * left / total.max(1);
+            *passed = u32::try_from(rest).unwrap_or(u32::MAX);
+            *passed > 0
         });
     }
 }

@@ -282,7 +282,7 @@ impl Task {
             (book.due(now), book.deaf(now), book.dead(now))
         };
         let outboxes = &self.shared.outboxes;
-        let drained = |node: &NodeId| outboxes.get(node).is_none_or(|it| it.is_drained());
+        let drained = |node: &NodeId| outboxes.get(node).is_none_or(|outbox| outbox.is_drained());
         let out = self.shared.book().take_leaving(now, drained);
         for node in out {
             if let Some(peer) = peer_of(&node) {
@@ -502,7 +502,7 @@ impl Task {
             return;
         }
         let theirs: String =
-            info.protocol_version.chars().filter(|it| !it.is_control()).take(40).collect();
+            info.protocol_version.chars().filter(|c| !c.is_control()).take(40).collect();
         let text = format!(
             "it speaks `{theirs}`, this node `{VERSION}`: the older of the two must be updated"
         );
@@ -554,10 +554,10 @@ impl Task {
                 if endpoint.is_listener() {
                     gone = self.shared.book().dialled_again(&node, Instant::now());
                 }
-                self.link(node, peer).connection.send_if_modified(|it| {
-                    let anew = *it == Connection::Gone || !gone.is_empty();
+                self.link(node, peer).connection.send_if_modified(|current| {
+                    let anew = *current == Connection::Gone || !gone.is_empty();
                     if anew {
-                        *it = Connection::Open(connection);
+                        *current = Connection::Open(connection);
                     }
                     anew
                 });

@@ -43,7 +43,7 @@ impl Backup {
             Some((_, Answer::Done)) => {}
             Some(_) => return Err(strange()),
             None => {
-                let key_file = layered.key_file().ok().filter(|it| it.is_file());
+                let key_file = layered.key_file().ok().filter(|file| file.is_file());
                 of_stopped(&dir, &to, key_file.as_deref(), &mut told)?;
             }
         }
@@ -116,8 +116,9 @@ impl Restore {
                  started again, no node follows either of them any more",
             ),
         }
-        let key =
-            done.clients_key.map_or(String::new(), |it| format!(" --key-file {}", it.display()));
+        let key = done
+            .clients_key
+            .map_or(String::new(), |file| format!(" --key-file {}", file.display()));
         note(&format!("start it with: clawmeshd up --data-dir {}{key}", path.display()));
         say(&done.now)
     }

@@ -88,7 +88,7 @@ impl Keys {
     fn texts(&self) -> OwnKeys<'_> {
         OwnKeys {
             node: self.node.as_ref().map(ApiKey::text),
-            server: self.server.as_ref().map(|it| it.as_str()),
+            server: self.server.as_ref().map(|key| key.as_str()),
         }
     }
 
@@ -100,7 +100,7 @@ impl Keys {
     fn server_print(&self) -> Option<KeyPrint> {
         // A key that the first run of an import has made is found by the next one.
         let print = self.server.as_ref().map(|key| KeyPrint::of(key));
-        print.filter(|it| *it != self.own_print())
+        print.filter(|print| *print != self.own_print())
     }
 }
 
@@ -138,11 +138,11 @@ impl Import {
                 None => (Some(ApiKey::draw()?), true),
             },
         };
-        let minted = file.keys()?.into_iter().flatten().map(|it| it.text).collect();
-        let beside = self.file.canonicalize().ok().map(|it| it.with_file_name("auth.key"));
+        let minted = file.keys()?.into_iter().flatten().map(|key| key.text).collect();
+        let beside = self.file.canonicalize().ok().map(|file| file.with_file_name("auth.key"));
         let standard: Vec<PathBuf> = beside.into_iter().chain(standard_key_file().ok()).collect();
         let named = self.server_key_file.as_deref();
-        let server = server_key(named, &standard, &minted, &mut |it| note(it))?;
+        let server = server_key(named, &standard, &minted, &mut |text| note(text))?;
         Ok(Keys { node, fresh, server })
     }
 
@@ -151,7 +151,7 @@ impl Import {
         let digest = file.digest()?.to_text();
         // What is refused leaves nothing: what is not there is made when all was looked at.
         let there = if is_there(&data_dir) { Some(open(&data_dir)?) } else { None };
-        if let Some(journal) = there.as_ref().and_then(|it| it.journal.as_ref()) {
+        if let Some(journal) = there.as_ref().and_then(|target| target.journal.as_ref()) {
             if journal.file != digest {
                 bail!(
                     "--data-dir {}: another file was imported here, or this one before it was changed: import it \
@@ -165,7 +165,7 @@ impl Import {
         }
         let choices = self.choices(keys).to_text();
         let fresh = Journal { file: digest, choices: choices.clone(), written: 0, done: false };
-        let journal = there.as_ref().and_then(|it| it.journal.clone()).unwrap_or(fresh);
+        let journal = there.as_ref().and_then(|target| target.journal.clone()).unwrap_or(fresh);
         if journal.choices != choices {
             bail!(
                 "this import was begun with other flags or another key: go on with those, or start in a fresh --data-dir"
@@ -302,7 +302,7 @@ impl Import {
 
 /// As a shell takes it for one word.
 fn quoted(text: &str) -> String {
-    let plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:,@%".contains(it);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.to_owned();
     }

@@ -77,11 +77,12 @@ impl Invite {
         let (text, addresses) = match join {
             Join::Ticket(ticket) => {
                 let ticket = if self.at.is_empty() { ticket } else { ticket.at(self.at) };
-                (ticket.to_text(), ticket.peers().map(|it| it.address).collect::<Vec<_>>())
+                (ticket.to_text(), ticket.peers().map(|peer| peer.address).collect::<Vec<_>>())
             }
-            Join::Invitation(it) => {
-                let it = if self.at.is_empty() { it } else { it.at(self.at) };
-                (it.to_text(), it.addresses)
+            Join::Invitation(invitation) => {
+                let invitation =
+                    if self.at.is_empty() { invitation } else { invitation.at(self.at) };
+                (invitation.to_text(), invitation.addresses)
             }
         };
         warn(&addresses);
@@ -139,15 +140,21 @@ fn table(all: &[operator::Invitation]) -> String {
         let _ = writeln!(text, "{id:<16}  {made:<20}  {expires:<20}  {used:>9}  {state}");
     };
     row(["ID", "MADE", "EXPIRES", "USED", "STATE"]);
-    for it in all {
-        let state = match it.state {
+    for invitation in all {
+        let state = match invitation.state {
             InvitationState::Open => "open",
             InvitationState::UsedUp => "used up",
             InvitationState::Expired => "expired",
             InvitationState::Revoked => "revoked",
             InvitationState::SecretChanged => "void: the mesh's secret has changed",
         };
-        row([&it.id, &it.made, &it.expires, &format!("{} of {}", it.used, it.uses), state]);
+        row([
+            &invitation.id,
+            &invitation.made,
+            &invitation.expires,
+            &format!("{} of {}", invitation.used, invitation.uses),
+            state,
+        ]);
     }
     text
 }

@@ -66,9 +66,9 @@ pub(super) struct Revoke {
 impl Keys {
     pub(super) fn run(self) -> Result<()> {
         match self {
-            Keys::Mint(it) => it.run(),
-            Keys::List(it) => it.run(),
-            Keys::Revoke(it) => it.run(),
+            Keys::Mint(mint) => mint.run(),
+            Keys::List(list) => list.run(),
+            Keys::Revoke(revoke) => revoke.run(),
         }
     }
 }

@@ -142,7 +142,7 @@ impl Writer<'_> {
         }
         for (room, parent) in &plan.rooms {
             self.thing(Some(Thing::Room), |writer| {
-                let parent = parent.map(|it| writer.id(it));
+                let parent = parent.map(|place| writer.id(place));
                 Import::Room(ImportedRoom { parent, ..room.clone() })
             })?;
         }
@@ -203,12 +203,16 @@ impl Writer<'_> {
         true
     }
 
-    fn thing(&mut self, what: Option<Thing>, it: impl FnOnce(&Self) -> Import) -> Result<(), Stop> {
+    fn thing(
+        &mut self,
+        what: Option<Thing>,
+        import: impl FnOnce(&Self) -> Import,
+    ) -> Result<(), Stop> {
         if !self.counts(what) {
             return Ok(());
         }
-        let it = it(self);
-        let written = self.engine.import(self.clock.now(), it);
+        let import = import(self);
+        let written = self.engine.import(self.clock.now(), import);
         let which = self.journal.written + self.things;
         written.map_err(|refused| anyhow::anyhow!("{refused}: thing {which} of the file"))?;
         // What an act of a room takes is bounded; so many of them are a commit's worth.
@@ -216,7 +220,7 @@ impl Writer<'_> {
         self.commit_if_full()
     }
 
-    fn message(&mut self, plan: &Plan, place: Place, it: Message) -> Result<(), Stop> {
+    fn message(&mut self, plan: &Plan, place: Place, message: Message) -> Result<(), Stop> {
         if !self.counts(Some(Thing::Message)) {
             return Ok(());
         }
@@ -224,23 +228,24 @@ impl Writer<'_> {
         if self.room.last().is_some_and(|(last, _)| *last != room) {
             self.end_room()?;
         }
-        self.bytes += it.content.len() + it.metadata.as_ref().map_or(0, String::len) + 512;
+        self.bytes +=
+            message.content.len() + message.metadata.as_ref().map_or(0, String::len) + 512;
         let message = ImportedMessage {
-            id: Some(id_of(Thing::Message, &it.id)),
-            number: it.seq,
-            wall_ms: it.wall_ms,
-            speech: match it.kind {
+            id: Some(id_of(Thing::Message, &message.id)),
+            number: message.seq,
+            wall_ms: message.wall_ms,
+            speech: match message.kind {
                 Kind::Chat => Speech::Chat,
                 Kind::Thinking => Speech::Thinking,
                 Kind::Decision => Speech::Decision,
             },
-            agent: it.agent.into(),
-            name: it.name,
-            content: it.content,
-            reply_to: it.reply_to.map(|id| plan.answered(id)),
+            agent: message.agent.into(),
+            name: message.name,
+            content: message.content,
+            reply_to: message.reply_to.map(|id| plan.answered(id)),
             // Who was told is in no column.
             mentions: Vec::new(),
-            metadata: it.metadata,
+            metadata: message.metadata,
         };
         self.room.push((room, message));
         self.commit_if_full()

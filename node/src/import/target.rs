@@ -74,8 +74,9 @@ impl Target {
         if self.store.reader().tip(RoomId::lobby(id))?.0 > 0 || !summary.acts.is_empty() {
             return not_fresh("this node's lobby has messages, votes or tasks already");
         }
-        let others = summary.rooms.iter().flat_map(|it| &it.logs).any(|log| log.id.author != me);
-        if summary.node.is_some_and(|it| it.had_peer) || others {
+        let others =
+            summary.rooms.iter().flat_map(|room| &room.logs).any(|log| log.id.author != me);
+        if summary.node.is_some_and(|node| node.had_peer) || others {
             return not_fresh("this node's mesh has other members already");
         }
         Ok(())

@@ -12,9 +12,9 @@ pub(crate) struct Trace(Vec<PathBuf>);
 impl Trace {
     /// Of what is to be made at `path`.
     pub(crate) fn of(path: &Path) -> Trace {
-        let missing = path
-            .ancestors()
-            .take_while(|it| !it.as_os_str().is_empty() && fs::symlink_metadata(it).is_err());
+        let missing = path.ancestors().take_while(|above| {
+            !above.as_os_str().is_empty() && fs::symlink_metadata(above).is_err()
+        });
         Trace(missing.map(Path::to_owned).collect())
     }
 

@@ -99,9 +99,9 @@ pub(crate) struct Layer {
 impl Layer {
     /// `CLAWMESH_` and the flag in capitals; lists are separated by commas.
     pub(super) fn from_env(env: impl Fn(&str) -> Option<String>) -> Result<Layer> {
-        let text = |name: &str| env(&format!("CLAWMESH_{name}")).filter(|it| !it.is_empty());
+        let text = |name: &str| env(&format!("CLAWMESH_{name}")).filter(|text| !text.is_empty());
         let list = |name: &str| {
-            text(name).map(|it| it.split(',').map(|part| part.trim().to_owned()).collect())
+            text(name).map(|text| text.split(',').map(|part| part.trim().to_owned()).collect())
         };
         let switch = |name: &str| {
             text(name)

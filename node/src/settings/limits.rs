@@ -49,8 +49,8 @@ impl Limits {
         let value = value.trim();
         let count = || count(value).ok_or_else(|| refused("write a number, or none"));
         match what {
-            "agents" => tier.agents = count()?.map(|it| it as usize),
-            "rooms" => tier.rooms = count()?.map(|it| it as usize),
+            "agents" => tier.agents = count()?.map(|count| count as usize),
+            "rooms" => tier.rooms = count()?.map(|count| count as usize),
             "messages-per-minute" => quota.messages_per_minute = count()?,
             "content-bytes" => {
                 let max = mesh::limits::CONTENT_BYTES_MAX;

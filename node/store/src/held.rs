@@ -120,20 +120,20 @@ impl HoldBack {
     /// The same backend as it is, for redb to open once more: held back, with its locks. What was held back
     /// here is forgotten, and nothing that is done here is done any more.
     pub(crate) fn again(&self) -> io::Result<HoldBack> {
-        let it = &self.0;
-        it.over.store(true, Ordering::Release);
-        it.len.store(it.backend.len()?, Ordering::Release);
+        let inner = &self.0;
+        inner.over.store(true, Ordering::Release);
+        inner.len.store(inner.backend.len()?, Ordering::Release);
         Ok(HoldBack(Arc::new(Inner {
-            backend: Arc::clone(&it.backend),
+            backend: Arc::clone(&inner.backend),
             holding: AtomicBool::new(true),
             full: AtomicBool::new(false),
             over: AtomicBool::new(false),
             locked: true,
-            gate: Arc::clone(&it.gate),
+            gate: Arc::clone(&inner.gate),
             journal: Mutex::default(),
             new: OnceLock::from(false),
             made: AtomicBool::new(false),
-            len: Arc::clone(&it.len),
+            len: Arc::clone(&inner.len),
         })))
     }
 

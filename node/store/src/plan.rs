@@ -214,7 +214,7 @@ impl<'b> Draft<'_, 'b> {
             Change::Evidence { certificate, run } => {
                 // Runs carry contents: those of rooms that are, or may have been, ephemeral stay
                 // off the disk.
-                let keep = self.seat(certificate.room).map_or(Keep::Memory, |it| it.keep);
+                let keep = self.seat(certificate.room).map_or(Keep::Memory, |seat| seat.keep);
                 self.rows(keep).evidence.push((certificate, run));
             }
             Change::Note { room, vote, note } => {
@@ -222,7 +222,7 @@ impl<'b> Draft<'_, 'b> {
                 rows.notes.insert((room, vote.log, vote.seq), note.as_ref());
             }
             Change::Keep { name, value } => {
-                self.plan.disk.kept.insert(name, value.as_ref().map(|it| it.0.as_slice()));
+                self.plan.disk.kept.insert(name, value.as_ref().map(|opaque| opaque.0.as_slice()));
             }
             Change::Node(record) => self.plan.disk.node = Some(record),
         }

@@ -66,7 +66,7 @@ fn find_in(
     drops: &mut Drops,
 ) -> Result<(), ReadError> {
     // Stamps from the future say nothing: such entries go with the next one that is old.
-    let future_ms = wall_ms.map_or(u64::MAX, |it| it.saturating_add(STAMP_AHEAD_MS_MAX));
+    let future_ms = wall_ms.map_or(u64::MAX, |now_ms| now_ms.saturating_add(STAMP_AHEAD_MS_MAX));
     let mut found: Vec<(Number, PlaceKey, bool)> = Vec::new();
     let mut old = 0;
     let from = Number(view.pruned()?.0.saturating_add(1));

@@ -200,7 +200,11 @@ impl Reader {
     ///
     /// See [`ReadError`].
     pub fn tip(&self, room: RoomId) -> Result<Number, ReadError> {
-        Ok(self.view(room)?.map(|it| it.record()).transpose()?.map_or(Number::ZERO, |it| it.tip))
+        Ok(self
+            .view(room)?
+            .map(|view| view.record())
+            .transpose()?
+            .map_or(Number::ZERO, |record| record.tip))
     }
 
     /// The oldest `limit` (at most [`PAGE_ROWS_MAX`]) rows of the delivery log above `after`,

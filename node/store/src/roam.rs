@@ -146,7 +146,7 @@ impl Reader {
         let Some(eras) = view.few_eras(AT_ONCE_ERAS_MAX)? else { return Ok(false) };
         let lower = eras.range(..cursor.era()).next().is_some();
         let proven = !lower || self.is_proven(view.id, &Proven::of(&eras, cursor));
-        let ahead: u64 = eras.values().map(|it| it.known.saturating_sub(it.done)).sum();
+        let ahead: u64 = eras.values().map(|era| era.known.saturating_sub(era.done)).sum();
         if !proven || ahead > AT_ONCE_ROWS_MAX as u64 || !is_one_to_one(view, &eras)? {
             return Ok(false);
         }
@@ -239,7 +239,7 @@ fn passes_over(
             let (_, at, fate) = numbered?;
             if fate != Fate::Delivered {
                 let numbers = view.numbers_of(at)?;
-                let before = numbers.delivered().is_some_and(|it| it <= cursor);
+                let before = numbers.delivered().is_some_and(|number| number <= cursor);
                 if before && !seen.has(&numbers) && has_body(view, at)? {
                     return Ok(true);
                 }
@@ -292,7 +292,7 @@ fn serve(
                 break;
             }
             page.rows.push((number, at));
-        } else if numbers.delivered().is_some_and(|it| it <= cursor) {
+        } else if numbers.delivered().is_some_and(|number| number <= cursor) {
             roam.later = Some(number);
         } else {
             continue;
@@ -340,7 +340,7 @@ impl Page {
     fn goes_on_with(&mut self, numbers: Numbers, cursor: Number) {
         self.len += 1;
         // A cut that names a number above the cursor is of a higher era, and below that this is served.
-        if numbers.all().any(|it| it <= cursor) {
+        if numbers.all().any(|number| number <= cursor) {
             self.again.push((self.len, numbers));
         }
     }
@@ -368,22 +368,22 @@ impl Page {
                 // eras between, nor of that number yet.
                 let is_named = |numbers: &Numbers| within(&cuts[&era], numbers);
                 let last = self.again.iter().rev().find(|(_, numbers)| is_named(numbers));
-                named.insert(era, last.map_or(0, |it| it.0));
+                named.insert(era, last.map_or(0, |number| number.0));
             }
-            let whole = self.beyond.get(&era).is_none_or(|it| place <= *it);
+            let whole = self.beyond.get(&era).is_none_or(|end| place <= *end);
             if named[&era] <= place && whole {
                 ends.push(place);
             }
         }
-        let within = ends.partition_point(|it| *it <= limit);
-        let end = within.checked_sub(1).or(Some(within)).and_then(|it| ends.get(it));
+        let within = ends.partition_point(|end| *end <= limit);
+        let end = within.checked_sub(1).or(Some(within)).and_then(|end| ends.get(end));
         end.copied()
     }
 }
 
 /// Whether there is anything to be served of an entry: not if it is old.
 fn has_body(view: &View, at: LocalRef) -> Result<bool, ReadError> {
-    Ok(view.gist(at)?.is_some_and(|it| it.gone.is_none()))
+    Ok(view.gist(at)?.is_some_and(|gist| gist.gone.is_none()))
 }
 
 /// What a client with this cursor has seen for certain.
@@ -417,7 +417,7 @@ impl Seen {
         after: Number,
     ) -> Result<bool, ReadError> {
         let numbers = view.numbers_of(at)?;
-        let before = numbers.delivered().is_some_and(|it| it <= self.cursor);
+        let before = numbers.delivered().is_some_and(|number| number <= self.cursor);
         // The first one, so that it is given once. One that it has passed may have become known too late.
         let first = numbers.above(after) == Some(number);
         Ok(before && first && !self.has(&numbers) && !own(&numbers, after) && has_body(view, at)?)
@@ -482,10 +482,10 @@ fn whole_cut(
 ) -> BTreeMap<Era, u64> {
     // The era before is one `c` below, and not below another such that the cut names. If several
     // can be meant, what they all grant counts.
-    let named = record.cut.iter().filter(|it| it.era.c() + 1 == era.c()).map(|it| it.era).max();
+    let named = record.cut.iter().filter(|cut| cut.era.c() + 1 == era.c()).map(|cut| cut.era).max();
     let mut before = cuts
         .range(named.unwrap_or(Era::HOME)..)
-        .filter(|(it, _)| it.c() + 1 == era.c())
+        .filter(|(after, _)| after.c() + 1 == era.c())
         .map(|(_, cut)| cut);
     let mut whole = before.next().cloned().unwrap_or_default();
     for other in before {
@@ -494,7 +494,7 @@ fn whole_cut(
             *n = (*n).min(other[era]);
         }
     }
-    whole.extend(record.cut.iter().map(|it| (it.era, it.n)));
+    whole.extend(record.cut.iter().map(|cut| (cut.era, cut.n)));
     whole
 }
 
@@ -521,7 +521,7 @@ fn unproven(
             let numbers = view.numbers_of(at)?;
             if !found.contains(&at)
                 && seen.misses(&numbers)
-                && view.gist(at)?.is_some_and(|it| it.facts.visible && it.gone.is_none())
+                && view.gist(at)?.is_some_and(|gist| gist.facts.visible && gist.gone.is_none())
             {
                 found.insert(at);
                 missing.push((at, numbers.delivered()));

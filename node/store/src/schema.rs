@@ -118,7 +118,7 @@ pub(crate) enum Found {
 /// Looks, without writing.
 pub(crate) fn find(db: &Database) -> Result<Found, ReadError> {
     let read = db.begin_read()?;
-    let names: Vec<String> = read.list_tables()?.map(|it| it.name().to_owned()).collect();
+    let names: Vec<String> = read.list_tables()?.map(|table| table.name().to_owned()).collect();
     if names.is_empty() {
         return Ok(Found::Empty);
     }
@@ -167,8 +167,8 @@ pub(crate) fn prepare(db: &Database, found: u64) -> Result<(), redb::Error> {
 }
 
 /// A record as a row. Encoding into memory cannot fail.
-pub(crate) fn encode<T: Encode<()>>(it: &T) -> Vec<u8> {
-    minicbor::to_vec(it).expect("encoding into a Vec cannot fail")
+pub(crate) fn encode<T: Encode<()>>(value: &T) -> Vec<u8> {
+    minicbor::to_vec(value).expect("encoding into a Vec cannot fail")
 }
 
 /// A row as the record it must be.
@@ -225,7 +225,7 @@ impl Numbers {
 
     /// Sets the fate of one number; `None` takes it away.
     pub(crate) fn set(&mut self, number: Number, fate: Option<Fate>) {
-        match (self.0.binary_search_by_key(&number, |it| it.0), fate) {
+        match (self.0.binary_search_by_key(&number, |row| row.0), fate) {
             (Ok(i), Some(fate)) => self.0[i].1 = fate,
             (Ok(i), None) => {
                 self.0.remove(i);
@@ -237,30 +237,30 @@ impl Numbers {
 
     /// Whether none is of this era.
     pub(crate) fn is_free_of(&self, era: Era) -> bool {
-        self.all().all(|it| it.era() != era)
+        self.all().all(|number| number.era() != era)
     }
 
     /// Ascending.
     pub(crate) fn all(&self) -> impl Iterator<Item = Number> {
-        self.0.iter().map(|it| it.0)
+        self.0.iter().map(|row| row.0)
     }
 
     pub(crate) fn lowest(&self) -> Option<Number> {
-        self.0.first().map(|it| it.0)
+        self.0.first().map(|row| row.0)
     }
 
     pub(crate) fn highest(&self) -> Option<Number> {
-        self.0.last().map(|it| it.0)
+        self.0.last().map(|row| row.0)
     }
 
     /// The one it was delivered under here.
     pub(crate) fn delivered(&self) -> Option<Number> {
-        self.0.iter().find(|it| it.1 == Fate::Delivered).map(|it| it.0)
+        self.0.iter().find(|row| row.1 == Fate::Delivered).map(|row| row.0)
     }
 
     /// The lowest above `cursor`.
     pub(crate) fn above(&self, cursor: Number) -> Option<Number> {
-        self.0.iter().map(|it| it.0).find(|number| *number > cursor)
+        self.0.iter().map(|row| row.0).find(|number| *number > cursor)
     }
 }
 

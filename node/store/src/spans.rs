@@ -71,13 +71,13 @@ impl Reader {
         let view = self.view(room)?;
         let mut budget = Budget::new(budget_bytes);
         for head in at {
-            let log = view.as_ref().map(|it| it.log(head.log)).transpose()?.flatten();
+            let log = view.as_ref().map(|view| view.log(head.log)).transpose()?.flatten();
             let stored = match (&view, log) {
                 (Some(view), Some((log, _))) => view.stored(LocalRef { log, seq: head.seq })?,
                 (Some(_), None) | (None, _) => None,
             };
             // Of one that was dropped the body is empty, too.
-            let body = stored.map_or_else(|| Vec::new().into(), |it| it.body);
+            let body = stored.map_or_else(|| Vec::new().into(), |entry| entry.body);
             if !budget.take(body.len() + ENTRY_OVERHEAD_BYTES) && !bodies.is_empty() {
                 break;
             }
@@ -216,7 +216,7 @@ fn run(view: &View, id: LogId, at: LocalRef) -> Result<(Run, Vec<ApartBody>), Re
 
 /// What a run takes encoded, at most.
 fn run_bytes(run: &Run) -> usize {
-    let entry = |it: &RunEntry| match &it.body {
+    let entry = |entry: &RunEntry| match &entry.body {
         Carried::Here(body) => body.len() + ENTRY_OVERHEAD_BYTES,
         Carried::Apart { .. } | Carried::Gone(_) => ENTRY_OVERHEAD_BYTES,
     };

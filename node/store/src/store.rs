@@ -73,7 +73,7 @@ impl Store {
     pub fn open(dir: &Path) -> Result<Store, OpenError> {
         let file = dir.join(FILE_NAME);
         let backend = open_file(&file)
-            .and_then(|it| FileBackend::new(it).map_err(io::Error::other))
+            .and_then(|file| FileBackend::new(file).map_err(io::Error::other))
             .map_err(|source| refused(&file, source))?;
         Self::with(backend, dir, file)
     }
@@ -146,7 +146,7 @@ impl Store {
             None
         } else {
             let mut write = self.databases.memory()?.begin_write()?;
-            write.set_durability(Durability::None).map_err(|it| storage(it.into()))?;
+            write.set_durability(Durability::None).map_err(|error| storage(error.into()))?;
             apply(&write, &memory)?;
             Some(write)
         };
@@ -229,7 +229,7 @@ impl Store {
 
     /// What redb did when the file was opened again is done now, if there is room by now.
     fn have_room(&mut self) -> Result<(), CommitError> {
-        self.former.retain(|it| it.strong_count() > 0);
+        self.former.retain(|former| former.strong_count() > 0);
         if !self.former.is_empty() {
             return Err(CommitError::Full);
         }
@@ -241,14 +241,14 @@ impl Store {
     /// The disk was full: redb believes to have written what it has not. Whoever reads has not seen it, and
     /// from now on reads the file as it was before.
     fn open_again(&mut self) -> Result<(), CommitError> {
-        let again = self.backend.again().map_err(|it| storage(redb::Error::Io(it)))?;
+        let again = self.backend.again().map_err(|error| storage(redb::Error::Io(error)))?;
         let (dir, file) = &self.place;
         let look = AssertUnwindSafe(|| inspect(again.clone(), dir, file));
         let opened = catch_unwind(look).unwrap_or_else(|_| {
             let why = "its pages contradict each other".to_owned();
             Err(OpenError::Damaged { file: file.clone(), why })
         });
-        let opened = opened.map_err(|it| CommitError::NotAgain(Box::new(it)))?;
+        let opened = opened.map_err(|error| CommitError::NotAgain(Box::new(error)))?;
         self.former.push(self.databases.disk.replace(opened.disk));
         self.backend = again;
         Ok(())
@@ -281,7 +281,7 @@ impl Store {
                 Change::Note { room, vote, note: Some(note) }
             })
             .collect();
-        batch.extend(node.map(|it| Change::Node(it.under_new_identity(before))));
+        batch.extend(node.map(|record| Change::Node(record.under_new_identity(before))));
         self.commit(&batch)
     }
 
@@ -309,7 +309,8 @@ fn held(dir: &Path) -> Result<(Database, HoldBack), OpenError> {
     let file = dir.join(FILE_NAME);
     let failed = |source| refused(&file, source);
     let open = OpenOptions::new().read(true).write(true).open(&file).map_err(failed)?;
-    let backend = HoldBack::new(FileBackend::new(open).map_err(|it| failed(io::Error::other(it)))?);
+    let backend =
+        HoldBack::new(FileBackend::new(open).map_err(|error| failed(io::Error::other(error)))?);
     let look = AssertUnwindSafe(|| inspect(backend.clone(), dir, &file));
     let opened = catch_unwind(look).unwrap_or_else(|_| {
         let why = "its pages contradict each other".to_owned();
@@ -340,7 +341,7 @@ fn write(
     thin_out: Option<Option<u64>>,
 ) -> Result<(), CommitError> {
     let mut write = database.begin_write()?;
-    write.set_durability(durability).map_err(|it| storage(it.into()))?;
+    write.set_durability(durability).map_err(|error| storage(error.into()))?;
     apply(&write, rows)?;
     if !drops.is_empty() {
         prune::apply(&write, drops)?;
@@ -355,7 +356,7 @@ fn write(
 /// A transaction of nothing but which pages are free.
 fn settle(database: &Database) -> Result<(), CommitError> {
     let mut write = database.begin_write()?;
-    write.set_durability(Durability::Immediate).map_err(|it| storage(it.into()))?;
+    write.set_durability(Durability::Immediate).map_err(|error| storage(error.into()))?;
     write.set_quick_repair(true);
     write.commit()?;
     Ok(())

@@ -162,7 +162,7 @@ impl View {
     }
 
     pub(crate) fn facts(&self, at: LocalRef) -> Result<Option<Facts>, ReadError> {
-        Ok(self.gist(at)?.map(|it| it.facts))
+        Ok(self.gist(at)?.map(|gist| gist.facts))
     }
 
     /// An entry but for its body.
@@ -229,7 +229,7 @@ impl View {
         Ok(Row {
             number,
             canonical,
-            numbers: several.iter().map(|it| it.0).take(ROW_NUMBERS_MAX).collect(),
+            numbers: several.iter().map(|number| number.0).take(ROW_NUMBERS_MAX).collect(),
             at,
             log,
             message,

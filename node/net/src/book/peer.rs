@@ -120,7 +120,7 @@ impl Peer {
 
     /// On this machine only if all connections are: a peer elsewhere may also have a tunnel.
     pub(super) fn place(&self) -> Place {
-        match self.connections.values().all(|it| it.place == Place::SameMachine) {
+        match self.connections.values().all(|connection| connection.place == Place::SameMachine) {
             true => Place::SameMachine,
             false => Place::Elsewhere,
         }

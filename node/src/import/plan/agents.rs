@@ -21,23 +21,23 @@ pub(super) fn take(
     findings: &mut Findings,
 ) -> Result<()> {
     let mut strangers = Named::default();
-    for it in findings.readable(Thing::AgentId, file.identities()?) {
-        if !(1..=AGENT_ID_BYTES_MAX).contains(&it.agent.len()) {
+    for identity in findings.readable(Thing::AgentId, file.identities()?) {
+        if !(1..=AGENT_ID_BYTES_MAX).contains(&identity.agent.len()) {
             let why = format!("it must have 1 to {AGENT_ID_BYTES_MAX} bytes");
-            findings.row((Thing::AgentId, "agent_identities", &it.agent), why);
+            findings.row((Thing::AgentId, "agent_identities", &identity.agent), why);
             continue;
         }
         if plan.agents.len() >= AGENT_IDS_MAX {
             let why = format!("a mesh has at most {AGENT_IDS_MAX} stable agent ids");
-            findings.row((Thing::AgentId, "agent_identities", &it.agent), why);
+            findings.row((Thing::AgentId, "agent_identities", &identity.agent), why);
             continue;
         }
-        let owner = owners.find(&it.owner).unwrap_or_else(|| {
-            strangers.add(&it.agent);
+        let owner = owners.find(&identity.owner).unwrap_or_else(|| {
+            strangers.add(&identity.agent);
             let own = owners.choices.private_to_own_key;
-            if own { owners.choices.own } else { KeyPrint::of(&it.owner) }
+            if own { owners.choices.own } else { KeyPrint::of(&identity.owner) }
         });
-        plan.agents.push((it.agent.into(), owner));
+        plan.agents.push((identity.agent.into(), owner));
     }
     let whose = match (owners.choices.private_to_own_key, owners.choices.server) {
         (true, _) => {

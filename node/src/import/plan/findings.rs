@@ -24,7 +24,7 @@ impl Refusals {
 
 impl fmt::Display for Refusals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.told.iter().try_for_each(|it| writeln!(f, "  {it}"))?;
+        self.told.iter().try_for_each(|line| writeln!(f, "  {line}"))?;
         match self.all.saturating_sub(self.told.len() as u64) {
             0 => Ok(()),
             more => writeln!(f, "  … and {more} more"),

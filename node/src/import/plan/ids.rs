@@ -15,7 +15,7 @@ pub(crate) fn id_of(thing: Thing, text: &str) -> MessageId {
 
 /// An id that clients go on using; `None`: nobody could find it here.
 pub(super) fn own(text: &str) -> Option<MessageId> {
-    MessageId::from_uuid(text).filter(|it| it.is_foreign() && it.to_uuid() == text)
+    MessageId::from_uuid(text).filter(|id| id.is_foreign() && id.to_uuid() == text)
 }
 
 /// The id that stands for one that is not kept.

@@ -147,7 +147,7 @@ impl fmt::Display for Ledger {
         writeln!(f, "{}", if some { "     refused" } else { "" })?;
         for thing in Thing::ALL {
             let [brought, left, refused] =
-                [self.brought, left, self.refused].map(|it| it.of(thing));
+                [self.brought, left, self.refused].map(|counts| counts.of(thing));
             let all = brought + left + refused;
             write!(f, "{:<18}{all:>12}{brought:>12}{left:>14}", thing.name())?;
             let refused = if some { format!("{refused:>12}") } else { String::new() };

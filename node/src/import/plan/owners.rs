@@ -64,7 +64,7 @@ impl Owners {
                     Tier::Free
                 }
             };
-            let label = key.label.as_deref().map(|it| cut(it, KEY_LABEL_BYTES_MAX));
+            let label = key.label.as_deref().map(|label| cut(label, KEY_LABEL_BYTES_MAX));
             if label != key.label {
                 cut_short.add(shown);
             }

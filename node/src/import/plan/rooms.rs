@@ -59,7 +59,7 @@ pub(super) fn take(
     let what = "rooms are called, described or identified in another way";
     findings.ledger.note_named(what, &others);
     for (id, room, owner) in kept {
-        let parent = room.parent.as_deref().and_then(|it| parent(plan, it));
+        let parent = room.parent.as_deref().and_then(|id| parent(plan, id));
         if room.parent.is_some() && parent.is_none() {
             let name = shown(&room.name);
             let note = format!("the room {name} comes without its parent, which does not");
@@ -84,7 +84,7 @@ fn possible(
     choices: Choices,
     findings: &mut Findings,
 ) -> Vec<Possible> {
-    let readable = rows.iter().flatten().map(|it| it.name.clone());
+    let readable = rows.iter().flatten().map(|room| room.name.clone());
     let mut names: BTreeSet<String> = readable.collect();
     let mut possible = Vec::new();
     for row in rows {
@@ -128,7 +128,7 @@ fn with_numbers(
         Ok(room) => Some(room.id.clone()),
         Err(bad) => bad.id.clone(),
     };
-    let end = id.as_ref().and_then(|it| ends.get(it));
+    let end = id.as_ref().and_then(|id| ends.get(id));
     match (row, end) {
         (Ok(_), Some(Err(bad))) => findings.bad(Thing::Room, bad.clone()),
         (Err(_), Some(Err(bad))) if id.as_deref() == Some(LOBBY) => {
@@ -160,7 +160,7 @@ fn take_lobby(plan: &mut Plan, row: Result<Room, BadRow>, findings: &mut Finding
             return;
         }
     };
-    let fits = room.description.as_ref().is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX);
+    let fits = room.description.as_ref().is_none_or(|text| text.len() <= DESCRIPTION_BYTES_MAX);
     if !fits {
         note(format!(
             "the lobby comes without its description, which has more than {DESCRIPTION_BYTES_MAX} bytes"
@@ -186,12 +186,12 @@ fn ends(file: &ServerFile) -> Result<Ends> {
     let mut ends = Ends::new();
     for row in file.sequences()? {
         let (id, end) = match row {
-            Ok(it) if it.high_water >= Era::HOME.capacity() => {
-                let (table, why) = ("room_sequences", too_high(it.high_water));
-                let id = Some(it.room);
+            Ok(sequence) if sequence.high_water >= Era::HOME.capacity() => {
+                let (table, why) = ("room_sequences", too_high(sequence.high_water));
+                let id = Some(sequence.room);
                 (id.clone(), Err(BadRow { table, id, why }))
             }
-            Ok(it) => (Some(it.room), Ok(it.high_water + 1)),
+            Ok(sequence) => (Some(sequence.room), Ok(sequence.high_water + 1)),
             Err(bad) => (bad.id.clone(), Err(bad)),
         };
         ends.extend(id.map(|id| (id, end)));
@@ -236,17 +236,17 @@ fn renamed(
             base => base,
         };
         let mut tries = (2..).map(|n: u32| format!("{base} ({n})"));
-        name = tries.find(|it| !names.contains(it)).unwrap_or(base.clone());
+        name = tries.find(|name| !names.contains(name)).unwrap_or(base.clone());
         names.insert(name.clone());
     }
-    let description = room.description.as_deref().map(|it| cut(it, DESCRIPTION_BYTES_MAX));
-    let created_by = room.created_by.clone().filter(|it| it.len() <= AGENT_ID_BYTES_MAX);
+    let description = room.description.as_deref().map(|text| cut(text, DESCRIPTION_BYTES_MAX));
+    let created_by = room.created_by.clone().filter(|id| id.len() <= AGENT_ID_BYTES_MAX);
     Ok((id, Room { name, description, created_by, ..room.clone() }))
 }
 
 fn id_of(room: &Room) -> Option<RoomId> {
-    let id = RoomId::from_uuid(&room.id).filter(|it| it.to_uuid() == room.id);
-    id.filter(|it| is_foreign_id(*it))
+    let id = RoomId::from_uuid(&room.id).filter(|id| id.to_uuid() == room.id);
+    id.filter(|id| is_foreign_id(*id))
 }
 
 fn is_name(name: &str) -> bool {
@@ -274,10 +274,10 @@ fn odd(room: &Room) -> Vec<String> {
             "its name must have 1 to {NAME_BYTES_MAX} bytes, not be blank and not be {LOBBY:?}"
         ));
     }
-    if room.description.as_ref().is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
+    if room.description.as_ref().is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
         why.push(format!("its description may have {DESCRIPTION_BYTES_MAX} bytes"));
     }
-    if room.created_by.as_ref().is_some_and(|it| it.len() > AGENT_ID_BYTES_MAX) {
+    if room.created_by.as_ref().is_some_and(|id| id.len() > AGENT_ID_BYTES_MAX) {
         why.push(format!("its creator's id may have {AGENT_ID_BYTES_MAX} bytes"));
     }
     why

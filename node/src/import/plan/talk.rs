@@ -167,11 +167,12 @@ fn agent_bytes(whose: &str) -> String {
 }
 
 /// `Err`: what is wrong with it.
-fn ended(it: Vote) -> Result<(u64, VoteImported), String> {
-    let options = (2..=VOTE_OPTIONS_MAX).contains(&it.options.len())
-        && it.options.iter().all(|it| (1..=VOTE_OPTION_BYTES_MAX).contains(&it.len()));
-    let title = !it.title.trim().is_empty() && it.title.len() <= VOTE_TITLE_BYTES_MAX;
-    let description = it.description.as_ref().is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX);
+fn ended(row: Vote) -> Result<(u64, VoteImported), String> {
+    let options = (2..=VOTE_OPTIONS_MAX).contains(&row.options.len())
+        && row.options.iter().all(|option| (1..=VOTE_OPTION_BYTES_MAX).contains(&option.len()));
+    let title = !row.title.trim().is_empty() && row.title.len() <= VOTE_TITLE_BYTES_MAX;
+    let description =
+        row.description.as_ref().is_none_or(|text| text.len() <= DESCRIPTION_BYTES_MAX);
     let checks = [
         (title, format!("its title must have 1 to {VOTE_TITLE_BYTES_MAX} bytes and not be blank")),
         (description, format!("its description may have {DESCRIPTION_BYTES_MAX} bytes")),
@@ -181,54 +182,55 @@ fn ended(it: Vote) -> Result<(u64, VoteImported), String> {
                 "it must have 2 to {VOTE_OPTIONS_MAX} options of 1 to {VOTE_OPTION_BYTES_MAX} bytes"
             ),
         ),
-        (is_agent(&it.created_by), agent_bytes("its creator's id")),
+        (is_agent(&row.created_by), agent_bytes("its creator's id")),
     ];
     all_well(&checks)?;
     let vote = VoteImported {
-        title: it.title,
-        description: it.description,
-        options: it.options,
-        created_by: it.created_by.into(),
-        closes_ms: it.closes_ms,
-        eligible: it.eligible,
-        tally: it.tally,
-        id: Some(id_of(Thing::Vote, &it.id)),
+        title: row.title,
+        description: row.description,
+        options: row.options,
+        created_by: row.created_by.into(),
+        closes_ms: row.closes_ms,
+        eligible: row.eligible,
+        tally: row.tally,
+        id: Some(id_of(Thing::Vote, &row.id)),
     };
-    Ok((it.created_ms, vote))
+    Ok((row.created_ms, vote))
 }
 
 /// `Err`: what is wrong with it.
-fn imported(it: Task, room: mesh::name::id::RoomId) -> Result<ImportedTask, String> {
-    let status = match it.status.as_str() {
+fn imported(row: Task, room: mesh::name::id::RoomId) -> Result<ImportedTask, String> {
+    let status = match row.status.as_str() {
         "pending" => TaskStatus::Pending,
         "in_progress" => TaskStatus::InProgress,
         "completed" => TaskStatus::Completed,
         "blocked" => TaskStatus::Blocked,
         other => return Err(format!("its status {other:?} is none of a task")),
     };
-    let title = !it.title.trim().is_empty() && it.title.len() <= TASK_TITLE_BYTES_MAX;
-    let description = it.description.as_ref().is_none_or(|it| it.len() <= DESCRIPTION_BYTES_MAX);
-    let note = it.note.as_ref().is_none_or(|it| it.len() <= TASK_NOTE_BYTES_MAX);
+    let title = !row.title.trim().is_empty() && row.title.len() <= TASK_TITLE_BYTES_MAX;
+    let description =
+        row.description.as_ref().is_none_or(|text| text.len() <= DESCRIPTION_BYTES_MAX);
+    let note = row.note.as_ref().is_none_or(|text| text.len() <= TASK_NOTE_BYTES_MAX);
     let checks = [
         (title, format!("its title must have 1 to {TASK_TITLE_BYTES_MAX} bytes and not be blank")),
         (description, format!("its description may have {DESCRIPTION_BYTES_MAX} bytes")),
         (note, format!("its note may have {TASK_NOTE_BYTES_MAX} bytes")),
-        (it.assignee.as_deref().is_none_or(is_agent), agent_bytes("its assignee's id")),
-        (is_agent(&it.created_by), agent_bytes("its creator's id")),
+        (row.assignee.as_deref().is_none_or(is_agent), agent_bytes("its assignee's id")),
+        (is_agent(&row.created_by), agent_bytes("its creator's id")),
     ];
     all_well(&checks)?;
     Ok(ImportedTask {
         room,
         task: TaskAssigned {
-            title: it.title,
-            description: it.description,
-            assignee: it.assignee.map(Into::into),
-            created_by: it.created_by.into(),
-            id: Some(id_of(Thing::Task, &it.id)),
+            title: row.title,
+            description: row.description,
+            assignee: row.assignee.map(Into::into),
+            created_by: row.created_by.into(),
+            id: Some(id_of(Thing::Task, &row.id)),
         },
-        created_ms: it.created_ms,
+        created_ms: row.created_ms,
         status,
-        note: it.note,
-        updated_ms: it.updated_ms,
+        note: row.note,
+        updated_ms: row.updated_ms,
     })
 }

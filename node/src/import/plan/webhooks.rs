@@ -26,15 +26,19 @@ pub(super) fn take(
 ) -> Result<()> {
     let mut of_key: BTreeMap<KeyPrint, usize> = BTreeMap::new();
     let [mut private, mut ahead, mut unfiltered] = [(); 3].map(|()| Named::default());
-    for it in findings.readable(Thing::Webhook, file.subscriptions()?) {
-        let Some(place) = plan.place(&it.room) else {
-            findings.ledger.leave(Thing::Webhook, plan.no_room(&it.room), Some(&it.id));
+    for subscription in findings.readable(Thing::Webhook, file.subscriptions()?) {
+        let Some(place) = plan.place(&subscription.room) else {
+            findings.ledger.leave(
+                Thing::Webhook,
+                plan.no_room(&subscription.room),
+                Some(&subscription.id),
+            );
             continue;
         };
-        let id = it.id.clone();
+        let id = subscription.id.clone();
         let which = (Thing::Webhook, "subscriptions", &*id);
         let own = owners.choices.private_to_own_key.then_some(owners.choices.own);
-        let Some(owner) = owners.find(&it.owner).or(own) else {
+        let Some(owner) = owners.find(&subscription.owner).or(own) else {
             let why = "its key is neither in api_keys nor the server's";
             let advice = match owners.choices.server {
                 Some(_) => "--private-to-own-key",
@@ -43,8 +47,8 @@ pub(super) fn take(
             findings.row_or(which, why, advice);
             continue;
         };
-        let mut it = brought(it, owner);
-        if let Err(why) = it.check() {
+        let mut webhook = brought(subscription, owner);
+        if let Err(why) = webhook.check() {
             findings.row(which, why);
             continue;
         }
@@ -57,19 +61,19 @@ pub(super) fn take(
             continue;
         }
         *same += 1;
-        if it.stays_private() {
+        if webhook.stays_private() {
             private.add(&id);
         }
         // What a webhook got beyond that, no message of the room will ever be.
         let end = plan.next.get(&place).map_or(0, |next| next - 1);
-        if it.delivered > end {
-            it.delivered = end;
+        if webhook.delivered > end {
+            webhook.delivered = end;
             ahead.add(&id);
         }
-        if it.kinds.as_ref().is_some_and(Vec::is_empty) {
+        if webhook.kinds.as_ref().is_some_and(Vec::is_empty) {
             unfiltered.add(&id);
         }
-        plan.webhooks.push((place, it));
+        plan.webhooks.push((place, webhook));
     }
     let what = "webhooks go to addresses that are not public: they will fail unless the node is started with \
                 --allow-private-webhooks";
@@ -82,24 +86,24 @@ pub(super) fn take(
     Ok(())
 }
 
-fn brought(it: Subscription, owner: KeyPrint) -> BroughtWebhook {
+fn brought(subscription: Subscription, owner: KeyPrint) -> BroughtWebhook {
     BroughtWebhook {
-        id: it.id,
+        id: subscription.id,
         owner,
-        url: it.url,
-        secret: it.secret,
-        kinds: it.kinds,
-        only_from: it.only_from,
-        not_from: it.not_from,
-        exclude_thinking: it.exclude_thinking,
-        since: it.since,
-        delivered: it.delivered,
-        status: match it.status {
+        url: subscription.url,
+        secret: subscription.secret,
+        kinds: subscription.kinds,
+        only_from: subscription.only_from,
+        not_from: subscription.not_from,
+        exclude_thinking: subscription.exclude_thinking,
+        since: subscription.since,
+        delivered: subscription.delivered,
+        status: match subscription.status {
             Status::Active => SubscriptionStatus::Active,
             Status::Failed => SubscriptionStatus::Failed,
             Status::Disabled => SubscriptionStatus::Disabled,
         },
-        failures: it.failures,
-        created_ms: it.created_ms,
+        failures: subscription.failures,
+        created_ms: subscription.created_ms,
     }
 }
