@@ -10,7 +10,7 @@ use mesh::{
     Effect, Input, Turn,
     api::{
         batch::Change,
-        command::{Command, Outcome, Refused},
+        command::{Command, Refused, traits::Promise},
     },
     name::{id::NodeId, time::Now},
 };
@@ -134,49 +134,16 @@ impl Driver {
     }
 }
 
-/// Whether it is an answer that promises nothing of what is not written.
+/// Whether an effect is an answer that promises nothing of a turn that is not written.
 fn acknowledges_nothing(effect: &Effect) -> bool {
     let Effect::Reply { result, .. } = effect else { return false };
-    match result {
-        Ok(
-            Outcome::Rooms(_)
-            | Outcome::Agents(_)
-            | Outcome::RoomInfo(_)
-            | Outcome::Votes(_)
-            | Outcome::Tasks(_)
-            | Outcome::Keys(_)
-            | Outcome::Key(_)
-            | Outcome::Status(_)
-            | Outcome::Behind(_)
-            | Outcome::Members(_),
-        )
-        | Err(_) => true,
-        Ok(
-            Outcome::Done
-            | Outcome::Attached(_)
-            | Outcome::Room(_)
-            | Outcome::Joined(_)
-            | Outcome::Said(_)
-            | Outcome::Vote(_)
-            | Outcome::Cast { .. }
-            | Outcome::Candidates(_)
-            | Outcome::Task(_)
-            | Outcome::Roamed(_)
-            | Outcome::LeftMesh { .. },
-        ) => false,
-    }
+    result.as_ref().map_or(true, |outcome| outcome.promise() == Promise::None)
 }
 
 impl Meanwhile {
     fn note(&mut self, input: Input) {
-        let peer = match &input {
-            Input::PeerUp(peer) | Input::PeerDown(peer) => *peer,
-            Input::Message { .. }
-            | Input::Gossip { .. }
-            | Input::Command { .. }
-            | Input::Timeout => return,
-        };
-        let all = self.peers.entry(peer).or_default();
+        let (Input::PeerUp(peer) | Input::PeerDown(peer)) = &input else { return };
+        let all = self.peers.entry(*peer).or_default();
         // It was gone in between, and that is all there is to know of it.
         if all.len() == 2 {
             all.remove(0);

@@ -18,7 +18,7 @@ use mesh::{
     Input,
     name::id::{MeshId, NodeId},
     wire::{
-        message::{BadMessage, Message},
+        message::{BadMessage, Message, traits::Answer},
         run::Verified,
     },
 };
@@ -161,7 +161,7 @@ impl Intake {
 
     /// Whether it is no question, or the peer may ask another one.
     fn may_ask(&self, from: NodeId, message: &Message<Verified>) -> bool {
-        if !questions::is_one(message) {
+        if message.traits().answer == Answer::None {
             return true;
         }
         let mut questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);

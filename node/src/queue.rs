@@ -162,7 +162,7 @@ impl Queue {
     /// Queues a command. If there is no room for it the asker is dropped; if there is nobody any more
     /// to take it, it is told so.
     pub(crate) fn ask(&self, command: Command, asker: Asker) {
-        let bytes = command_bytes(&command);
+        let bytes = command.traits().bytes;
         let mut state = self.locked();
         // A command that nobody waits for is this program's own: to stop, or to draw a secret. Few at a time.
         let own = matches!(asker, Asker::Nobody);
@@ -273,58 +273,6 @@ impl Queue {
     fn locked(&self) -> MutexGuard<'_, State> {
         // Nothing that is done under the lock can leave it half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What a command carries, as far as a client decides.
-fn command_bytes(command: &Command) -> usize {
-    match command {
-        Command::Say { say, .. } => {
-            say.content.len() + say.metadata.as_ref().map_or(0, String::len)
-        }
-        Command::Attach(attach) => attach.capabilities.iter().map(String::len).sum(),
-        Command::CreateRoom { room, .. } => {
-            room.name.len() + room.description.as_ref().map_or(0, String::len)
-        }
-        Command::SetPresence { presence, .. } => presence.detail.as_ref().map_or(0, String::len),
-        Command::Detach { seen, .. } => seen.len() * size_of::<(u128, u64)>(),
-        Command::Roam { entries, .. } => entries.len() * size_of::<mesh::name::id::LocalRef>(),
-        Command::CreateVote { vote, .. } => {
-            let options: usize = vote.options.iter().map(String::len).sum();
-            vote.title.len() + vote.description.as_ref().map_or(0, String::len) + options
-        }
-        Command::AssignTask { task, .. } => {
-            task.title.len() + task.description.as_ref().map_or(0, String::len)
-        }
-        Command::UpdateTask { update, .. } => update.note.as_ref().map_or(0, String::len),
-        Command::Keep { name, value } => {
-            name.len() + value.as_ref().map_or(0, |value| value.0.len())
-        }
-        Command::CastVote { .. }
-        | Command::GetVote { .. }
-        | Command::Seek { .. }
-        | Command::ListVotes { .. }
-        | Command::ElectLeader { .. }
-        | Command::Decline { .. }
-        | Command::ListTasks { .. }
-        | Command::MintKey(_)
-        | Command::SignUp(_)
-        | Command::RevokeKey { .. }
-        | Command::ListKeys
-        | Command::Members
-        | Command::Part { .. }
-        | Command::RotateSecret { .. }
-        | Command::LeaveMesh { .. }
-        | Command::CheckKey { .. }
-        | Command::Join { .. }
-        | Command::Leave { .. }
-        | Command::SetTyping { .. }
-        | Command::ListRooms { .. }
-        | Command::ListAgents { .. }
-        | Command::RoomInfo { .. }
-        | Command::Status
-        | Command::Behind
-        | Command::Stop => 0,
     }
 }
 

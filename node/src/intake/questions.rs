@@ -2,11 +2,7 @@
 
 use std::{collections::BTreeMap, time::Instant};
 
-use mesh::{
-    limits::NODES_MAX,
-    name::id::NodeId,
-    wire::{message::Message, run::Verified},
-};
+use mesh::{limits::NODES_MAX, name::id::NodeId};
 
 use crate::limits::{QUESTIONS_BURST_MAX, QUESTIONS_PER_SECOND_MAX, QUESTIONS_PER_STRIKE};
 
@@ -50,37 +46,6 @@ impl Asked {
         let earned = seconds.saturating_mul(u64::from(QUESTIONS_PER_SECOND_MAX));
         let earned = u32::try_from(earned).unwrap_or(u32::MAX);
         Asked { count: self.count.saturating_sub(earned), since: now }
-    }
-}
-
-/// Whether it wants an answer that has to be looked for.
-pub(super) fn is_one(message: &Message<Verified>) -> bool {
-    match message {
-        Message::WantBodies { .. }
-        | Message::Want { .. }
-        | Message::Have { answer: true, .. }
-        | Message::Buckets(_)
-        | Message::Digests(_)
-        | Message::WantRoster { .. }
-        | Message::Ask { .. }
-        | Message::Probe { .. }
-        // Whoever has an older secret is given the newest, signed.
-        | Message::About(_)
-        | Message::AskFrontier { .. }
-        | Message::Offer(_) => true,
-        Message::Runs(_)
-        | Message::Spans { .. }
-        | Message::Have { answer: false, .. }
-        | Message::Beacon(_)
-        | Message::Roster(_)
-        | Message::Sighting { .. }
-        | Message::Accept(_)
-        | Message::Taken(_)
-        | Message::Fork(..)
-        | Message::Follows(_)
-        | Message::Frontier { .. }
-        | Message::Parted(_)
-        | Message::Secret(_) => false,
     }
 }
 
