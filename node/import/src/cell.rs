@@ -4,7 +4,7 @@ use rusqlite::{Row, types::ValueRef};
 
 use crate::layout::Table;
 
-/// Why a value is none of what its column should have.
+/// The reason why a value does not fit its column.
 pub(crate) type Wrong = String;
 
 /// One row that is looked at. Columns go by their names in [`Table::columns`].
@@ -77,7 +77,7 @@ impl Cells<'_> {
     }
 }
 
-/// What SQLite's `datetime('now')` gives, with a fraction or not: `2025-03-04 05:06:07`, in UTC.
+/// SQLite's `datetime('now')`, with a fraction or not: `2025-03-04 05:06:07`, in UTC.
 fn sqlite_time(text: &str) -> Option<jiff::Timestamp> {
     let is_of_time = |byte: u8| byte.is_ascii_digit() || b"-: .".contains(&byte);
     let form = text.as_bytes().get(10) == Some(&b' ') && text.len() >= "2025-03-04 05:06:07".len();

@@ -1,10 +1,10 @@
-//! What tells two files apart: what is read of them, in whatever order its rows lie.
+//! A digest tells two files apart. It covers every row that is read, in any order.
 
 use sha2::{Digest as _, Sha256};
 
 use rusqlite::types::ValueRef;
 
-/// What is read of a file, as one number: the same for a copy, another for one that has grown.
+/// The rows of a file as one number: the same for a copy, another for a file that has grown.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Digest {
     folded: [u8; 32],

@@ -13,14 +13,14 @@ use crate::{
     open::{ReadError, ServerFile},
 };
 
-/// A row that cannot be read as what it should be.
+/// A row that does not fit its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRow {
     /// Its table.
     pub table: &'static str,
     /// Its id (of a key its label), as far as it can be read.
     pub id: Option<String>,
-    /// What is wrong with it.
+    /// The reason.
     pub why: String,
 }
 
@@ -43,7 +43,7 @@ pub struct Room {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
     /// The room it is under.
     pub parent: Option<String>,
@@ -77,7 +77,7 @@ pub struct Message {
     pub id: String,
     /// Where.
     pub room: String,
-    /// Who said it.
+    /// The agent that said it.
     pub agent: String,
     /// Their name.
     pub name: String,
@@ -111,21 +111,21 @@ pub struct Task {
     pub id: String,
     /// Where.
     pub room: String,
-    /// What is to be done.
+    /// The work.
     pub title: String,
     /// More about it.
     pub description: Option<String>,
     /// `pending`, `in_progress`, `completed` or `blocked`.
     pub status: String,
-    /// Who is to do it.
+    /// The agent that is to do it.
     pub assignee: Option<String>,
-    /// Who said so.
+    /// The agent that assigned it.
     pub created_by: String,
     /// Unix milliseconds.
     pub created_ms: u64,
     /// When it was last updated.
     pub updated_ms: Option<u64>,
-    /// What was last noted.
+    /// The last note.
     pub note: Option<String>,
 }
 
@@ -136,13 +136,13 @@ pub struct Vote {
     pub id: String,
     /// Where.
     pub room: String,
-    /// What is voted on.
+    /// The question.
     pub title: String,
     /// More about it.
     pub description: Option<String>,
-    /// What can be chosen.
+    /// The options to choose from.
     pub options: Vec<String>,
-    /// Who opened it.
+    /// The agent that opened it.
     pub created_by: String,
     /// Unix milliseconds.
     pub created_ms: u64,
@@ -161,7 +161,7 @@ pub struct Vote {
 pub struct Key {
     /// The key itself. Secret.
     pub text: String,
-    /// What its operator calls it.
+    /// Its operator's name for it.
     pub label: Option<String>,
     /// `free` or `pro`.
     pub tier: String,
@@ -211,7 +211,7 @@ pub struct Subscription {
     pub owner: String,
     /// Where messages are posted. Often a secret, too.
     pub url: String,
-    /// What deliveries are signed with. Secret.
+    /// The secret that signs deliveries.
     pub secret: String,
     /// Only messages of these kinds.
     pub kinds: Option<Vec<String>>,
@@ -239,7 +239,7 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// Rows, each as what it should be or not.
+/// Rows: each one read, or the reason why it cannot be.
 type Rows<T> = Result<Vec<Result<T, BadRow>>, ReadError>;
 
 impl ServerFile {
@@ -307,7 +307,7 @@ impl ServerFile {
         self.all(&SUBSCRIPTIONS, &format!("{CREATED}, subscription_id"), subscription)
     }
 
-    /// All votes with what was voted, the oldest first.
+    /// All votes with their ballots, the oldest first.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -336,7 +336,7 @@ impl ServerFile {
     /// Each message, by room and number, until `each` fails.
     ///
     /// # Errors
-    /// See [`ReadError`], or what `each` says.
+    /// See [`ReadError`], or the error of `each`.
     pub fn messages<E: From<ReadError>>(
         &self,
         mut each: impl FnMut(Result<Message, BadRow>) -> Result<(), E>,
@@ -429,7 +429,7 @@ fn message(row: &Cells<'_>) -> Result<Message, Wrong> {
     })
 }
 
-/// Thoughts and decisions are told by their metadata (spec §3). `{}` is what the column has when a message
+/// Thoughts and decisions are told by their metadata (spec §3). The column has `{}` when a message
 /// has none.
 fn kind(row: &Cells<'_>) -> Result<(Kind, Option<String>), Wrong> {
     let json = row.filled("metadata")?.filter(|json| !["null", "{}"].contains(&json.as_str()));

@@ -18,8 +18,7 @@ use std::{
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
-/// What SQLite appends to a database's name for what is not yet in it: a log of what follows, or of what
-/// was there before.
+/// Suffixes of the files beside a database: a log of later changes, or of the pages before them.
 const LOGS: [&str; 2] = ["-wal", "-journal"];
 
 /// See the module.
@@ -33,7 +32,7 @@ pub(crate) struct Source {
     _copy: Option<TempDir>,
 }
 
-/// How the files of a database look: who writes changes that. `None`: there is no such file.
+/// The look of a database's files: a writer changes it. `None`: there is no such file.
 type Look = Vec<Option<(u64, i64, i64, u64)>>;
 
 /// A database that is open, and where it is from.
@@ -141,7 +140,7 @@ fn whole(file: &Path) -> PathBuf {
 fn connect(name: &Path, access: OpenFlags) -> rusqlite::Result<Connection> {
     let how = OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(name, access | how)?;
-    // Whatever its schema says, nothing of it is run.
+    // The schema may name functions; nothing of it is run.
     connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")?;
     Ok(connection)
 }

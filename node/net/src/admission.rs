@@ -21,7 +21,7 @@ use crate::limits::{ADMISSION_BYTES_MAX, HANDSHAKE_TIMEOUT};
 use crate::private::{self, GUEST, Private};
 use crate::settings::Secret;
 
-/// What noise is told to speak about.
+/// The protocol that noise is negotiated as.
 const NOISE: &str = "/noise";
 /// Connecting, the handshakes, and the inviter's disk.
 const ASK_TIMEOUT: Duration = HANDSHAKE_TIMEOUT.saturating_mul(2);
@@ -94,7 +94,7 @@ async fn ask_at(
         }
     }
     let Some(socket) = socket else { return Err(AdmissionError::Unreachable(shown)) };
-    // Whoever does not know the key hangs up, in whatever way.
+    // A node that does not know the key hangs up, in any way.
     let unknown = |_: io::Error| AdmissionError::Unknown(shown.clone());
     let mut private = private::dial(socket, invitation, None).await.map_err(unknown)?;
     private.write_all(GUEST).await.map_err(unknown)?;

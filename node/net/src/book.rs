@@ -1,5 +1,5 @@
-//! Who is known, where, in which state, and who is to be dialled when. A function of its inputs: no I/O, and
-//! the clock is passed in.
+//! Known nodes: where they are, in which state, and when each is to be dialled. A function of its
+//! inputs: no I/O, and the clock is passed in.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -37,14 +37,14 @@ pub(crate) struct Seed {
     pub(crate) last_error: Option<String>,
 }
 
-/// What to dial.
+/// A node or an address to dial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Seed(Address),
     Peer(NodeId),
 }
 
-/// What [`Book::connected`] found.
+/// The result of [`Book::connected`].
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Admitted,
@@ -52,7 +52,7 @@ pub(crate) enum Admission {
     NoRoom,
 }
 
-/// What [`Book::disconnected`] left.
+/// The connections that [`Book::disconnected`] leaves.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     /// No connection.
@@ -71,7 +71,7 @@ pub(crate) struct Book {
     seeds: Vec<Seed>,
     /// Nodes that are not to be dealt with. As many as the owner names.
     out: HashSet<NodeId>,
-    /// Of these, who is still to be disconnected.
+    /// The shut-out nodes that are still to be disconnected.
     leaving: HashMap<NodeId, Leave>,
 }
 
@@ -107,7 +107,8 @@ impl Book {
         }
     }
 
-    /// Who is to be disconnected now: those who have been told everything (`is_drained`), or were given enough time.
+    /// Nodes to disconnect now: those that have been told everything (`is_drained`), or were given
+    /// enough time.
     pub(crate) fn take_leaving(
         &mut self,
         now: Instant,
@@ -161,7 +162,7 @@ impl Book {
         Some(self.peers.entry(node).or_default())
     }
 
-    /// What to dial now, marked as under way. Learned peers only up to a full mesh.
+    /// Targets to dial now, marked as under way. Learned peers only up to a full mesh.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<(Target, Vec<Address>)> {
         let (mut under_way, connected) = (self.under_way(), self.connected_count());
         let mut due = Vec::new();
@@ -173,7 +174,8 @@ impl Book {
             }
         }
         let mut peers: Vec<(&NodeId, &mut Peer)> = self.peers.iter_mut().collect();
-        // Who was met, or said itself where it is, before whom others speak of.
+        // Nodes that were met, or said themselves where they are, before those that others speak
+        // of.
         peers.sort_by_key(|(_, peer)| peer.is_hearsay());
         for (node, peer) in peers {
             let wanted = peer.is_wanted(self.discovery, connected + under_way);
@@ -311,7 +313,7 @@ impl Book {
         gone
     }
 
-    /// We dialled `target` and met `node`; `address` is what worked. `true` if that is news.
+    /// We dialled `target` and met `node`; `address` worked. `true` if that is news.
     pub(crate) fn met(&mut self, target: &Target, node: NodeId, address: &Address) -> bool {
         let Some(peer) = self.peers.get_mut(&node) else { return false };
         match target {
@@ -407,7 +409,7 @@ impl Book {
         dead
     }
 
-    /// We ourselves were not running: what we did not hear counts for nothing.
+    /// We ourselves were not running: the silence of others counts for nothing.
     pub(crate) fn forgive_silence(&mut self, now: Instant) {
         for peer in self.peers.values_mut() {
             peer.connections.values_mut().for_each(|connection| connection.alive = now);
@@ -421,8 +423,8 @@ impl Book {
         }
     }
 
-    /// What `from` announced; returns what it said about itself that is news. Addresses on this machine are believed
-    /// only from this machine.
+    /// Takes what `from` announced; returns the addresses of its own that are news. Addresses on
+    /// this machine are believed only from this machine.
     pub(crate) fn learn(
         &mut self,
         from: &NodeId,
@@ -463,8 +465,8 @@ impl Book {
         news
     }
 
-    /// Whether a node that `from` speaks of may be noted: what was met is not forgotten for it, and of what one peer
-    /// speaks only so much is known at once.
+    /// Whether a node that `from` speaks of may be noted: no node that was met is forgotten for it,
+    /// and only so many nodes are known at once from the word of one peer.
     fn has_room_for_hearsay(&mut self, from: NodeId, node: NodeId, now: Instant) -> bool {
         if self.peers.contains_key(&node) {
             return true;
@@ -485,7 +487,7 @@ impl Book {
             || self.peers.values().any(|peer| peer.is_hearsay() && peer.may_be_forgotten(now))
     }
 
-    /// What may be told to `to`: `own` addresses, and where the peers are that are up now.
+    /// The announcement to `to`: `own` addresses, and the addresses of the peers that are up now.
     pub(crate) fn announcement(&self, to: &NodeId, own: &[Address]) -> Vec<Record> {
         let Some(place) = self.peers.get(to).map(Peer::place) else { return Vec::new() };
         let own = own.iter().filter(|address| may_be_told(address, place));
@@ -531,8 +533,8 @@ impl Book {
         over
     }
 
-    /// A peer passes gossip on. `Err`: that is too much, and is not taken; and what is to be counted against it, now and
-    /// then.
+    /// A peer passes gossip on. `Err`: that is too much, and is not taken; with a fault to be
+    /// counted against it, now and then.
     pub(crate) fn gossiped(
         &mut self,
         node: &NodeId,
@@ -586,10 +588,12 @@ impl Book {
         }
     }
 
-    /// Peers whose gossip is dead though they are up and answer: to be connected anew. What a peer listens to it says
-    /// first, so it has said so before it answers. Of who does not answer nothing can be said: [`Self::dead`].
+    /// Peers whose gossip is dead though they are up and answer: to be connected anew. A peer says
+    /// its topics first, so they are known before it answers. Nothing can be said of a peer that
+    /// does not answer: [`Self::dead`].
     ///
-    /// With what it is blamed for: who listens to nothing may have said that it listens to more than there may be.
+    /// With the fault it is blamed for: a peer without topics may have named more topics than there
+    /// may be.
     pub(crate) fn deaf(&mut self, now: Instant) -> Vec<(NodeId, Option<&'static str>)> {
         let mut deaf = Vec::new();
         for (node, peer) in &mut self.peers {

@@ -1,4 +1,5 @@
-//! Who may connect: nodes with an ed25519 id that are not being refused, from addresses that do not hammer.
+//! The gate lets nodes connect that have an ed25519 id and are not being refused, from addresses
+//! that do not hammer.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -129,7 +130,7 @@ impl Gate {
     }
 }
 
-/// The address that pays for a connection. Whoever has an IPv6 address has the /64 around it.
+/// The address that pays for a connection. A host with an IPv6 address has the /64 around it.
 fn ip_of(remote: &Multiaddr) -> Option<IpAddr> {
     let first = remote.iter().next();
     if let Some(Protocol::Ip4(ip)) = first {

@@ -1,4 +1,4 @@
-//! Which pre-shared key a connection has, and what that lets it do.
+//! The pre-shared keys of connections, and the rights that each of them gives.
 //!
 //! With the newest key a node may come in. With one of the last few before it only a node may that the owner
 //! knows: a member that was away while the key changed. With the key of an invitation nobody comes in: it
@@ -22,8 +22,8 @@ pub type InvitationId = [u8; 8];
 
 /// Answers those who come with an invitation.
 pub trait Doorkeeper: Send + Sync + 'static {
-    /// What `node`, which has proven that this is its id, is told. May wait for a disk: it is called on a
-    /// thread for that. At most [`crate::limits::ADMISSION_BYTES_MAX`] bytes.
+    /// The answer for `node`, which has proven that this is its id. May wait for a disk: it is
+    /// called on a thread for that. At most [`crate::limits::ADMISSION_BYTES_MAX`] bytes.
     fn answer(&self, invitation: InvitationId, node: NodeId) -> Vec<u8>;
 }
 
@@ -35,7 +35,7 @@ struct State {
     former: Vec<Secret>,
     /// Rises when the key changes.
     generation: u64,
-    /// Who is not known is to be disconnected.
+    /// Nodes that are not known are to be disconnected.
     renewed: bool,
     known: HashSet<NodeId>,
     invitations: Vec<(InvitationId, Secret)>,
@@ -55,7 +55,7 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// What a connection was recognised by.
+/// The key of a connection.
 pub(crate) enum Recognised {
     /// The newest key, or one of those before.
     Mesh(Secret, Noted),
@@ -152,7 +152,7 @@ impl Keys {
         (key, noted)
     }
 
-    /// What somebody at the door speaks with, from the first bytes that came after its nonce.
+    /// The key of a dialler at the door, from the first bytes that came after its nonce.
     pub(crate) fn recognise(
         self: &Arc<Keys>,
         endpoint: &ConnectedPoint,
@@ -184,7 +184,8 @@ impl Keys {
         Noted(self.clone(), ends)
     }
 
-    /// Whether a connection may be: it was made with what is the newest key now, or its node is known.
+    /// Whether a connection may be: it was made with the key that is the newest now, or its node is
+    /// known.
     pub(crate) fn admits(
         &self,
         node: &NodeId,

@@ -1,10 +1,11 @@
 //! The link to one peer: a task that keeps one frame stream open while there is a connection, and tells the owner `Up` and
 //! `Down`.
 //!
-//! A session is one stream, used in both directions, which the node with the lower id opens (with a stream of each
-//! side's own, the two sides can restart each other for ever, each closing the half that the other has just opened). It is up when the
-//! other side has accepted it. When it ends, it ends for both: whatever was lost, both owners see a `Down` and a new
-//! `Up`. The task may wait for the owner's inbox (that is the back pressure); the swarm task never does.
+//! A session is one stream, used in both directions, which the node with the lower id opens (with a
+//! stream of each side's own, the two sides can restart each other for ever, each closing the half
+//! that the other has just opened). It is up when the other side has accepted it. When it ends, it
+//! ends for both, and both owners see a `Down` and a new `Up`. The task may wait for the owner's
+//! inbox (that is the back pressure); the swarm task never does.
 
 use std::io;
 use std::sync::Arc;
@@ -50,7 +51,8 @@ impl Role {
 /// Is there a connection to open streams on?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connection {
-    /// Yes: since this one. Another one here means that those before it are dead, and what runs over them has ended.
+    /// Yes: since this one. Another one here means that those before it are dead, and streams over
+    /// them have ended.
     Open(ConnectionId),
     Gone,
 }
@@ -65,7 +67,7 @@ impl Connection {
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) connection: watch::Sender<Connection>,
-    /// What to tell the peer about addresses; only the latest matters.
+    /// The announcement for the peer; only the latest matters.
     pub(crate) announcement: watch::Sender<Bytes>,
     /// Streams the peer opened; only for an acceptor.
     pub(crate) streams: mpsc::Sender<Stream>,
@@ -74,7 +76,7 @@ pub(crate) struct Link {
     pub(crate) gossip: Allowance,
 }
 
-/// What a link tells the swarm task.
+/// An event of a link for the swarm task.
 #[derive(Debug)]
 pub(crate) enum LinkEvent {
     Up,
@@ -89,7 +91,7 @@ pub(crate) enum LinkEvent {
     Dubious(String),
 }
 
-/// What a link works with.
+/// The tools of a link.
 #[derive(Debug)]
 pub(crate) struct Ends {
     pub(crate) node: NodeId,
@@ -128,7 +130,7 @@ pub(crate) fn spawn(ends: Ends) -> Link {
         announcement: announcement_seen,
         outbox: outbox.clone(),
         inbox: ends.inbox,
-        // One for all sessions: who connects anew has not more of it.
+        // One for all sessions: a peer that connects anew has not more of it.
         frames: Allowance::new(PEER_FRAMES_MAX, PEER_FRAME_BYTES),
         events: ends.events,
     };

@@ -38,7 +38,7 @@ use crate::relay::Relay;
 use crate::settings::{Discovery, Settings, StartError};
 use crate::topics::GossipEvent;
 
-/// What we say about ourselves, besides where we listen.
+/// Our announcement, besides where we listen.
 #[derive(Debug)]
 pub(crate) struct Announced {
     pub(crate) addresses: Vec<Address>,
@@ -62,7 +62,7 @@ pub(crate) struct Task {
     dials: HashMap<ConnectionId, Target>,
     learned: VecDeque<PeerAddress>,
     relay: Relay,
-    /// Who speaks another version, as it was said: at most [`STRANGERS_MAX`].
+    /// Nodes of another version, as they are logged: at most [`STRANGERS_MAX`].
     strangers: BTreeSet<NodeId>,
     announce_at: Instant,
     ticked: Instant,
@@ -220,7 +220,7 @@ impl Task {
         let stopping = self.stopping.take();
         drop(self);
         if let Some(Stopping { done, .. }) = stopping {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = done.send(());
         }
     }
@@ -321,12 +321,12 @@ impl Task {
         Next::Continue
     }
 
-    /// The key has changed: who is not known to be a member has to show the new one.
+    /// The key has changed: a node that is not known to be a member has to show the new one.
     fn disconnect_strangers(&mut self) {
         let connected: Vec<PeerId> = self.swarm.connected_peers().copied().collect();
         for peer in connected {
             if node_of(&peer).is_none_or(|node| !self.shared.keys.knows(&node)) {
-                // An error means that it is not connected, which is what we want.
+                // An error means that it is not connected, as we want it.
                 let _ = self.swarm.disconnect_peer_id(peer);
             }
         }
@@ -493,7 +493,7 @@ impl Task {
         self.inbox.try_put_gossip((topic, ticket), payload, &link.gossip)
     }
 
-    /// Who does not speak our version of the frame stream can say nothing to us, nor we to them.
+    /// A node without our version of the frame stream can say nothing to us, nor we to it.
     fn on_identify(&mut self, event: identify::Event) {
         let identify::Event::Received { peer_id, info, .. } = event else { return };
         let Some(node) = node_of(&peer_id) else { return };
@@ -734,7 +734,7 @@ impl Task {
 
     fn disconnect(&mut self, node: &NodeId) {
         if let Some(peer) = peer_of(node) {
-            // An error means that it is not connected, which is what we want.
+            // An error means that it is not connected, as we want it.
             let _ = self.swarm.disconnect_peer_id(peer);
         }
     }

@@ -1,8 +1,8 @@
 //! Looking at every row of a store: each signature, each chain of hashes, each number, each index.
 //!
-//! What is found is told, nothing is judged: rows that peers caused are checked for being what a node
-//! writes, not for being fair. What can be had from other rows is an index and can be repaired
-//! ([`repair`]); entries are never touched.
+//! It reports and does not judge: rows that peers caused are checked for their form, not for being
+//! fair. Rows that follow from others are indexes and can be repaired ([`repair`]); entries are
+//! never touched.
 
 mod indexes;
 mod logs;
@@ -37,8 +37,8 @@ use crate::{
     store,
 };
 
-/// Looks at every row of the store in `dir`, which nobody else may have open. Nothing is written, whatever
-/// is found. `progress` is called every some thousand rows.
+/// Looks at every row of the store in `dir`, which nobody else may have open. Nothing is written.
+/// `progress` is called every some thousand rows.
 ///
 /// # Errors
 ///
@@ -62,8 +62,8 @@ pub fn check(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Report, O
 }
 
 impl Reader {
-    /// The same of a store that is open, as it is at this moment: what the checksums of pages say is left
-    /// out, and ephemeral rooms are.
+    /// The same of a store that is open, as it is at this moment, without the checksums of pages
+    /// and without ephemeral rooms.
     ///
     /// # Errors
     ///

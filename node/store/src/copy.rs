@@ -31,7 +31,7 @@ pub struct Progress {
     pub of: u64,
 }
 
-/// Why no copy was made. What was begun of it is to be removed.
+/// Why no copy was made. The unfinished file is to be removed.
 #[derive(Debug, Error)]
 pub enum CopyError {
     /// The store could not be read.
@@ -58,7 +58,7 @@ pub enum CopyError {
         #[source]
         source: Box<redb::Error>,
     },
-    /// Whoever was told of the progress wants no more of it.
+    /// The caller's `progress` wants no more of it.
     #[error("the copy was given up")]
     GivenUp,
 }

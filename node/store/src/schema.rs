@@ -45,7 +45,7 @@ pub(crate) const PLACES: TableDefinition<'_, PlaceKey, &[u8]> = TableDefinition:
 /// (room, log, log seq) → (highest, lowest number).
 pub(crate) const FORETOLD: TableDefinition<'_, PlaceKey, (u64, u64)> =
     TableDefinition::new("foretold/1");
-/// (wall time, room, id) → (log, log seq). Time first, so that what is old is one range.
+/// (wall time, room, id) → (log, log seq). Time first, so that old rows are one range.
 pub(crate) const DEDUPS: TableDefinition<'_, (u64, u32, u128), (u32, u64)> =
     TableDefinition::new("dedups/1");
 /// Author, room, incarnation → (`Certificate`, `Run`).
@@ -55,7 +55,7 @@ pub(crate) const EVIDENCE: TableDefinition<'_, &[u8; 56], &[u8]> =
 pub(crate) const NODE: TableDefinition<'_, u8, &[u8]> = TableDefinition::new("node/1");
 /// (room, log, log seq) of each entry that is an act. From layout 2 on.
 pub(crate) const ACTS: TableDefinition<'_, PlaceKey, ()> = TableDefinition::new("acts/1");
-/// (room, log, log seq) of what opened a vote → `VoteNote`. From layout 2 on.
+/// (room, log, log seq) of the act that opened a vote → `VoteNote`. From layout 2 on.
 pub(crate) const NOTES: TableDefinition<'_, PlaceKey, &[u8]> = TableDefinition::new("notes/1");
 /// Name → value, of the node's own. From layout 2 on.
 pub(crate) const KEPT: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("kept/1");
@@ -104,7 +104,7 @@ pub(crate) struct Gist {
     pub(crate) gone: Option<Gone>,
 }
 
-/// What a database turned out to be.
+/// The kind of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// Nothing in it yet.

@@ -21,7 +21,7 @@ use crate::{
     view::View,
 };
 
-// Whatever comes first fits the budget, and the budget fits a frame: an answer is one message.
+// The first run or body fits the budget, and the budget fits a frame: an answer is one message.
 const _: () = assert!(
     RUN_BYTES_MAX + RUN_ENTRIES_MAX * ENTRY_OVERHEAD_BYTES + RUN_OVERHEAD_BYTES < WANT_REPLY_BYTES
         && BODY_BYTES_MAX + ENTRY_OVERHEAD_BYTES < WANT_REPLY_BYTES
@@ -87,7 +87,7 @@ impl Reader {
     }
 
     /// The answer to a `Want` (`Effect::SendSpans`), ready to be sent: one message of at most
-    /// [`WANT_REPLY_BYTES`]. What did not fit is asked for again. Empty, if nothing is held here.
+    /// [`WANT_REPLY_BYTES`]. The asker asks again for the rest. Empty, if nothing is held here.
     ///
     /// # Errors
     ///
@@ -214,7 +214,7 @@ fn run(view: &View, id: LogId, at: LocalRef) -> Result<(Run, Vec<ApartBody>), Re
     Err(ReadError::Damaged("run without an end"))
 }
 
-/// What a run takes encoded, at most.
+/// Bytes of a run encoded, at most.
 fn run_bytes(run: &Run) -> usize {
     let entry = |entry: &RunEntry| match &entry.body {
         Carried::Here(body) => body.len() + ENTRY_OVERHEAD_BYTES,

@@ -1,4 +1,4 @@
-//! What an engine starts from.
+//! The summary that an engine starts from.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -160,7 +160,7 @@ fn unsettled(view: &View, logs: &[(LogIx, LogRecord)]) -> Result<Vec<Unsettled>,
             let numbers = view.numbers_of(at)?;
             if numbers.0.iter().all(|(_, fate)| *fate != Fate::Delivered) {
                 let entry = view.stored(at)?.ok_or(ReadError::Damaged("log with a gap"))?;
-                // What came without its body waits for nobody.
+                // Nobody waits for an entry that came without its body.
                 if entry.gone.is_some() {
                     continue;
                 }

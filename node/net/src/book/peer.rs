@@ -60,7 +60,7 @@ pub(crate) struct Peer {
     pub(super) strikes: u32,
     pub(super) strikes_since: Option<Instant>,
     pub(super) strikes_ever: u64,
-    /// What the last strike was for.
+    /// The reason for the last strike.
     pub(crate) fault: Option<String>,
     pub(super) refusals: u32,
     pub(super) refused_until: Option<Instant>,
@@ -68,7 +68,7 @@ pub(crate) struct Peer {
     /// Topics, of the mesh or not, that it began or ceased to listen to since it is connected, and since the last strike
     /// for it.
     pub(super) topics_changed: u32,
-    /// Who spoke of it first, while nobody has better.
+    /// The node that spoke of it first, while no better source is known.
     pub(super) told_by: Option<NodeId>,
     pub(super) slow: Option<Slow>,
     pub(super) gossip: Gossip,
@@ -80,7 +80,7 @@ pub(crate) struct Peer {
 #[derive(Debug, Default)]
 pub(super) struct Gossip {
     pub(super) taken: u32,
-    /// What came beyond what is taken, since the last strike for it.
+    /// Gossip beyond the allowance, since the last strike for it.
     pub(super) over: u32,
     pub(super) since: Option<Instant>,
 }

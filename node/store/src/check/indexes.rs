@@ -1,4 +1,4 @@
-//! What is of no single room: remembered sends, notes, evidence, the node itself.
+//! Rows of no single room: remembered sends, notes, evidence, the node itself.
 
 use std::collections::BTreeMap;
 

@@ -226,7 +226,7 @@ fn give(room: &Room<'_>, ordered: &Ordered, given: &mut Vec<Given>) {
         let count = u64::from(items.count);
         let log = ordered.logs.get(items.log as usize);
         let few = count <= ORDERED_ITEMS_MAX as u64;
-        // What names no log may be left out in any number, where something was brought.
+        // An import may leave out any number of entries, and these name no log.
         let fits = n >= 1 && (few || log.is_none()) && n <= era.capacity();
         if !(era.is_valid() && fits) {
             return;
@@ -274,7 +274,7 @@ fn check_acts(
     Ok(())
 }
 
-/// A row may lead to a message whose body was dropped since: what was its id, nobody can tell.
+/// A row may lead to a message whose body was dropped since: its id is in no other row.
 fn check_called(
     room: &Room<'_>,
     called: &BTreeMap<u128, (LogIx, u64)>,

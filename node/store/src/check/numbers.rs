@@ -1,4 +1,5 @@
-//! The numbers of a room: who gave them, what they name, and the indexes that follow from them.
+//! The numbers of a room: the runs that give them, the entries that they name, and the indexes that
+//! follow.
 
 use std::collections::BTreeMap;
 
@@ -187,8 +188,8 @@ fn index(room: &Room<'_>, steps: &mut Steps<'_>, report: &mut Report) -> Result<
     Ok(())
 }
 
-/// What should be known of entries that are numbered and not held, as far as it follows from the rest: of
-/// those that come after a fork nothing is kept.
+/// The range of numbers for each entry that is numbered and not held, as far as it follows from
+/// other rows: entries behind a fork have none.
 pub(super) fn expected(room: &Room<'_>) -> Result<BTreeMap<(LogIx, u64), NumberRange>, ReadError> {
     let row = room.row();
     let places = table(room.read, PLACES)?;

@@ -1,4 +1,4 @@
-//! Indexes made anew from what they index, in one transaction. Entries and numbers are not touched.
+//! Making indexes anew, in one transaction. Entries and numbers are not touched.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -32,8 +32,8 @@ use crate::{
 ///
 /// # Errors
 ///
-/// The outer one: it cannot be opened. The inner one: it cannot be written, or what the indexes are made
-/// from cannot be read; then nothing was changed.
+/// The outer one: the store cannot be opened. The inner one: it cannot be written, or rows that the
+/// indexes follow from cannot be read; then nothing was changed.
 pub fn repair(dir: &Path) -> Result<Result<(), CommitError>, OpenError> {
     let database = store::open_existing(dir)?;
     Ok(mend(&database))
@@ -52,7 +52,7 @@ fn mend(database: &Database) -> Result<(), CommitError> {
     places(&write)?;
     references(&write)?;
     write.commit()?;
-    // What is left follows from the indexes that are right now.
+    // Tips and ranges of numbers follow from the indexes, which are right now.
     let (tips, foretold) = derived(database)?;
     let mut write = database.begin_write()?;
     write.set_quick_repair(true);
@@ -157,7 +157,7 @@ fn places(write: &WriteTransaction) -> Result<(), CommitError> {
     Ok(())
 }
 
-/// What leads nowhere is left out.
+/// References that lead nowhere are left out.
 fn references(write: &WriteTransaction) -> Result<(), CommitError> {
     let entries = write.open_table(ENTRIES)?;
     let mut dedups = write.open_table(DEDUPS)?;
@@ -193,7 +193,7 @@ type Foretold = BTreeMap<PlaceKey, (u64, u64)>;
 fn derived(database: &Database) -> Result<(Tips, Foretold), CommitError> {
     let read = database.begin_read()?;
     let (mut tips, mut foretold) = (Tips::new(), Foretold::new());
-    // What is wrong with it was said before, and will be again.
+    // The check reports these problems itself.
     let mut ignored = Report::default();
     let all = rooms::list(&read, &mut ignored)?;
     let table = read.open_table(FORETOLD)?;

@@ -30,7 +30,7 @@ pub struct Report {
     pub entries: u64,
     /// Numbers.
     pub numbers: u64,
-    /// Whether some of what was found can be repaired.
+    /// Whether some of the findings can be repaired.
     pub repairable: bool,
     /// Whether all of it can.
     unrepairable: bool,

@@ -168,7 +168,7 @@ pub(super) fn strays(
             $({
                 let table = table(read, $table)?;
                 let mut $room = 0_u32;
-                // From room to room: what is in between is not looked at.
+                // From room to room: the rows between are not looked at.
                 while let Some(row) = table.range($low..)?.next() {
                     let $key = row?.0.value();
                     let of: u32 = $of;
