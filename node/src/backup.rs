@@ -1,5 +1,5 @@
-//! Backups: everything that a node keeps, as it was at one moment, in a directory of their own; and what is
-//! made of one.
+//! Backups: everything that a node keeps, as it was at one moment, in a directory of their own; and
+//! nodes that are made of a backup.
 //!
 //! A backup is old the moment it is written. A node that went on from it under its own name would write
 //! entries, and give numbers, that it has written and given before, in another way: its log would be forked,
@@ -30,7 +30,7 @@ const CLIENTS_KEY: &str = "auth.key";
 /// The form of backups that this version writes.
 const FORM: u32 = 1;
 
-/// What a backup says of itself.
+/// The description of a backup.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     form: u32,
@@ -68,7 +68,7 @@ pub(crate) fn write(
     }
     let make =
         || format!("make {}: remove it, if no backup is being written there", partial.display());
-    // Not with what is above it: one that is there is somebody's.
+    // Without its parents: a directory that is there is somebody's.
     fs::DirBuilder::new().mode(0o700).create(&partial).with_context(make)?;
     let written = fill(dir, reader, (&partial, key_file), progress).and_then(|()| {
         let manifest = Manifest {
@@ -116,7 +116,7 @@ pub(crate) enum Name {
     Same,
 }
 
-/// What was restored.
+/// The result of a restore.
 #[derive(Debug)]
 pub(crate) struct Restored {
     pub(crate) made_at: String,
@@ -229,7 +229,7 @@ fn copy_store(from: &Path, to: &Path) -> Result<()> {
     copy().with_context(|| format!("copy {}", from.display()))
 }
 
-/// The store first and the node's key last: whatever is cut in between does not start.
+/// The store first and the node's key last: a node that was cut in between does not start.
 fn move_in(staged: &Path, target: &DataDir) -> Result<()> {
     let mut files = vec![staged.join(FILE_NAME)];
     let (last, others): (Vec<_>, Vec<_>) = DataDir::existing(staged)?

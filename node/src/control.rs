@@ -67,7 +67,7 @@ pub(crate) struct Control {
     pub(crate) files: Files,
 }
 
-/// What the node has on its disk.
+/// The node's files.
 #[derive(Debug)]
 pub(crate) struct Files {
     dir: DataDir,
@@ -112,7 +112,7 @@ impl Control {
             };
             let control = self.clone();
             tokio::spawn(async move {
-                // Who does not ask or read in time has gone.
+                // A client that does not ask or read in time has gone.
                 let long = timeout(CONTROL_TIMEOUT, control.answer(socket)).await;
                 if let Ok(Ok(Some((to, mut write)))) = long {
                     let answer = control.back_up(&to, &mut write).await;
@@ -125,7 +125,8 @@ impl Control {
         }
     }
 
-    /// Answers, but for what takes long: a backup to be written, and who waits for it.
+    /// Answers, but for a backup, which takes long: its directory, and the client that waits for
+    /// it.
     async fn answer(
         &self,
         socket: tokio::net::UnixStream,
@@ -271,7 +272,7 @@ impl Control {
         Ok(members)
     }
 
-    /// What waits for the disk, where it holds up nobody.
+    /// Waits for the disk on a thread where that holds up nobody.
     async fn on_disk<T: Send + 'static>(
         &self,
         act: impl FnOnce(&Invitations) -> Result<T> + Send + 'static,
@@ -324,7 +325,7 @@ impl Control {
         Ok(report::status(status, own))
     }
 
-    /// What a number means here, and how much of the mesh is known to have it.
+    /// The message that a number names here, and the nodes that are known to have it.
     async fn entry(&self, room_id: &str, seq: u64) -> Result<Entry> {
         let lobby = RoomId::lobby(self.secret.current().mesh_id());
         let room = if room_id == "lobby" { Some(lobby) } else { RoomId::from_uuid(room_id) };
@@ -364,7 +365,7 @@ pub(crate) fn ask(dir: &DataDir, request: Request) -> Result<Option<(RunFile, An
     ask_long(dir, request, &mut |_| ())
 }
 
-/// The same of what may take long, as long as the node says how far it is.
+/// The same for a request that may take long, as long as the node says how far it is.
 pub(crate) fn ask_long(
     dir: &DataDir,
     request: Request,

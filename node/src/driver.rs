@@ -92,7 +92,8 @@ impl Driver {
         }
     }
 
-    /// What waits; or nothing, when something is due: to the engine, or, at the time given, to what it has said.
+    /// The items that wait; none when the engine is due, or, at the time given, its deferred
+    /// commit.
     fn next(&mut self, due: Option<Duration>) -> Option<Vec<Item>> {
         let deadline = self.engine.deadline();
         let until = due.map_or(deadline, |due| due.min(deadline));
@@ -105,7 +106,7 @@ impl Driver {
         Some(items)
     }
 
-    /// These, and what waits besides, as far as a turn goes: how many.
+    /// Handles these items and those that wait besides, as far as a turn goes: how many.
     fn handle(&mut self, mut items: Vec<Item>, calls: &mut Calls) -> usize {
         let enough = self.clock.now().mono + TURN_WITHIN;
         let mut inputs = 0;
@@ -123,7 +124,7 @@ impl Driver {
             if inputs >= INPUTS_PER_TURN || self.clock.now().mono >= enough {
                 break;
             }
-            // Closed: what was handled is ended as any turn, if anybody hears of it.
+            // Closed: the inputs so far end as any turn, if anybody hears of it.
             let Some(more) = self.queue.take(INPUTS_AT_ONCE, Duration::ZERO) else { break };
             items = more;
         }
@@ -161,7 +162,7 @@ impl Driver {
         Ok(stopped)
     }
 
-    /// Whether there was room for all of it. What is written is not in it any more.
+    /// Whether there was room for all of it. Parts that are written are not in it any more.
     pub(crate) fn write(&mut self, turn: &mut Turn) -> anyhow::Result<bool> {
         if !turn.batch.is_empty() {
             self.store.set_wall_ms(self.clock.now().wall_ms);
@@ -297,7 +298,7 @@ impl Calls {
     }
 }
 
-/// What an operator should see.
+/// Tells the operator of an alarm.
 fn warn(alarm: &Alarm) {
     match alarm {
         Alarm::Forked { author, room, seq } => tracing::warn!(event = "forked",

@@ -1,4 +1,5 @@
-//! What a number means, for an operator who wonders: whose it is, which message has it, who signed that.
+//! The meaning of a number, for an operator who wonders: its owner, its message, the node that
+//! signed that.
 
 use anyhow::Result;
 use mesh::{
@@ -11,7 +12,7 @@ use mesh::{
 use protocol::operator::{Entry, Era, Signed};
 use store::{Reader, Row};
 
-/// `status`: what the engine knows of nodes, lanes and the room.
+/// `status`: the engine's view of nodes, lanes and the room.
 pub(crate) fn describe(
     reader: &Reader,
     status: &Status,

@@ -22,7 +22,7 @@ use crate::{chance, invitations::kept::KeptInvitation, limits::REMEMBERED_MAX};
 #[derive(Clone, Debug)]
 pub(crate) struct DataDir(PathBuf);
 
-/// What a running node says of itself to the other commands on its machine.
+/// The description of a running node for the other commands on its machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunFile {
     /// Where it takes operators' commands.
@@ -40,7 +40,7 @@ impl DataDir {
         if mode & 0o077 != 0 {
             fs::set_permissions(path, fs::Permissions::from_mode(0o700)).with_context(hint)?;
         }
-        // Whatever the working directory is later.
+        // Absolute: the working directory may change.
         Ok(DataDir(path.canonicalize().with_context(hint)?))
     }
 
@@ -156,7 +156,7 @@ impl DataDir {
         write_json(&self.file("peers.json"), &texts)
     }
 
-    /// What the node that runs here, or was killed here, says of itself.
+    /// The description of the node that runs here, or was killed here.
     pub(crate) fn run(&self) -> Result<Option<RunFile>> {
         read_json(&self.file("run.json"))
     }
@@ -170,7 +170,7 @@ impl DataDir {
         drop(fs::remove_file(self.file("run.json")));
     }
 
-    /// The mesh addresses bound at the last start: what a stopped node can say in a ticket.
+    /// The mesh addresses bound at the last start, for a ticket of a stopped node.
     pub(crate) fn last_listen(&self) -> Result<Vec<String>> {
         Ok(read_json(&self.file("listen.json"))?.unwrap_or_default())
     }
@@ -183,7 +183,8 @@ impl DataDir {
         self.file("control.sock")
     }
 
-    /// Every file that is not the store's and not only the running process's: what a backup needs besides.
+    /// Every file that is not the store's and not only the running process's: a backup needs these
+    /// besides.
     pub(crate) fn kept(&self) -> Result<Vec<PathBuf>> {
         let hint = || format!("--data-dir {}", self.0.display());
         let mut kept = Vec::new();
@@ -201,7 +202,7 @@ impl DataDir {
     }
 }
 
-/// Copies a file of the size of a key; the copy is its owner's alone, whatever the file was.
+/// Copies a file of the size of a key; the copy is its owner's alone, also if the file was not.
 pub(crate) fn copy_private(from: &Path, to: &Path) -> Result<()> {
     let content =
         Zeroizing::new(fs::read(from).with_context(|| format!("read {}", from.display()))?);
@@ -214,8 +215,9 @@ pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// A mesh whose secret never changed: the secret, and the founder. Any other: `2`, its id and the founder;
-/// then a line for each secret, the newest first: its number, the secret, and who had been expelled.
+/// A mesh whose secret never changed: the secret, and the founder. Any other: `2`, its id and the
+/// founder; then a line for each secret, the newest first: its number, the secret, and the nodes
+/// that had been expelled.
 fn read_mesh(text: &str) -> Option<MeshSecret> {
     let mut lines = text.trim().lines();
     let first: Vec<&str> = lines.next()?.split(' ').collect();
@@ -260,7 +262,7 @@ fn write_mesh(mesh: &MeshSecret) -> Zeroizing<String> {
     text
 }
 
-/// Makes a directory and those above it; what is made is its owner's alone.
+/// Makes a directory and those above it; new ones are their owner's alone.
 pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

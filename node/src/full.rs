@@ -1,8 +1,8 @@
-//! What the engine's thread does while the disk is full. The turn that there is no room for is kept, and what
-//! follows from it is neither said nor done until it is written; the engine stands still at its moment.
-//! Commands that would write are refused. Those that only ask are answered, by an engine that knows of that
-//! turn already: a list may show what is not on the disk yet. What peers say is dropped, as by a node that is
-//! not there; they say it again.
+//! The engine's thread while the disk is full. The turn that has no room is kept, and its effects
+//! are neither said nor done until it is written; the engine stands still at its moment. Commands
+//! that would write are refused. Those that only ask are answered, by an engine that knows of that
+//! turn already: a list may show entries that are not on the disk yet. Messages of peers are
+//! dropped, as by a node that is not there; they say them again.
 
 use std::{collections::BTreeMap, sync::atomic::Ordering::Relaxed, time::Instant};
 
@@ -21,7 +21,7 @@ use crate::{
     queue::{Asker, Item},
 };
 
-/// What happened meanwhile, for the engine when it goes on.
+/// Events of the meantime, for the engine when it goes on.
 #[derive(Debug, Default)]
 struct Meanwhile {
     /// Peers that came or went, with the last two things that each of them did.
@@ -31,7 +31,8 @@ struct Meanwhile {
 }
 
 impl Driver {
-    /// Waits until a turn is written, with what else has to be told then. `None`: the node was stopped before.
+    /// Waits until a turn is written, with the effects that have to follow then. `None`: the node
+    /// was stopped before.
     pub(crate) fn wait_for_room(
         &mut self,
         mut turn: Turn,
@@ -45,7 +46,7 @@ impl Driver {
         );
         self.meters.disk_full.store(true, Relaxed);
         let pulse = self.pulse.stop();
-        // Who only asked, in the same turn, need not wait.
+        // Clients that only asked, in the same turn, need not wait.
         let (answers, rest): (Vec<_>, Vec<_>) =
             turn.effects.into_iter().partition(acknowledges_nothing);
         turn.effects = rest;
@@ -122,7 +123,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Gives the engine what happened meanwhile, which is handled with what comes next.
+    /// Gives the engine the events of the meantime, which it handles with the next inputs.
     fn go_on(&mut self, meanwhile: Meanwhile) {
         let now = self.clock.now();
         for input in meanwhile.peers.into_values().flatten() {

@@ -1,4 +1,4 @@
-//! `clawmeshd import`: what a ClawChat server had, into a node that has nothing yet.
+//! `clawmeshd import`: the content of a ClawChat server, into a node that has nothing yet.
 //!
 //! All that cannot be brought is found before anything is written ([`plan`]). Then it is written in an
 //! order that is always the same, in batches, each with how far it got ([`journal`]) in one commit: so an

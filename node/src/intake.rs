@@ -1,4 +1,4 @@
-//! What the network brings, checked before anybody else sees it.
+//! Everything that the network brings, checked before anybody else sees it.
 //!
 //! One thread takes it from the network; signatures are checked by a few others. Peers take turns, and of one peer one
 //! thing is checked at a time, so that its frames stay in order between its `Up` and its `Down`. That it lives a peer says
@@ -87,7 +87,8 @@ impl Intake {
                 let Some(beacon) = sign_of_life(NodeId(from), &payload, self.mesh) else {
                     return desk.put(NodeId(from), Job::Frame { payload, share });
                 };
-                // There is nothing to check, and whether a peer lives is not to wait for what else it says.
+                // There is nothing to check, and a beacon is not to wait behind other messages of
+                // its peer.
                 self.meters.received.frames.fetch_add(payload.len() as u64, Ordering::Relaxed);
                 let input = Input::Message { from: NodeId(from), message: beacon };
                 if self.queue.put((NodeId(from), input), payload.len(), Some(share)).is_err() {
@@ -133,7 +134,7 @@ impl Intake {
         }
     }
 
-    /// What a later version says is not for us, and no fault.
+    /// A message of a later version is not for us, and no fault.
     fn is_newer(&self, error: &BadMessage) -> bool {
         let newer = matches!(error, BadMessage::Newer);
         if newer {
@@ -179,7 +180,8 @@ impl Intake {
         match self.read(from, payload) {
             // Nor is it relayed: nobody is to have the work that this node spares itself.
             Ok(None) => self.net.verdict(ticket, Verdict::Ignore),
-            // No correct node says or relays it so: whoever passes it on would be taken for who said it.
+            // No correct node says or relays it so: the peer that passes it on would be taken for
+            // its author.
             Ok(Some(message)) if !message.may_be_gossiped() => {
                 self.reject(from, ticket, "it is of a kind that is not gossiped");
             }
@@ -223,7 +225,7 @@ impl Intake {
     }
 }
 
-/// What a peer says of itself alone, over its own connection: that it lives.
+/// A beacon of the peer itself, over its own connection.
 fn sign_of_life(from: NodeId, payload: &[u8], mesh: MeshId) -> Option<Message<Verified>> {
     if payload.len() > BEACON_BYTES_MAX {
         return None;

@@ -1,4 +1,5 @@
-//! The invitations that this node made, and who came by them: in `invitations.json`, written before anybody is let in.
+//! The invitations that this node made, and the nodes that came by them: in `invitations.json`,
+//! written before anybody is let in.
 
 pub(crate) mod kept;
 
@@ -146,7 +147,7 @@ impl Invitations {
         Ok(done)
     }
 
-    /// Also those that are over: who comes by them is told so.
+    /// Also those that are over: their guests are told so.
     fn tell_net(&self, kept: &[KeptInvitation]) {
         let known = kept.iter().filter_map(|invitation| {
             let key: [u8; 32] = parse_hex(&invitation.key)?;
@@ -164,7 +165,7 @@ impl Invitations {
         let Some(at) = kept.iter().position(|kept| kept.number() == Some(invitation)) else {
             return Ok(Reply::Revoked);
         };
-        // Whoever did not hear the answer may ask again.
+        // A guest that did not hear the answer may ask again.
         let again = kept[at].admitted.contains(&node);
         match kept[at].state(&print, now) {
             InvitationState::Expired => return Ok(Reply::Expired),

@@ -27,7 +27,7 @@ pub(crate) fn core_parting(how: PartedHow) -> Parting {
     }
 }
 
-/// What became of a node, as operators see it.
+/// The removal of a node, as operators see it.
 pub(crate) fn parted(parted: status::Parted) -> Parted {
     let how = match parted.why {
         Parting::Expelled => PartedHow::Expelled,
@@ -93,7 +93,7 @@ pub(crate) fn table(members: &[Member]) -> String {
     text
 }
 
-/// What a member is called by other operators: one line, whatever they wrote.
+/// A member's name, which other operators choose: one line in any case.
 pub(crate) fn shown(name: &str) -> String {
     name.escape_debug().to_string()
 }

@@ -1,7 +1,7 @@
 //! Which mesh the node is in: founded at its first start, or joined with a ticket.
 //!
-//! `mesh.key` decides. It is replaced in one step; what the store says of the mesh follows it, at this
-//! start or, after a crash in between, at the next. So a join can be cut at any point.
+//! `mesh.key` decides. It is replaced in one step; the store's record of the mesh follows it, at
+//! this start or, after a crash in between, at the next. So a join can be cut at any point.
 
 use anyhow::{Context, Result, bail};
 use mesh::{
@@ -23,13 +23,13 @@ use crate::{
     ticket::Ticket,
 };
 
-/// Who the node is, and where it belongs.
+/// A node's identity, and its mesh.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) seed: Zeroizing<[u8; 32]>,
     pub(crate) identity: Identity,
     pub(crate) mesh: MeshSecret,
-    /// What the engine starts from.
+    /// The summary that the engine starts from.
     pub(crate) summary: Summary,
     /// Addresses of others, the newest last.
     pub(crate) peers: Vec<PeerAddress>,
@@ -98,8 +98,8 @@ fn may_be_in(record: &NodeRecord, id: MeshId, joins: bool) -> Result<()> {
     Ok(())
 }
 
-/// The seed of the node's key, made if there is none yet: for who asks to be let into the mesh `id`, if
-/// the node may be there.
+/// The seed of the node's key, made if there is none yet: for a node that asks to be let into the
+/// mesh `id`, if it may be there.
 pub(crate) fn seed_to_join(
     dir: &DataDir,
     store: &Store,
@@ -170,7 +170,7 @@ fn one_mesh(tickets: &[Ticket]) -> Result<Option<MeshSecret>> {
     Ok(Some(first.mesh().clone()))
 }
 
-/// What the node is told in the new mesh of its time in the one before.
+/// The record of the node in the new mesh, with traces of its time in the one before.
 fn leave(store: &mut Store, before: &NodeRecord, mesh: MeshId) -> Result<()> {
     let tip = store.reader().tip(RoomId::lobby(before.mesh))?;
     let record = NodeRecord {

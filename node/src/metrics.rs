@@ -1,5 +1,6 @@
-//! `/metrics`: how the node is, in numbers, for Prometheus. Counts only: no name of a room, agent or key
-//! is in it, and no label has more values than this page has lines. What each means: `docs/operating.md`.
+//! `/metrics`: how the node is, in numbers, for Prometheus. Counts only: no name of a room, agent
+//! or key is in it, and no label has more values than this page has lines. The meaning of each:
+//! `docs/operating.md`.
 
 pub(crate) mod meters;
 mod process;
@@ -26,7 +27,7 @@ use crate::{
 use meters::Meters;
 use text::Page;
 
-/// Whatever has something to say.
+/// The sources of the page.
 #[derive(Debug)]
 pub(crate) struct Sources {
     pub(crate) meters: Arc<Meters>,
@@ -36,7 +37,7 @@ pub(crate) struct Sources {
     /// Not the bridge itself: that has this.
     pub(crate) counters: Arc<bridge::Counters>,
     pub(crate) started: Instant,
-    /// What the engine last said, and when.
+    /// The engine's last answer, and when it came.
     pub(crate) status: Mutex<Option<(Instant, Arc<Status>)>>,
 }
 

@@ -1,5 +1,5 @@
-//! Frames to peers. Most go straight to the network; what has to be read from the store first is read
-//! on a thread of its own, and whatever follows to the same peer waits behind it.
+//! Frames to peers. Most go straight to the network; answers from the store are read on a thread of
+//! their own, and later frames to the same peer wait behind them.
 
 use std::{
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
@@ -34,7 +34,7 @@ impl Drop for Outgoing {
     }
 }
 
-/// What one peer asked for.
+/// A question of a peer.
 #[derive(Debug)]
 pub(crate) enum Asked {
     Spans(Vec<Span>),
@@ -47,7 +47,7 @@ enum Job {
     Frame(Vec<u8>),
 }
 
-/// What waits for the thread or is in its hands, by peer; they take turns.
+/// Jobs that wait for the thread or are in its hands, by peer; they take turns.
 #[derive(Debug, Default)]
 struct Waiting {
     held: Mutex<Held>,
@@ -178,7 +178,7 @@ impl Worker {
     }
 }
 
-/// The network, and who counts what it takes.
+/// The network, and counters of the bytes that it takes.
 #[derive(Clone, Debug)]
 struct Sender {
     net: Net,

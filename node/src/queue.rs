@@ -1,4 +1,4 @@
-//! What waits for the engine: commands of clients, and what peers did.
+//! The inputs that wait for the engine: commands of clients, and events of peers.
 //!
 //! They take turns, clients as a whole and each peer for itself, with a bound for each of the two: clients are
 //! refused when theirs is full, and of peers the network holds back what is too much. A flood of one does not
@@ -25,7 +25,7 @@ use crate::{
     limits::{COMMAND_BYTES_MAX, COMMANDS_MAX, PEER_BYTES_MAX, PEER_INPUTS_MAX},
 };
 
-/// Who waits for a command's end.
+/// The asker that waits for a command's end.
 #[derive(Debug)]
 pub(crate) enum Asker {
     /// A client of the bridge. Dropped, it is told that the node is too busy, or, if the engine had it already, that nobody knows
@@ -59,7 +59,7 @@ impl Asker {
 pub(crate) enum Item {
     /// A command.
     Command(Command, Asker),
-    /// What a peer did.
+    /// An event of a peer.
     Peer(Input),
 }
 
@@ -72,11 +72,11 @@ pub(crate) struct Closed;
 pub(crate) struct Queue {
     state: Mutex<State>,
     work: Condvar,
-    /// What of peers is not to come here.
+    /// Noisy peers, whose entries are not to come here.
     pub(crate) noise: Noise,
 }
 
-/// What is heard of noisy nodes: the engine says who they are, and threads that check signatures ask before they do.
+/// Noisy nodes: the engine names them, and threads that check signatures ask before they do.
 #[derive(Debug)]
 pub(crate) struct Noise {
     hearing: Mutex<Hearing>,
@@ -106,7 +106,7 @@ impl Noise {
     }
 
     fn locked(&self) -> MutexGuard<'_, Hearing> {
-        // Whatever was being done, it is as good as before.
+        // A panic leaves it as good as before.
         self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -120,7 +120,7 @@ struct State {
     closed: bool,
 }
 
-/// What a peer did; its share of the network's room is given back when the engine takes it.
+/// An event of a peer; its share of the network's room is given back when the engine takes it.
 #[derive(Debug)]
 struct FromPeer {
     input: Input,
@@ -197,7 +197,7 @@ impl Queue {
         true
     }
 
-    /// Queues what a peer did and must not be lost: its share is what bounds it, and those of all.
+    /// Queues an event of a peer that must not be lost: its share bounds it, and those of all.
     pub(crate) fn put(
         &self,
         (from, input): (NodeId, Input),
@@ -249,7 +249,7 @@ impl Queue {
         Some(taken)
     }
 
-    /// Nothing is taken in any more; who waits is told.
+    /// Nothing is taken in any more; waiting askers are told.
     pub(crate) fn close(&self) {
         let mut state = self.locked();
         state.closed = true;

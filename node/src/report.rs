@@ -1,4 +1,4 @@
-//! What a node says of itself: when it is ready, and when an operator asks.
+//! A node's account of itself: when it is ready, and when an operator asks.
 
 use std::{
     fmt::{self, Write as _},
@@ -22,7 +22,7 @@ pub struct Ready {
     pub ready: bool,
     /// 64 hex digits.
     pub node_id: String,
-    /// What people call it.
+    /// People's name for it.
     pub name: String,
     /// 32 hex digits.
     pub mesh_id: String,
@@ -52,7 +52,8 @@ impl fmt::Debug for Ready {
 }
 
 impl Ready {
-    /// For people, with the next step. `key_file`: what clients need; `None`: nothing.
+    /// For people, with the next step. `key_file`: the file with the clients' key; `None`: they
+    /// need none.
     #[must_use]
     pub fn summary(&self, key_file: Option<&std::path::Path>) -> String {
         let off = || "off".to_owned();
@@ -89,7 +90,7 @@ impl Ready {
     }
 }
 
-/// What only the daemon knows.
+/// Facts that only the daemon knows.
 #[derive(Clone, Debug)]
 pub(crate) struct Own {
     pub(crate) name: String,
@@ -101,7 +102,7 @@ pub(crate) struct Own {
     pub(crate) peers: Vec<PeerStatus>,
 }
 
-/// What `clawmeshd status` shows.
+/// The answer to `clawmeshd status`.
 pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
     let faults = status.faults;
     let mut blamed: Vec<Blamed> = status
@@ -220,7 +221,7 @@ fn peer_line(peer: &Peer) -> String {
     format!("{who:<24} {how}{rtt}, {} agents, {place}{blame}", peer.agents)
 }
 
-/// What a peer did that no correct node does, on a line of its own.
+/// The faults of a peer, on a line of their own.
 fn blame(peer: &Peer) -> String {
     let Some(fault) = peer.fault.as_ref().filter(|_| peer.strikes_ever > 0) else {
         return String::new();
@@ -260,7 +261,7 @@ fn room(status: RoomStatus) -> Room {
     }
 }
 
-/// What the engine knows of nodes, joined with what the network does.
+/// The engine's view of nodes, joined with the network's.
 fn peers(nodes: Vec<NodeStatus>, network: Vec<PeerStatus>) -> Vec<Peer> {
     let mut peers: Vec<Peer> = network
         .into_iter()

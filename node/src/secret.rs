@@ -55,13 +55,13 @@ impl Keeper {
     }
 }
 
-/// What the network needs of it: the newest, and those before.
+/// The pre-shared keys for the network: the newest, and those before.
 pub(crate) fn pre_shared_keys(mesh: &MeshSecret) -> (Secret, Vec<Secret>) {
     let former = mesh.former().iter().map(|link| (*link.pre_shared_key(mesh.founder())).into());
     ((*mesh.pre_shared_key()).into(), former.collect())
 }
 
-/// What the engine takes for the next one.
+/// Random bytes for the next secret.
 pub(crate) fn draw() -> Result<Drawn> {
     Ok(Drawn::new(*chance::draw()?))
 }

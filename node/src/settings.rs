@@ -37,7 +37,7 @@ pub struct Settings {
     pub http: Option<String>,
     /// Whether `/metrics` is served over HTTP.
     pub metrics: bool,
-    /// Who may attach.
+    /// The agents that may attach.
     pub auth: Auth,
     /// Where other nodes connect.
     pub listen: Vec<SocketAddr>,
@@ -45,13 +45,13 @@ pub struct Settings {
     pub join: Vec<Join>,
     /// Whom to connect to besides.
     pub discovery: Discovery,
-    /// What people call the node; `None`: the machine's name.
+    /// People's name for the node; `None`: the machine's name.
     pub name: Option<String>,
     /// A sequencer counts as gone when it has not been heard for this long.
     pub takeover_after: Duration,
     /// Webhooks may go to addresses that are not public.
     pub allow_private_webhooks: bool,
-    /// Who may have a key made over HTTP.
+    /// The clients that may have a key made over HTTP.
     pub signup: Signup,
     /// Origins of web pages that may attach.
     pub http_origins: Vec<String>,
@@ -59,16 +59,16 @@ pub struct Settings {
     pub http_hosts: Vec<String>,
     /// Proxies that are believed about who asks.
     pub trusted_proxies: Vec<IpAddr>,
-    /// What agents may do.
+    /// Limits of agents.
     pub limits: Limits,
 }
 
-/// Who may have a key made over HTTP.
+/// The clients that may have a key made over HTTP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Signup {
     /// Nobody.
     Off,
-    /// Who has the secret in this file.
+    /// Those that have the secret in this file.
     Admin(PathBuf),
     /// Everybody.
     Open,
@@ -83,12 +83,12 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Who may attach.
+/// The agents that may attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Auth {
     /// Everybody.
     Open,
-    /// Who has the key in this file, which is made if it is not there.
+    /// Those that have the key in this file, which is made if it is not there.
     KeyFile(PathBuf),
 }
 
@@ -159,7 +159,7 @@ impl Layered {
                 (Some(_), Some(true)) => return Err(SettingsError::Contradiction(flag)),
                 (None, Some(true)) => return Ok(None),
                 (Some(value), Some(false) | None) => return Ok(Some(value)),
-                // Switched on here, whatever is below; where, the default says.
+                // Switched on here, also if a lower layer switches it off; where, the default says.
                 (None, Some(false)) => break,
                 (None, None) => {}
             }
@@ -197,7 +197,7 @@ impl Layered {
         }
     }
 
-    /// Who may attach.
+    /// The agents that may attach.
     pub(crate) fn auth(&self) -> Result<Auth> {
         match self.first(|layer| layer.no_auth) {
             Some(true) => Ok(Auth::Open),
@@ -211,7 +211,7 @@ impl Layered {
         join.iter().map(|text| text.parse().map_err(SettingsError::Ticket)).collect()
     }
 
-    /// What people call the node, if they do.
+    /// People's name for the node, if it has one.
     pub(crate) fn name(&self) -> Result<Option<String>> {
         self.first(|layer| layer.name.clone()).map(node_name).transpose()
     }

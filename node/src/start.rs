@@ -66,7 +66,7 @@ pub struct Running {
     serving: Serving,
 }
 
-/// What serves clients and operators.
+/// The listeners for clients and operators, served.
 #[derive(Debug)]
 struct Serving {
     shutdown: watch::Sender<bool>,
@@ -75,7 +75,7 @@ struct Serving {
     sockets: Vec<SocketFile>,
 }
 
-/// What clients and operators connect to, bound but not served yet.
+/// The listeners for clients and operators, bound but not served yet.
 #[derive(Debug)]
 struct Doors {
     tcp: Option<(TcpListener, SocketAddr)>,
@@ -90,7 +90,7 @@ struct Doors {
 /// What an operator can change is said in one line that names the flag.
 pub async fn start(settings: Settings) -> Result<Running> {
     let dir = DataDir::prepare(&settings.data_dir)?;
-    // First of all: whoever has the store is the only one here.
+    // First of all: the process that has the store is the only one here.
     let mut store = Store::open(dir.path()).context("--data-dir")?;
     if store.was_repaired() {
         tracing::info!("this node was not stopped in order: all of its store was looked through");
@@ -125,7 +125,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
     parts.assemble((engine, store), inbox, doors, config).await
 }
 
-/// What the threads and tasks are made of.
+/// The parts of threads and tasks.
 struct Parts {
     dir: DataDir,
     key_file: Option<PathBuf>,
@@ -236,7 +236,7 @@ impl Running {
         match self.end.recv().await {
             Some(End::Failed(error)) => Err(error),
             Some(End::Stopped) => {
-                // Nothing more comes: who stops it need not wait.
+                // Nothing more comes: `stop` need not wait.
                 self.end.close();
                 Ok(())
             }
@@ -341,7 +341,7 @@ fn heart(member: &Member, pulse: Arc<PulseCell>, connected: Arc<Connected>, net:
     Heart { mesh, identity, pulse, connected, net }
 }
 
-/// What `/metrics` says from now on, if anything.
+/// Gives `/metrics` its page, if there is one.
 fn show_metrics(control: &Control, meters: Option<Arc<Meters>>) {
     let Some(meters) = meters else { return };
     let sources = Arc::new(Sources {
@@ -359,7 +359,7 @@ fn show_metrics(control: &Control, meters: Option<Arc<Meters>>) {
     }));
 }
 
-/// Who may attach, and the key file if there is one.
+/// The agents that may attach, and the key file if there is one.
 fn auth(auth: &Auth) -> Result<(BridgeAuth, Option<PathBuf>)> {
     match auth {
         Auth::Open => Ok((BridgeAuth::Open, None)),
@@ -374,7 +374,7 @@ fn auth(auth: &Auth) -> Result<(BridgeAuth, Option<PathBuf>)> {
     }
 }
 
-/// Who may have a key made over HTTP.
+/// The clients that may have a key made over HTTP.
 fn signup(signup: &Signup) -> Result<BridgeSignup> {
     Ok(match signup {
         Signup::Off => BridgeSignup::Off,
@@ -409,13 +409,13 @@ fn bridge(config: bridge::Config, reader: &Reader, queue: &Arc<Queue>) -> (Arc<H
 
 async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {
     for address in &settings.listen {
-        // libp2p would share the port with whoever has it, and get some of the connections.
+        // libp2p would share the port with another process, and get some of the connections.
         drop(
             std::net::TcpListener::bind(address)
                 .map_err(|error| cannot_listen(*address, &error))?,
         );
     }
-    // Who has no part in the mesh any more is an archive: it has nothing to say to anybody.
+    // A node that was removed from the mesh is an archive: it has nothing to say to anybody.
     let archive = member.summary.node.as_ref().is_some_and(|record| record.parted.is_some());
     let (pre_shared_key, former_keys) = pre_shared_keys(&member.mesh);
     let settings = net::Settings {
@@ -480,9 +480,9 @@ fn publish_addresses(
 }
 
 async fn told(mut stopping: watch::Receiver<bool>) {
-    // An error: whoever could say so is gone, which is as good.
+    // An error: nobody is left who could say so, which is as good.
     drop(stopping.wait_for(|stopping| *stopping).await);
 }
 
-/// The longest that [`Running::stop`] takes, but for what the system does.
+/// The longest that [`Running::stop`] takes, but for the system's share.
 pub const STOP_WITHIN: Duration = HAND_OVER_WITHIN.saturating_add(LEAVE_WITHIN);

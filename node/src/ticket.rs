@@ -27,7 +27,7 @@ pub(crate) const INVITATION: u8 = 3;
 const INVITED_BY_FOUNDER: u8 = 1;
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// A mesh's secret, and where one of its nodes is. Whoever has it is in.
+/// A mesh's secret, and where one of its nodes is. A node that has it is in.
 #[derive(Clone)]
 pub struct Ticket {
     mesh: MeshSecret,
@@ -113,7 +113,7 @@ impl FromStr for Ticket {
     }
 }
 
-/// What follows the version.
+/// The bytes after the version.
 fn read(mut rest: &[u8], renewed: bool) -> Option<Ticket> {
     let [flags] = take::<1>(&mut rest)?;
     let known = if renewed {
@@ -243,7 +243,7 @@ fn digit(value: u32) -> char {
     char::from(ALPHABET[(value & 31) as usize])
 }
 
-/// Strict: what does not come from [`to_base32`] is refused.
+/// Strict: a text that does not come from [`to_base32`] is refused.
 fn from_base32(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() * 5 / 8);
     let (mut held, mut bits) = (0_u32, 0);

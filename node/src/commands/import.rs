@@ -149,7 +149,7 @@ impl Import {
     fn import(&self, file: &ServerFile, settings: &Layered, keys: &Keys) -> Result<()> {
         let data_dir = settings.data_dir()?;
         let digest = file.digest()?.to_text();
-        // What is refused leaves nothing: what is not there is made when all was looked at.
+        // A refused file leaves nothing: the target is made when all was looked at.
         let there = if is_there(&data_dir) { Some(open(&data_dir)?) } else { None };
         if let Some(journal) = there.as_ref().and_then(|target| target.journal.as_ref()) {
             if journal.file != digest {
@@ -229,7 +229,7 @@ impl Import {
         let done = bring(file, plan, &mut target, journal, watch);
         line.end();
         if done.is_err() {
-            // Whatever does not fit then is not this node's fault.
+            // A failure that follows from a file that was written to is not this node's fault.
             self.still(file)?;
         }
         match done? {
@@ -268,7 +268,7 @@ impl Import {
         }
     }
 
-    /// What is to be written; an error if anything cannot be.
+    /// The plan of all rows; an error if any of them cannot be brought.
     fn plan(&self, file: &ServerFile, keys: &Keys) -> Result<Plan> {
         let mut line = Line::new("looking at");
         let looked = plan_of(file, self.choices(keys), keys.texts(), &mut |seen, all| {
@@ -287,7 +287,7 @@ impl Import {
         Ok(plan)
     }
 
-    /// The server must not run meanwhile: what it writes is not brought.
+    /// The server must not run meanwhile: its later writes are not brought.
     fn still(&self, file: &ServerFile) -> Result<()> {
         let changed = file.has_changed().context("look whether the file has changed")?;
         if changed {

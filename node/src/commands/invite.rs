@@ -159,7 +159,7 @@ fn table(all: &[operator::Invitation]) -> String {
     text
 }
 
-/// From what the node left behind.
+/// From the files that the node left behind.
 fn of_stopped(dir: &DataDir) -> Result<Ticket> {
     let nothing = || {
         format!("no node was ever started at {}: run `clawmeshd up` first", dir.path().display())

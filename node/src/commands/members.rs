@@ -149,7 +149,7 @@ impl Leave {
     }
 }
 
-/// What cannot be taken back is asked for twice.
+/// An act that cannot be taken back is asked for twice.
 fn confirm(yes: bool, what: &str) -> Result<()> {
     if yes {
         return Ok(());

@@ -29,7 +29,7 @@ pub(super) fn log_as(filter: &str, format: LogFormat) -> Result<()> {
     Ok(())
 }
 
-/// What was asked for, on stdout. Fails when nobody reads it.
+/// The answer, on stdout. Fails when nobody reads it.
 pub(super) fn say(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{}", text.trim_end())?;

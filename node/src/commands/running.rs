@@ -19,7 +19,7 @@ pub(super) fn asked(node_args: &NodeArgs, request: Request) -> Result<Answer> {
     })
 }
 
-/// What has no other answer than that it is done.
+/// A request with no other answer than that it is done.
 pub(super) fn done(node_args: &NodeArgs, request: Request) -> Result<()> {
     let Answer::Done = asked(node_args, request)? else { return Err(strange()) };
     Ok(())

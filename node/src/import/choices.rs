@@ -2,7 +2,7 @@
 
 use mesh::name::id::KeyPrint;
 
-/// What becomes of votes that are open: their ballots are secret, and their voters gone.
+/// The fate of open votes: their ballots are secret, and their voters gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenVotes {
     /// The file is refused.
@@ -13,7 +13,7 @@ pub(crate) enum OpenVotes {
     Close,
 }
 
-/// What an operator chose for what cannot be brought as it is.
+/// An operator's choices about rows that cannot be brought as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choices {
     pub(crate) open_votes: OpenVotes,
@@ -21,7 +21,7 @@ pub(crate) struct Choices {
     pub(crate) private_to_own_key: bool,
     /// Rooms that no room of a mesh can be called, described or identified as get something else.
     pub(crate) rename_rooms: bool,
-    /// Rows that cannot be brought are left out, with what belongs to them.
+    /// Rows that cannot be brought are left out, with the rows that belong to them.
     pub(crate) skip_refused: bool,
     /// The node's own key.
     pub(crate) own: KeyPrint,
@@ -30,7 +30,7 @@ pub(crate) struct Choices {
 }
 
 impl Choices {
-    /// What is written depends on them.
+    /// For the journal: the entries depend on the choices.
     pub(crate) fn to_text(self) -> String {
         let Choices { open_votes, private_to_own_key, rename_rooms, skip_refused, own, server } =
             self;

@@ -1,4 +1,5 @@
-//! What of a file is brought, and what cannot be: all of that is found before anything is written.
+//! The plan of an import: the rows that are brought, and those that cannot be. All of them are
+//! found before anything is written.
 
 mod agents;
 pub(crate) mod findings;
@@ -37,7 +38,7 @@ pub(crate) enum Place {
     Room(RoomId),
 }
 
-/// A vote that had ended: where, when it was opened, and what it was.
+/// A vote that had ended: where, when it was opened, and its result.
 pub(crate) type EndedVote = (Place, u64, mesh::wire::acts::VoteImported);
 
 /// See the module. Messages are read again when they are written.
@@ -46,9 +47,9 @@ pub(crate) struct Plan {
     pub(crate) keys: Vec<(NewKey, Option<RoomKey>)>,
     /// Stable ids, and whose they are.
     pub(crate) agents: Vec<(AgentId, KeyPrint)>,
-    /// What the lobby is for, and when it was made, as far as that is known.
+    /// Purpose and time of the lobby, as far as they are known.
     pub(crate) lobby: Option<(Option<String>, Option<u64>)>,
-    /// Rooms, and what they are under.
+    /// Rooms, and their parents.
     pub(crate) rooms: Vec<(ImportedRoom, Option<Place>)>,
     /// Rooms by their ids in the file, but for those that are not brought.
     places: BTreeMap<String, Place>,
@@ -61,7 +62,7 @@ pub(crate) struct Plan {
     pub(crate) votes: Vec<EndedVote>,
     pub(crate) tasks: Vec<(Place, ImportedTask)>,
     pub(crate) webhooks: Vec<(Place, BroughtWebhook)>,
-    /// The list of what comes, and what does not.
+    /// The list of rows that come, and that do not.
     pub(crate) ledger: Ledger,
 }
 
@@ -84,7 +85,7 @@ impl Plan {
         self.places.get(room).copied()
     }
 
-    /// What a message answers, under the id that it has here.
+    /// The id here of the message that another one answers.
     pub(crate) fn answered(&self, id: String) -> String {
         if ids::own(&id).is_some() {
             return id;

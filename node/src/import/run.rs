@@ -30,10 +30,10 @@ use crate::clock::Clock;
 
 /// Things in one commit: some tenth of a second of work, and of work that may be lost.
 pub(crate) const THINGS_PER_COMMIT: u64 = 4_096;
-/// Bytes of their texts: what is held in memory.
+/// Bytes of their texts: these are held in memory.
 const BYTES_PER_COMMIT: usize = 8 * 1024 * 1024;
 
-/// What came of an import.
+/// The end of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Brought {
     /// All of it is there.
@@ -42,11 +42,12 @@ pub(crate) enum Brought {
     Stopped,
 }
 
-/// What whoever started an import has to say to it.
+/// The caller's part in an import.
 pub(crate) struct Watch<'w> {
     /// Told after each commit: how many things are written. It says whether to go on.
     pub(crate) progress: &'w mut dyn FnMut(u64) -> ControlFlow<()>,
-    /// Asked when all is written, before that is kept as done: whether what was read is what there was.
+    /// Asked when all is written, before that is kept as done: whether the file has stayed the
+    /// same.
     pub(crate) sound: &'w dyn Fn() -> Result<()>,
 }
 
@@ -121,9 +122,9 @@ struct Writer<'w> {
     bytes: usize,
     /// Messages of one room that the engine has not got yet.
     room: Vec<(RoomId, ImportedMessage)>,
-    /// What the node is to keep besides.
+    /// Rows for the node to keep besides.
     kept: Vec<Change>,
-    /// What is there, an earlier run's included.
+    /// Things that are there, those of an earlier run included.
     counts: Counts,
     watch: Watch<'w>,
 }
@@ -215,7 +216,7 @@ impl Writer<'_> {
         let written = self.engine.import(self.clock.now(), import);
         let which = self.journal.written + self.things;
         written.map_err(|refused| anyhow::anyhow!("{refused}: thing {which} of the file"))?;
-        // What an act of a room takes is bounded; so many of them are a commit's worth.
+        // The bytes of an act are bounded; so many of them are a commit's worth.
         self.bytes += 4_096;
         self.commit_if_full()
     }
@@ -243,7 +244,7 @@ impl Writer<'_> {
             name: message.name,
             content: message.content,
             reply_to: message.reply_to.map(|id| plan.answered(id)),
-            // Who was told is in no column.
+            // Mentions are in no column.
             mentions: Vec::new(),
             metadata: message.metadata,
         };
@@ -289,7 +290,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A commit is small enough that what others would be told of it can be forgotten: there are none.
+    /// A commit is small enough that its effects for others can be forgotten: there are none.
     fn store_with_journal(&mut self, mut batch: Vec<Change>) -> Result<()> {
         batch.push(self.journal.row()?);
         self.store.set_wall_ms(self.clock.now().wall_ms);

@@ -14,7 +14,7 @@ use crate::{
     membership::{self, Member},
 };
 
-/// A store, and what it has of an import.
+/// A store, and its journal of an import.
 #[derive(Debug)]
 pub(crate) struct Target {
     dir: DataDir,
@@ -29,7 +29,7 @@ pub(crate) fn is_there(dir: &Path) -> bool {
     dir.join(store::FILE_NAME).exists()
 }
 
-/// Opens the node in `dir`, or what will be one.
+/// Opens the node in `dir`, or makes one.
 ///
 /// # Errors
 /// It runs, or it has something of its own.
@@ -46,7 +46,7 @@ pub(crate) fn open(dir: &Path) -> Result<Target> {
 }
 
 impl Target {
-    /// Nothing may be there that what is brought could get in the way of.
+    /// Nothing may be there that could get in the way of the import.
     fn check_fresh(&self) -> Result<()> {
         let not_fresh = |what: &str| -> Result<()> {
             let dir = self.dir.path().display();

@@ -1,4 +1,4 @@
-//! Where what came waits for whoever checks it.
+//! Jobs wait here for a thread that checks them.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -46,7 +46,7 @@ impl<T> Desk<T> {
         self.work.notify_one();
     }
 
-    /// What waits is dropped.
+    /// Waiting jobs are dropped.
     pub(super) fn close(&self) {
         let mut state = self.locked();
         state.closed = true;

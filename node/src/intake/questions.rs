@@ -1,4 +1,4 @@
-//! How much a peer may ask: a question costs who is asked more than who asks.
+//! The rate of a peer's questions: one costs the node that answers more than the peer that asks.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -6,10 +6,10 @@ use mesh::{limits::NODES_MAX, name::id::NodeId};
 
 use crate::limits::{QUESTIONS_BURST_MAX, QUESTIONS_PER_SECOND_MAX, QUESTIONS_PER_STRIKE};
 
-/// What is wrong with too many.
+/// The fault of a peer that asks too many.
 const TOO_MANY: &str = "it asks more than is answered";
 
-/// Who has asked how much, less what they have earned since.
+/// Questions by peer, less the allowance earned since.
 #[derive(Debug, Default)]
 pub(crate) struct Questions(BTreeMap<NodeId, Asked>);
 
@@ -20,10 +20,11 @@ struct Asked {
 }
 
 impl Questions {
-    /// Counts one. `Err`: it is too many, and what is to be counted against the peer, now and then.
+    /// Counts one. `Err`: it is too many, with a fault to be counted against the peer, now and
+    /// then.
     pub(super) fn ask(&mut self, peer: NodeId, now: Instant) -> Result<(), Option<&'static str>> {
         if self.0.len() >= NODES_MAX && !self.0.contains_key(&peer) {
-            // Only members are connected; who has not asked for long has earned everything.
+            // Only members are connected; a peer that has not asked for long has earned everything.
             self.0.retain(|_, asked| asked.earn(now).count > 0);
         }
         let asked = self.0.entry(peer).or_insert(Asked { count: 0, since: now });

@@ -1,4 +1,4 @@
-//! What the system says of this process. Elsewhere than on Linux: nothing.
+//! The system's figures about this process. Elsewhere than on Linux: nothing.
 
 use std::fs;
 

@@ -13,7 +13,7 @@ pub(super) struct Page {
     name: &'static str,
 }
 
-/// What a sample says.
+/// The value of a sample.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Value {
     Whole(u64),

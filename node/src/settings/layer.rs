@@ -1,4 +1,4 @@
-//! What one source says of settings: flags, environment, file.
+//! The settings of one source: flags, environment, file.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::error::{Result, SettingsError};
 
-/// What one source says: flags, environment or file. In a file these are the keys.
+/// The settings of one source: flags, environment or file. In a file these are the keys.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, clap::Args)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub(crate) struct Layer {

@@ -1,4 +1,4 @@
-//! What agents may do, by what their key is: `--limit KEY.WHAT=VALUE`.
+//! Limits of agents, by their key: `--limit KEY.WHAT=VALUE`.
 
 use bridge::config::Quotas;
 use mesh::api::agenda::{Retention, Tiers};
@@ -13,7 +13,7 @@ use super::{
 pub struct Limits {
     /// Agents and rooms.
     pub tiers: Tiers,
-    /// What is said.
+    /// Rate and size of messages.
     pub quotas: Quotas,
     /// How long history is kept.
     pub retention: Retention,

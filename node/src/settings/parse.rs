@@ -53,12 +53,12 @@ pub(super) fn takeover(value: &str) -> Result<Duration> {
     }
 }
 
-/// How long something is kept; `None`: for ever. `shown` is what the flag was given.
+/// How long something is kept; `None`: for ever. `shown` is the flag's value.
 pub(super) fn retention(flag: &'static str, shown: &str, value: &str) -> Result<Option<Duration>> {
     if value == "forever" {
         return Ok(None);
     }
-    // The engine keeps everything for as long, whatever it is told.
+    // The engine keeps everything for as long in any case.
     let parsed = duration(value).filter(|time| *time >= RETENTION_MIN);
     let why = "write a time such as 30d or 12h, at least 1h; or forever";
     parsed.map(Some).ok_or_else(|| bad(flag, shown, why))

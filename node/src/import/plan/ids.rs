@@ -1,4 +1,4 @@
-//! Ids of messages, votes and tasks: those that clients go on using, and what stands for others.
+//! Ids of messages, votes and tasks: those that clients go on using, and their substitutes.
 
 use import::id_from;
 use mesh::name::id::MessageId;

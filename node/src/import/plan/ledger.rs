@@ -1,4 +1,5 @@
-//! The list of what comes and what does not: counted, and named where somebody has to do something.
+//! The list of rows that come and that do not: counted, and named where somebody has to do
+//! something.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,7 +7,7 @@ use super::texts::shown;
 
 /// Names that are told of one reason; more are counted.
 const NAMED: usize = 20;
-/// What is counted.
+/// A kind of row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Thing {
     Room,
@@ -106,11 +107,11 @@ impl fmt::Display for Named {
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) brought: Counts,
-    /// What waits for a decision.
+    /// Rows that wait for a decision.
     pub(crate) refused: Counts,
-    /// What is left out, by why.
+    /// Rows that are left out, by why.
     left: BTreeMap<(Thing, String), Named>,
-    /// What comes in another way than it was.
+    /// Notes on rows that come changed.
     notes: Vec<String>,
 }
 

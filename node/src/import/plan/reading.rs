@@ -15,7 +15,7 @@ use crate::import::choices::{Choices, OwnKeys};
 /// Reads all of a file. `each`: how many messages were looked at, of how many, every so often.
 ///
 /// # Errors
-/// The file cannot be read. What can be read and not be brought is a refusal.
+/// The file cannot be read. A row that can be read and not be brought is a refusal.
 pub(crate) fn plan_of(
     file: &ServerFile,
     choices: Choices,

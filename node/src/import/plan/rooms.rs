@@ -1,4 +1,4 @@
-//! Rooms: where what is in them goes, whose they are, and those that no room of a mesh can be like.
+//! Rooms: the places of their content, their owners, and rooms that no room of a mesh can be like.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -112,7 +112,7 @@ fn possible(
     possible
 }
 
-/// What a room is under; the lobby is there, whatever is brought into it.
+/// The parent of a room; the lobby is always there.
 fn parent(plan: &Plan, room: &str) -> Option<Place> {
     if room == LOBBY { Some(Place::Lobby) } else { plan.place(room) }
 }
@@ -148,7 +148,7 @@ fn with_numbers(
     None
 }
 
-/// It is there, whatever its row says.
+/// The lobby is there, also if its row is bad.
 fn take_lobby(plan: &mut Plan, row: Result<Room, BadRow>, findings: &mut Findings) {
     plan.places.insert(LOBBY.to_owned(), Place::Lobby);
     let mut note = |note: String| findings.ledger.note(note);
@@ -203,7 +203,7 @@ fn called(name: &str, id: &str) -> String {
     format!("{} ({})", shown(name), id.escape_debug())
 }
 
-/// Why an odd room does not come, with what else could be done about it.
+/// Why an odd room does not come, with another thing to do about it.
 fn left_why(why: &[String], choices: Choices) -> String {
     let also = if choices.skip_refused && !choices.rename_rooms {
         ": --rename-rooms gives it another one"
@@ -213,7 +213,7 @@ fn left_why(why: &[String], choices: Choices) -> String {
     format!("{}{also}", why.join("; "))
 }
 
-/// A room that could not be made here, as one that can. `Err`: what to do about it.
+/// A room that could not be made here, as one that can. `Err`: advice.
 fn renamed(
     (room, id): (&Room, Option<RoomId>),
     choices: Choices,
@@ -230,7 +230,7 @@ fn renamed(
     };
     let mut name = room.name.clone();
     if !is_name(&name) {
-        // Room for what tells it from others.
+        // Room for the suffix that tells it from others.
         let base = match cut(&name, NAME_BYTES_MAX - 16) {
             base if base.trim().is_empty() => "room".to_owned(),
             base => base,
@@ -253,12 +253,12 @@ fn is_name(name: &str) -> bool {
     !name.trim().is_empty() && name.len() <= NAME_BYTES_MAX && name != LOBBY
 }
 
-/// Whether its id cannot be another one: what is in it opens under that alone.
+/// Whether its id cannot be another one: its content opens under that alone.
 fn is_bound(room: &Room) -> bool {
     room.encrypted && id_of(room).is_none()
 }
 
-/// What no room of a mesh can be like.
+/// Reasons why no room of a mesh can be like this one.
 fn odd(room: &Room) -> Vec<String> {
     let mut why = Vec::new();
     if id_of(room).is_none() {

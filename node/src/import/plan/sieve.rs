@@ -10,10 +10,10 @@ use protocol::value::Metadata;
 
 use super::{Place, Plan, findings::all_well, too_high};
 
-/// What a message's body has besides its texts, at most.
+/// Bytes of a message's body besides its texts, at most.
 const FRAME_BYTES: usize = 1_024;
 
-/// What becomes of a message.
+/// The fate of a message.
 pub(crate) enum Sifted {
     /// It is brought.
     Brought(Place, Box<Message>),

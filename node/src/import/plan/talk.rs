@@ -1,4 +1,4 @@
-//! What was said in rooms: messages, votes and tasks.
+//! The content of rooms: messages, votes and tasks.
 
 use std::collections::BTreeMap;
 
@@ -26,10 +26,10 @@ use crate::import::choices::{Choices, OpenVotes};
 /// How often it is told how many messages were looked at.
 const TOLD_EVERY: u64 = 10_000;
 
-/// What can be done about a vote that is open.
+/// Advice about a vote that is open.
 const OPEN: &str = "its ballots are secret, and its voters are gone; close it at the server, end it with what was voted \
                     so far with --close-open-votes, or leave it out with --skip-open-votes";
-/// What is said of things whose ids are replaced.
+/// The note on things whose ids are replaced.
 const OTHER_IDS: &str = "get other ids: theirs are no UUIDs that ClawChat draws";
 
 pub(super) fn look_at_messages(
@@ -166,7 +166,7 @@ fn agent_bytes(whose: &str) -> String {
     format!("{whose} must have 1 to {AGENT_ID_BYTES_MAX} bytes")
 }
 
-/// `Err`: what is wrong with it.
+/// `Err`: its faults.
 fn ended(row: Vote) -> Result<(u64, VoteImported), String> {
     let options = (2..=VOTE_OPTIONS_MAX).contains(&row.options.len())
         && row.options.iter().all(|option| (1..=VOTE_OPTION_BYTES_MAX).contains(&option.len()));
@@ -198,7 +198,7 @@ fn ended(row: Vote) -> Result<(u64, VoteImported), String> {
     Ok((row.created_ms, vote))
 }
 
-/// `Err`: what is wrong with it.
+/// `Err`: its faults.
 fn imported(row: Task, room: mesh::name::id::RoomId) -> Result<ImportedTask, String> {
     let status = match row.status.as_str() {
         "pending" => TaskStatus::Pending,

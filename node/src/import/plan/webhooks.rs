@@ -64,7 +64,7 @@ pub(super) fn take(
         if webhook.stays_private() {
             private.add(&id);
         }
-        // What a webhook got beyond that, no message of the room will ever be.
+        // Beyond its room's end a webhook got messages that the room will never have.
         let end = plan.next.get(&place).map_or(0, |next| next - 1);
         if webhook.delivered > end {
             webhook.delivered = end;
