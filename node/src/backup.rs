@@ -51,7 +51,8 @@ pub(crate) struct Manifest {
 pub(crate) fn write(
     dir: &DataDir,
     reader: &Reader,
-    (to, key_file): (&Path, Option<&Path>),
+    to: &Path,
+    key_file: Option<&Path>,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<()> {
     let shown = to.display();
@@ -70,7 +71,7 @@ pub(crate) fn write(
         || format!("make {}: remove it, if no backup is being written there", partial.display());
     // Without its parents: a directory that is there is somebody's.
     fs::DirBuilder::new().mode(0o700).create(&partial).with_context(make)?;
-    let written = fill(dir, reader, (&partial, key_file), progress).and_then(|()| {
+    let written = fill(dir, reader, &partial, key_file, progress).and_then(|()| {
         let manifest = Manifest {
             form: FORM,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -94,7 +95,8 @@ pub(crate) fn write(
 fn fill(
     dir: &DataDir,
     reader: &Reader,
-    (to, key_file): (&Path, Option<&Path>),
+    to: &Path,
+    key_file: Option<&Path>,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<()> {
     for file in dir.kept()? {
@@ -145,7 +147,7 @@ pub(crate) fn restore(
     let target = DataDir::prepare(dir)?;
     let staged = target.path().join("restoring.partial");
     make_private_dir(&staged)?;
-    let done = stage(from, (&manifest, &staged), name, progress)
+    let done = stage(from, &manifest, &staged, name, progress)
         .and_then(|restored| move_in(&staged, &target).map(|()| restored));
     if done.is_err() {
         // Keys are in it. If it stays, the directory is not empty, and says so.
@@ -179,7 +181,8 @@ fn manifest(from: &Path) -> Result<Manifest> {
 /// The node as it will be, and which name it has.
 fn stage(
     from: &Path,
-    (manifest, staged): (&Manifest, &Path),
+    manifest: &Manifest,
+    staged: &Path,
     name: Name,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(String, check::Report)> {

@@ -158,7 +158,7 @@ impl Control {
             (self.files.dir.clone(), self.reader.clone(), self.files.key_file.clone());
         let (to, at) = (to.to_owned(), progress.clone());
         let writing = tokio::task::spawn_blocking(move || {
-            backup::write(&dir, &reader, (&to, key_file.as_deref()), &mut |now| {
+            backup::write(&dir, &reader, &to, key_file.as_deref(), &mut |now| {
                 let mut at = at.lock().unwrap_or_else(PoisonError::into_inner);
                 // `None`: nobody listens any more.
                 at.as_mut().map(|progress| *progress = now).is_some()
@@ -331,7 +331,7 @@ impl Control {
         let room = if room_id == "lobby" { Some(lobby) } else { RoomId::from_uuid(room_id) };
         let room = room.with_context(|| format!("`{room_id}` is no id of a room"))?;
         let status = self.status().await?;
-        entry::describe(&self.reader, &status, (room, Number(seq)))
+        entry::describe(&self.reader, &status, room, Number(seq))
     }
 
     fn reload_key(&self) -> Result<()> {

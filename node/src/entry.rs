@@ -16,10 +16,11 @@ use store::{Reader, Row};
 pub(crate) fn describe(
     reader: &Reader,
     status: &Status,
-    (room, number): (RoomId, Number),
+    room: RoomId,
+    number: Number,
 ) -> Result<Entry> {
     let message = match reader.by_number(room, number)? {
-        Some(row) => Some(signed(reader, status, (room, row))?),
+        Some(row) => Some(signed(reader, status, room, row)?),
         None => None,
     };
     let era = number.era();
@@ -34,7 +35,7 @@ pub(crate) fn describe(
     Ok(Entry { room_id: room.to_uuid(), seq: number.0, era, message })
 }
 
-fn signed(reader: &Reader, status: &Status, (room, row): (RoomId, Row)) -> Result<Signed> {
+fn signed(reader: &Reader, status: &Status, room: RoomId, row: Row) -> Result<Signed> {
     let author = row.log.author;
     let named = |node: &&NodeStatus| node.node == author;
     let numbers = reader.numbers_of(room, row.at)?;

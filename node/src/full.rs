@@ -30,12 +30,18 @@ struct Meanwhile {
     stop: bool,
 }
 
+/// A turn that waits for room, and the moment at which the engine stands still.
+struct Unwritten {
+    turn: Turn,
+    at: Now,
+}
+
 impl Driver {
     /// Waits until a turn is written, with the effects that have to follow then. `None`: the node
     /// was stopped before.
     pub(crate) fn wait_for_room(
         &mut self,
-        mut turn: Turn,
+        turn: Turn,
         at: Now,
         calls: &mut Calls,
     ) -> anyhow::Result<Option<Turn>> {
@@ -49,7 +55,7 @@ impl Driver {
         // Clients that only asked, in the same turn, need not wait.
         let (answers, rest): (Vec<_>, Vec<_>) =
             turn.effects.into_iter().partition(acknowledges_nothing);
-        turn.effects = rest;
+        let mut unwritten = Unwritten { turn: Turn { effects: rest, ..turn }, at };
         for answer in answers {
             self.perform(answer, calls)?;
         }
@@ -63,14 +69,14 @@ impl Driver {
                     Item::Peer(input) => meanwhile.note(input),
                     Item::Command(Command::Stop, _) => meanwhile.stop = true,
                     Item::Command(command, asker) => {
-                        self.answer(command, asker, (&mut turn, at), calls)?;
+                        self.answer(command, asker, &mut unwritten, calls)?;
                     }
                 }
             }
             if !meanwhile.stop && tried.elapsed() < DISK_FULL_RETRY {
                 continue;
             }
-            if self.write(&mut turn)? {
+            if self.write(&mut unwritten.turn)? {
                 break;
             }
             if meanwhile.stop {
@@ -89,16 +95,17 @@ impl Driver {
             self.pulse.set(pulse);
         }
         self.go_on(meanwhile);
-        Ok(Some(turn))
+        Ok(Some(unwritten.turn))
     }
 
     fn answer(
         &mut self,
         command: Command,
         asker: Asker,
-        (turn, at): (&mut Turn, Now),
+        unwritten: &mut Unwritten,
         calls: &mut Calls,
     ) -> anyhow::Result<()> {
+        let Unwritten { turn, at } = unwritten;
         let waiting = turn.effects.len() + turn.batch.len();
         let comes = matches!(command, Command::Attach(_));
         if !self.engine.answers_unwritten(&command) || (comes && waiting > DISK_FULL_WAITING_MAX) {
@@ -106,7 +113,7 @@ impl Driver {
             return Ok(());
         }
         let call = calls.open(asker);
-        self.engine.handle(at, Input::Command { call, command });
+        self.engine.handle(*at, Input::Command { call, command });
         let Turn { batch, effects } = self.engine.take_turn();
         // Of the node's own state the last one says all.
         if batch.iter().any(|change| matches!(change, Change::Node(_))) {

@@ -73,7 +73,8 @@ impl Outgoing {
     /// Starts the thread. It ends when this is dropped.
     pub(crate) fn start(
         net: Net,
-        (reader, meters): (Reader, Arc<Meters>),
+        reader: Reader,
+        meters: Arc<Meters>,
         ending: &Ending,
     ) -> std::io::Result<Outgoing> {
         let net = Sender { net, meters };

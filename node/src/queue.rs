@@ -185,7 +185,8 @@ impl Queue {
     /// Queues what a peer said by gossip, if there is room.
     pub(crate) fn offer(
         &self,
-        (from, input): (NodeId, Input),
+        from: NodeId,
+        input: Input,
         bytes: usize,
         share: Option<Share>,
     ) -> bool {
@@ -200,7 +201,8 @@ impl Queue {
     /// Queues an event of a peer that must not be lost: its share bounds it, and those of all.
     pub(crate) fn put(
         &self,
-        (from, input): (NodeId, Input),
+        from: NodeId,
+        input: Input,
         bytes: usize,
         share: Option<Share>,
     ) -> Result<(), Closed> {
@@ -282,14 +284,20 @@ mod tests {
 
     const NOW: Duration = Duration::ZERO;
 
-    fn up(node: u8) -> (NodeId, Input) {
-        (NodeId([node; 32]), Input::PeerUp(NodeId([node; 32])))
+    fn offer(queue: &Queue, node: u8, bytes: usize) -> bool {
+        let node = NodeId([node; 32]);
+        queue.offer(node, Input::PeerUp(node), bytes, None)
+    }
+
+    fn put(queue: &Queue, node: u8, bytes: usize) -> Result<(), Closed> {
+        let node = NodeId([node; 32]);
+        queue.put(node, Input::PeerUp(node), bytes, None)
     }
 
     #[test]
     fn peers_that_flood_do_not_keep_commands_out() {
         let queue = Queue::default();
-        while queue.offer(up(1), 0, None) {}
+        while offer(&queue, 1, 0) {}
         let (asker, mut answer) = oneshot::channel();
         queue.ask(Command::Status, Asker::Operator(asker));
         assert!(matches!(answer.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
@@ -303,9 +311,9 @@ mod tests {
     fn a_peer_that_floods_waits_for_itself() {
         let queue = Queue::default();
         for _ in 0..1_000 {
-            assert!(queue.offer(up(1), 0, None));
+            assert!(offer(&queue, 1, 0));
         }
-        queue.put(up(2), 0, None).unwrap();
+        put(&queue, 2, 0).unwrap();
         let taken = queue.take(2, NOW).unwrap();
         let second = NodeId([2; 32]);
         assert!(matches!(taken[..], [_, Item::Peer(Input::PeerUp(node))] if node == second));
@@ -333,14 +341,14 @@ mod tests {
     #[test]
     fn what_must_not_be_lost_is_not_lost() {
         let queue = Queue::default();
-        assert!(queue.offer(up(1), PEER_BYTES_MAX, None));
-        assert!(!queue.offer(up(2), 1, None));
-        queue.put(up(2), 1, None).unwrap();
+        assert!(offer(&queue, 1, PEER_BYTES_MAX));
+        assert!(!offer(&queue, 2, 1));
+        put(&queue, 2, 1).unwrap();
         assert_eq!(queue.lengths().1, (2, PEER_BYTES_MAX + 1));
         assert_eq!(queue.take(9, NOW).unwrap().len(), 2);
         assert_eq!(queue.lengths().1, (0, 0));
         queue.close();
-        assert!(queue.put(up(3), 0, None).is_err());
-        assert!(!queue.offer(up(4), 0, None));
+        assert!(put(&queue, 3, 0).is_err());
+        assert!(!offer(&queue, 4, 0));
     }
 }

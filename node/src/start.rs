@@ -120,13 +120,15 @@ pub async fn start(settings: Settings) -> Result<Running> {
     let engine = Engine::open(member.identity.clone(), config, summary, clock.now());
 
     let metrics = settings.metrics;
-    let parts = Parts { dir, key_file, clock, name, member, net, metrics };
+    let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics };
     let config = bridge_config(settings, RoomId::lobby(mesh), auth, signup);
-    parts.assemble((engine, store), inbox, doors, config).await
+    parts.assemble(inbox, doors, config).await
 }
 
 /// The parts of threads and tasks.
 struct Parts {
+    engine: Engine,
+    store: Store,
     dir: DataDir,
     key_file: Option<PathBuf>,
     clock: Clock,
@@ -137,14 +139,8 @@ struct Parts {
 }
 
 impl Parts {
-    async fn assemble(
-        self,
-        (engine, store): (Engine, Store),
-        inbox: Inbox,
-        doors: Doors,
-        config: bridge::Config,
-    ) -> Result<Running> {
-        let Parts { dir, key_file, clock, name, member, net, metrics } = self;
+    async fn assemble(self, inbox: Inbox, doors: Doors, config: bridge::Config) -> Result<Running> {
+        let Parts { engine, store, dir, key_file, clock, name, member, net, metrics } = self;
         let (mesh, me) = (member.mesh.mesh_id(), member.identity.node_id());
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected) = (Arc::<PulseCell>::default(), Arc::<Connected>::default());
@@ -161,7 +157,7 @@ impl Parts {
             queue: queue.clone(),
             net: net.clone(),
             secret: secret.clone(),
-            outgoing: Outgoing::start(net.clone(), (reader.clone(), meters.clone()), &ending)?,
+            outgoing: Outgoing::start(net.clone(), reader.clone(), meters.clone(), &ending)?,
             hub,
             pulse: pulse.clone(),
             meters: meters.clone(),

@@ -116,7 +116,8 @@ impl Gate {
     fn may_connect(
         &self,
         peer: &PeerId,
-        (local, remote): (Option<&Multiaddr>, &Multiaddr),
+        local: Option<&Multiaddr>,
+        remote: &Multiaddr,
         now: Instant,
     ) -> Result<(), Refusal> {
         let node = node_of(peer).ok_or(Refusal::Foreign)?;
@@ -173,7 +174,7 @@ impl NetworkBehaviour for Gate {
         remote: &Multiaddr,
     ) -> Result<THandler<Self>, ConnectionDenied> {
         self.ends(connection);
-        self.may_connect(&peer, (Some(local), remote), Instant::now())
+        self.may_connect(&peer, Some(local), remote, Instant::now())
             .map_err(ConnectionDenied::new)?;
         Ok(dummy::ConnectionHandler)
     }
@@ -186,7 +187,7 @@ impl NetworkBehaviour for Gate {
         _: Endpoint,
         _: PortUse,
     ) -> Result<THandler<Self>, ConnectionDenied> {
-        self.may_connect(&peer, (None, remote), Instant::now()).map_err(ConnectionDenied::new)?;
+        self.may_connect(&peer, None, remote, Instant::now()).map_err(ConnectionDenied::new)?;
         Ok(dummy::ConnectionHandler)
     }
 
@@ -258,16 +259,18 @@ mod tests {
     fn foreign_and_refused_peers_stay_out() {
         let (mut gate, now) = (gate(), Instant::now());
         let remote: Multiaddr = "/ip4/10.0.0.1/tcp/7".parse().unwrap();
-        let at = (None, &remote);
-        assert!(matches!(gate.may_connect(&PeerId::random(), at, now), Err(Refusal::Foreign)));
+        assert!(matches!(
+            gate.may_connect(&PeerId::random(), None, &remote, now),
+            Err(Refusal::Foreign)
+        ));
         let keypair = libp2p::identity::Keypair::generate_ed25519();
         let peer = keypair.public().to_peer_id();
         // Nothing is known of the key with which it came.
-        assert!(matches!(gate.may_connect(&peer, at, now), Err(Refusal::OldKey)));
+        assert!(matches!(gate.may_connect(&peer, None, &remote, now), Err(Refusal::OldKey)));
         gate.keys.know(node_of(&peer).unwrap());
-        gate.may_connect(&peer, at, now).unwrap();
+        gate.may_connect(&peer, None, &remote, now).unwrap();
         gate.refuse(peer, now + INBOUND_REFILL);
-        assert!(matches!(gate.may_connect(&peer, at, now), Err(Refusal::Misbehaved)));
-        gate.may_connect(&peer, at, now + INBOUND_REFILL).unwrap();
+        assert!(matches!(gate.may_connect(&peer, None, &remote, now), Err(Refusal::Misbehaved)));
+        gate.may_connect(&peer, None, &remote, now + INBOUND_REFILL).unwrap();
     }
 }

@@ -151,7 +151,8 @@ impl InboxSender {
     /// Gossip: only if there is room beyond what is reserved, and its peer's allowance is not used up. `false`: dropped.
     pub(crate) fn try_put_gossip(
         &self,
-        (topic, ticket): (u16, Ticket),
+        topic: u16,
+        ticket: Ticket,
         payload: Bytes,
         of: &Allowance,
     ) -> bool {
@@ -204,7 +205,7 @@ mod tests {
         let (sender, mut inbox) = inbox();
         let of = Allowance::new(INBOX_ITEMS_MAX, 8);
         let payload = Bytes::from_static(b"x");
-        let put = |_: &usize| sender.try_put_gossip((0, ticket()), payload.clone(), &of);
+        let put = |_: &usize| sender.try_put_gossip(0, ticket(), payload.clone(), &of);
         let taken = (0..INBOX_ITEMS_MAX).filter(put).count();
         assert_eq!(taken, INBOX_ITEMS_MAX - INBOX_RESERVED_ITEMS);
         sender.put(Incoming::Up([1; 32])).await.unwrap();
@@ -236,12 +237,12 @@ mod tests {
         }
         let mut fifth = Box::pin(sender.put_frame([1; 32], payload.clone(), &greedy));
         assert!(futures::poll!(fifth.as_mut()).is_pending());
-        assert!(!sender.try_put_gossip((0, ticket()), payload.clone(), &greedy));
+        assert!(!sender.try_put_gossip(0, ticket(), payload.clone(), &greedy));
         // A large one counts as many.
         let large = Bytes::from_static(b"three times the unit");
         sender.put_frame([2; 32], large, &modest).await.unwrap();
         sender.put_frame([2; 32], payload.clone(), &modest).await.unwrap();
-        assert!(!sender.try_put_gossip((0, ticket()), payload, &modest));
+        assert!(!sender.try_put_gossip(0, ticket(), payload, &modest));
         drop(inbox.recv().await.unwrap());
         fifth.await.unwrap();
     }

@@ -238,7 +238,7 @@ impl Task {
     /// Both directions at once, until one of them ends.
     async fn exchange(&mut self, stream: Stream, over: Connection) -> Broken {
         let (incoming, outgoing) = stream.split();
-        let reader = Reader::new(self.node, (&self.inbox, &self.frames), &self.events);
+        let reader = Reader::new(self.node, &self.inbox, &self.frames, &self.events);
         tokio::select! {
             why = reader.run(incoming) => why,
             why = write(outgoing, &self.outbox, &mut self.announcement) => why,
@@ -391,7 +391,8 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(
         node: NodeId,
-        (inbox, frames): (&'a InboxSender, &'a Allowance),
+        inbox: &'a InboxSender,
+        frames: &'a Allowance,
         events: &'a mpsc::Sender<(NodeId, LinkEvent)>,
     ) -> Reader<'a> {
         let announcements_since = Instant::now();

@@ -66,7 +66,7 @@ impl Opening {
 
     /// The connection, with the key that was recognised.
     pub(crate) fn with<S>(self, socket: S, key: &Secret, noted: Option<Noted>) -> Private<S> {
-        let mut private = Private::new(socket, key, (&self.ours, &self.theirs), noted);
+        let mut private = Private::new(socket, key, &self.ours, &self.theirs, noted);
         private.ahead = self.bytes;
         private.read.apply_keystream(&mut private.ahead);
         private
@@ -80,7 +80,7 @@ pub(crate) async fn dial<S: AsyncRead + AsyncWrite + Unpin>(
     noted: Option<Noted>,
 ) -> io::Result<Private<S>> {
     let (ours, theirs) = nonces(&mut socket).await?;
-    Ok(Private::new(socket, key, (&ours, &theirs), noted))
+    Ok(Private::new(socket, key, &ours, &theirs, noted))
 }
 
 /// The other side, up to the first bytes.
@@ -115,7 +115,8 @@ impl<S> Private<S> {
     fn new(
         socket: S,
         key: &Secret,
-        (ours, theirs): (&[u8; 24], &[u8; 24]),
+        ours: &[u8; 24],
+        theirs: &[u8; 24],
         noted: Option<Noted>,
     ) -> Private<S> {
         let (read, write) = (cipher(key, theirs), cipher(key, ours));

@@ -429,7 +429,7 @@ impl Task {
                 let topic = self.topic_numbers.get(&message.topic).copied();
                 let taken = match (ticket, topic) {
                     (Some(ticket), Some(topic)) => {
-                        self.take_gossip((topic, ticket), Bytes::from(message.data))
+                        self.take_gossip(topic, ticket, Bytes::from(message.data))
                     }
                     (None, _) | (_, None) => false,
                 };
@@ -475,7 +475,7 @@ impl Task {
     }
 
     /// Whether the owner has it now.
-    fn take_gossip(&mut self, (topic, ticket): (u16, Ticket), payload: Bytes) -> bool {
+    fn take_gossip(&mut self, topic: u16, ticket: Ticket, payload: Bytes) -> bool {
         let node = ticket.node;
         if payload.len() > GOSSIP_BYTES_MAX {
             let text = format!("gossip of {} bytes", payload.len());
@@ -490,7 +490,7 @@ impl Task {
             return false;
         }
         let Some(link) = self.links.get(&node) else { return false };
-        self.inbox.try_put_gossip((topic, ticket), payload, &link.gossip)
+        self.inbox.try_put_gossip(topic, ticket, payload, &link.gossip)
     }
 
     /// A node without our version of the frame stream can say nothing to us, nor we to it.

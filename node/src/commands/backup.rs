@@ -62,7 +62,7 @@ fn of_stopped(
         bail!("no node was ever started at {}: there is nothing to back up", dir.path().display());
     }
     let store = Store::open(dir.path()).context("--data-dir")?;
-    backup::write(dir, &store.reader(), (to, key_file), &mut |progress| {
+    backup::write(dir, &store.reader(), to, key_file, &mut |progress| {
         told(progress);
         true
     })

@@ -71,7 +71,7 @@ impl Invite {
             (uses, lasts) => Some((uses.unwrap_or(1), lasts.unwrap_or(LASTS))),
         };
         let join = match limits {
-            Some(limits) => limited(&dir, limits)?,
+            Some((uses, lasts)) => limited(&dir, uses, lasts)?,
             None => unlimited(&dir)?,
         };
         let (text, addresses) = match join {
@@ -97,7 +97,7 @@ fn unlimited(dir: &DataDir) -> Result<Join> {
     }
 }
 
-fn limited(dir: &DataDir, (uses, lasts): (u32, Duration)) -> Result<Join> {
+fn limited(dir: &DataDir, uses: u32, lasts: Duration) -> Result<Join> {
     let lasts_ms = u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX);
     ticket_of(asked(dir, Request::InviteFor { uses, lasts_ms })?)
 }

@@ -264,7 +264,7 @@ impl Reader {
                     (None, Fate::Delivered) => true,
                     (Some((seen, _)), Fate::Delivered) => !seen.has(&view.numbers_of(at)?),
                     (Some((seen, tip)), Fate::Assigned) => {
-                        number <= *tip && seen.is_owed(&view, (number, at), after)?
+                        number <= *tip && seen.is_owed(&view, number, at, after)?
                     }
                     (None, Fate::Assigned) | (_, Fate::Hole) => false,
                 };

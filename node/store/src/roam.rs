@@ -414,7 +414,8 @@ impl Seen {
     pub(crate) fn is_owed(
         &self,
         view: &View,
-        (number, at): (Number, LocalRef),
+        number: Number,
+        at: LocalRef,
         after: Number,
     ) -> Result<bool, ReadError> {
         let numbers = view.numbers_of(at)?;

@@ -158,7 +158,7 @@ impl Store {
             self.have_room()?;
             let durability = self.durability();
             let thin_out_at = thin_out.then_some(self.wall_ms);
-            let written = write((&database, durability), &disk, &drops, thin_out_at);
+            let written = write(&database, durability, &disk, &drops, thin_out_at);
             if self.backend.is_full() {
                 drop(database);
                 self.open_again()?;
@@ -222,7 +222,7 @@ impl Store {
         if std::mem::take(&mut self.unsynced) {
             let nothing = Rows::default();
             let database = self.databases.disk.database();
-            write((&database, Durability::Immediate), &nothing, &Drops::default(), None)?;
+            write(&database, Durability::Immediate, &nothing, &Drops::default(), None)?;
         }
         Ok(())
     }
@@ -336,7 +336,8 @@ impl Databases {
 /// One transaction, durable when it returns, or when a later one is. `thin_out`: the time now, if
 /// old dedup rows are to go.
 fn write(
-    (database, durability): (&Database, Durability),
+    database: &Database,
+    durability: Durability,
     rows: &Rows<'_>,
     drops: &Drops,
     thin_out: Option<Option<u64>>,

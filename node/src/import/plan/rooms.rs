@@ -92,7 +92,7 @@ fn possible(
         let why = odd(&room);
         let taken = match id_of(&room) {
             Some(id) if why.is_empty() => Ok((id, room.clone())),
-            id => renamed((&room, id), choices, &mut names),
+            id => renamed(&room, id, choices, &mut names),
         };
         let which = (Thing::Room, "rooms", &*room.id);
         match taken {
@@ -215,7 +215,8 @@ fn left_why(why: &[String], choices: Choices) -> String {
 
 /// A room that could not be made here, as one that can. `Err`: advice.
 fn renamed(
-    (room, id): (&Room, Option<RoomId>),
+    room: &Room,
+    id: Option<RoomId>,
     choices: Choices,
     names: &mut BTreeSet<String>,
 ) -> Result<(RoomId, Room), String> {
