@@ -33,7 +33,7 @@ use crate::{
     ending::{End, Ending},
     limits::{INPUTS_AT_ONCE, INPUTS_PER_TURN, SETTLE_AFTER, TURN_WITHIN},
     metrics::meters::Meters,
-    outgoing::{Asked, Outgoing},
+    outgoing::{Outgoing, Question},
     queue::{Asker, Item, Queue},
     secret::{self, Keeper},
     topics::topic_of,
@@ -201,10 +201,10 @@ impl Driver {
             Effect::Broadcast { room, message } => self.broadcast(room, &message),
             Effect::Send { to, message } => self.outgoing.send(to, message.encode()),
             Effect::SendSpans { to, room, spans } => {
-                self.outgoing.answer(to, room, Asked::Spans(spans));
+                self.outgoing.answer(to, room, Question::Spans(spans));
             }
             Effect::SendBodies { to, room, at } => {
-                self.outgoing.answer(to, room, Asked::Bodies(at));
+                self.outgoing.answer(to, room, Question::Bodies(at));
             }
             Effect::Reply { call, result } => {
                 if let Ok(Outcome::Said(said)) = &result {
@@ -306,7 +306,7 @@ fn warn(alarm: &Alarm) {
             "node {author} has signed two histories of one log: nothing more is taken from it; \
              its operator should stop it, it was probably restored from a backup"
         ),
-        Alarm::Parted { node, it } => warn_of_parting(*node, *it),
+        Alarm::Parted { node, it } => warn_of_removal(*node, *it),
         Alarm::EraOpened { room, era, before } => tracing::warn!(event = "era_opened",
             %room, ?era,
             "this node numbers a room from now on, in a new era: node {} did before",
@@ -348,9 +348,9 @@ fn warn(alarm: &Alarm) {
     }
 }
 
-fn warn_of_parting(node: NodeId, parted: Parted) {
-    let by = parted.by.short();
-    match parted.why {
+fn warn_of_removal(node: NodeId, removal: Parted) {
+    let by = removal.by.short();
+    match removal.why {
         Parting::Expelled => tracing::warn!(
             event = "expelled",
             "node {node} was expelled from the mesh by node {by}"
@@ -362,10 +362,10 @@ fn warn_of_parting(node: NodeId, parted: Parted) {
     }
 }
 
-/// This node has no part in the mesh any more.
-fn farewell(parted: Parted) {
-    let by = parted.by.short();
-    let how = match parted.why {
+/// This node was removed from the mesh.
+fn farewell(removal: Parted) {
+    let by = removal.by.short();
+    let how = match removal.why {
         Parting::Expelled => format!("was expelled from the mesh, says node {by}"),
         Parting::Left => "has left the mesh".to_owned(),
         Parting::Retired => format!("was retired from the mesh, says node {by}"),

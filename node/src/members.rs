@@ -18,7 +18,7 @@ pub(crate) fn node_id(text: &str) -> Result<NodeId> {
     parse_hex(text).map(NodeId).context("a node's id has 64 hex digits")
 }
 
-/// How a node parts, as the core has it.
+/// The kind of a removal, as the core has it.
 pub(crate) fn core_parting(how: PartedHow) -> Parting {
     match how {
         PartedHow::Expelled => Parting::Expelled,
@@ -28,20 +28,20 @@ pub(crate) fn core_parting(how: PartedHow) -> Parting {
 }
 
 /// The removal of a node, as operators see it.
-pub(crate) fn parted(parted: status::Parted) -> Parted {
-    let how = match parted.why {
+pub(crate) fn removal(removal: status::Parted) -> Parted {
+    let how = match removal.why {
         Parting::Expelled => PartedHow::Expelled,
         Parting::Left => PartedHow::Left,
         Parting::Retired => PartedHow::Retired,
     };
-    Parted { how, by: parted.by.to_string(), at: bridge::timestamp(parted.wall_ms) }
+    Parted { how, by: removal.by.to_string(), at: bridge::timestamp(removal.wall_ms) }
 }
 
 /// A member as operators see it.
 pub(crate) fn member(status: MemberStatus) -> Member {
-    let parted = status.parted.map(parted);
-    let state = match (&parted, status.me, status.connected, status.alive) {
-        (Some(parted), ..) => match parted.how {
+    let removal = status.parted.map(removal);
+    let state = match (&removal, status.me, status.connected, status.alive) {
+        (Some(removal), ..) => match removal.how {
             PartedHow::Expelled => MemberState::Expelled,
             PartedHow::Left => MemberState::Left,
             PartedHow::Retired => MemberState::Retired,
@@ -61,7 +61,7 @@ pub(crate) fn member(status: MemberStatus) -> Member {
         version: status.about.map(|about| about.version),
         joined: status.founder.then_some(Joined::Founded),
         heard_ms_ago: status.heard_ago.and_then(|age| u64::try_from(age.as_millis()).ok()),
-        parted,
+        parted: removal,
     }
 }
 
@@ -103,13 +103,13 @@ pub(crate) fn short(id: &str) -> &str {
 }
 
 fn state(member: &Member, members: &[Member]) -> String {
-    if let Some(parted) = &member.parted {
-        let by = members.iter().find(|other| other.node_id == parted.by);
-        let by = by.map_or_else(|| short(&parted.by).to_owned(), |other| shown(&other.name));
-        return match parted.how {
-            PartedHow::Left => format!("left {}", parted.at),
-            PartedHow::Retired => format!("retired by {by} {}", parted.at),
-            PartedHow::Expelled => format!("expelled by {by} {}", parted.at),
+    if let Some(removal) = &member.parted {
+        let by = members.iter().find(|other| other.node_id == removal.by);
+        let by = by.map_or_else(|| short(&removal.by).to_owned(), |other| shown(&other.name));
+        return match removal.how {
+            PartedHow::Left => format!("left {}", removal.at),
+            PartedHow::Retired => format!("retired by {by} {}", removal.at),
+            PartedHow::Expelled => format!("expelled by {by} {}", removal.at),
         };
     }
     match (member.state, member.heard_ms_ago) {
@@ -179,10 +179,10 @@ mod tests {
 
     #[test]
     fn the_table_says_what_became_of_everybody() {
-        let mut out = status(3, "third");
-        out.parted =
+        let mut third = status(3, "third");
+        third.parted =
             Some(status::Parted { why: Parting::Expelled, by: NodeId([1; 32]), wall_ms: 0 });
-        let members = [status(1, "first"), status(2, "se\ncond"), out].map(member);
+        let members = [status(1, "first"), status(2, "se\ncond"), third].map(member);
         let text = table(&members);
         assert_eq!(text.lines().count(), 4, "{text}");
         for part in

@@ -70,7 +70,7 @@ pub(crate) struct Closed;
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<Inputs>,
     work: Condvar,
     /// Noisy peers, whose entries are not to come here.
     pub(crate) noise: Noise,
@@ -112,11 +112,11 @@ impl Noise {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Inputs {
     commands: VecDeque<(Command, Asker, usize)>,
-    commands_held: Held,
+    commands_held: Usage,
     peers: Fair<FromPeer>,
-    peers_held: Held,
+    peers_held: Usage,
     closed: bool,
 }
 
@@ -128,7 +128,7 @@ struct FromPeer {
     _share: Option<Share>,
 }
 
-impl State {
+impl Inputs {
     fn is_empty(&self) -> bool {
         self.commands.is_empty() && !self.peers.has_next()
     }
@@ -136,12 +136,12 @@ impl State {
 
 /// How much of a bound is used.
 #[derive(Debug, Default)]
-struct Held {
+struct Usage {
     items: usize,
     bytes: usize,
 }
 
-impl Held {
+impl Usage {
     /// One thing always fits, however large.
     fn takes(&self, bytes: usize, items_max: usize, bytes_max: usize) -> bool {
         self.items == 0 || (self.items < items_max && self.bytes + bytes <= bytes_max)
@@ -214,7 +214,7 @@ impl Queue {
         Ok(())
     }
 
-    fn push(&self, mut state: MutexGuard<'_, State>, from: NodeId, item: FromPeer) {
+    fn push(&self, mut state: MutexGuard<'_, Inputs>, from: NodeId, item: FromPeer) {
         state.peers_held.add(item.bytes);
         state.peers.push(from, item);
         drop(state);
@@ -224,7 +224,7 @@ impl Queue {
     /// Takes up to `max` items, or none if none has come within `wait`: of clients and of each peer in turn, each in
     /// the order in which they came. `None`: it is closed.
     pub(crate) fn take(&self, max: usize, wait: Duration) -> Option<Vec<Item>> {
-        let idle = |state: &mut State| state.is_empty() && !state.closed;
+        let idle = |state: &mut Inputs| state.is_empty() && !state.closed;
         let waited = self.work.wait_timeout_while(self.locked(), wait, idle);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if state.closed {
@@ -268,11 +268,11 @@ impl Queue {
     /// Items and bytes that wait: of clients, and of peers.
     pub(crate) fn lengths(&self) -> ((usize, usize), (usize, usize)) {
         let state = self.locked();
-        let of = |held: &Held| (held.items, held.bytes);
+        let of = |held: &Usage| (held.items, held.bytes);
         (of(&state.commands_held), of(&state.peers_held))
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn locked(&self) -> MutexGuard<'_, Inputs> {
         // Nothing that is done under the lock can leave it half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -136,7 +136,7 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
             stray: faults.stray,
         },
         blamed,
-        parted: status.parted.map(members::parted),
+        parted: status.parted.map(members::removal),
         forked: status.forked.iter().map(ToString::to_string).collect(),
     }
 }
@@ -163,19 +163,19 @@ pub(crate) fn text(status: &Status) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "  {text_line}");
     };
-    if let Some(parted) = &status.parted {
-        let how = match parted.how {
+    if let Some(removal) = &status.parted {
+        let how = match removal.how {
             PartedHow::Expelled => "was expelled from",
             PartedHow::Left => "has left",
             PartedHow::Retired => "was retired from",
         };
-        let says = match parted.how {
+        let says = match removal.how {
             PartedHow::Left => String::new(),
             PartedHow::Expelled | PartedHow::Retired => {
-                format!(", says node {}", members::short(&parted.by))
+                format!(", says node {}", members::short(&removal.by))
             }
         };
-        line(format_args!("this node {how} the mesh {}{says}: it is an archive", parted.at));
+        line(format_args!("this node {how} the mesh {}{says}: it is an archive", removal.at));
     } else if status.peers.is_empty() {
         line(format_args!("none: `clawmeshd invite` prints a ticket"));
     }

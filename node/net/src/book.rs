@@ -22,7 +22,7 @@ use crate::settings::Discovery;
 mod peer;
 mod redial;
 
-use peer::{Connection, Slow};
+use peer::{OpenConnection, Slow};
 pub(crate) use peer::{Origin, Peer, Place};
 pub(crate) use redial::Redial;
 
@@ -70,12 +70,12 @@ pub(crate) struct Book {
     peers: HashMap<NodeId, Peer>,
     seeds: Vec<Seed>,
     /// Nodes that are not to be dealt with. As many as the owner names.
-    out: HashSet<NodeId>,
+    shut_out: HashSet<NodeId>,
     /// The shut-out nodes that are still to be disconnected.
     leaving: HashMap<NodeId, Leave>,
 }
 
-/// When a node that is out is disconnected.
+/// When a node that is shut out is disconnected.
 #[derive(Clone, Copy, Debug)]
 struct Leave {
     /// At the latest.
@@ -86,8 +86,8 @@ struct Leave {
 
 impl Book {
     pub(crate) fn new(me: NodeId, discovery: Discovery) -> Book {
-        let (out, leaving) = Default::default();
-        Book { me, discovery, peers: HashMap::new(), seeds: Vec::new(), out, leaving }
+        let (shut_out, leaving) = Default::default();
+        Book { me, discovery, peers: HashMap::new(), seeds: Vec::new(), shut_out, leaving }
     }
 
     pub(crate) fn peer(&self, node: &NodeId) -> Option<&Peer> {
@@ -95,12 +95,12 @@ impl Book {
     }
 
     pub(crate) fn peers(&self) -> impl Iterator<Item = (&NodeId, &Peer)> {
-        self.peers.iter().filter(|(node, _)| !self.out.contains(*node))
+        self.peers.iter().filter(|(node, _)| !self.shut_out.contains(*node))
     }
 
     /// Not to be dealt with any more; disconnected by then.
     pub(crate) fn shut_out(&mut self, node: NodeId, by: Instant) {
-        self.out.insert(node);
+        self.shut_out.insert(node);
         self.leaving.insert(node, Leave { by, told: true });
         if let Some(peer) = self.peers.get_mut(&node) {
             peer.addresses.clear();
@@ -129,7 +129,7 @@ impl Book {
     pub(crate) fn configure(&mut self, configured: PeerAddress, now: Instant) {
         let PeerAddress { node, address } = configured;
         match node {
-            Some(node) if self.out.contains(&node) => {}
+            Some(node) if self.shut_out.contains(&node) => {}
             Some(node) => {
                 if let Some(peer) = self.admit(node, now)
                     && peer.note(&address, Origin::Configured)
@@ -214,7 +214,7 @@ impl Book {
         self.peers.values().filter(|peer| peer.is_connected()).count()
     }
 
-    /// Whether nodes are out and still connected.
+    /// Whether nodes are shut out and still connected.
     pub(crate) fn has_leaving(&self) -> bool {
         !self.leaving.is_empty()
     }
@@ -281,12 +281,12 @@ impl Book {
         place: Place,
         now: Instant,
     ) -> Admission {
-        if self.out.contains(&node) {
+        if self.shut_out.contains(&node) {
             let until = Leave { by: now + OUT_TOLD_WITHIN, told: false };
             self.leaving.entry(node).or_insert(until);
         }
         let Some(peer) = self.admit(node, now) else { return Admission::NoRoom };
-        peer.connections.insert(connection, Connection { place, since: now, alive: now });
+        peer.connections.insert(connection, OpenConnection { place, since: now, alive: now });
         peer.newest = Some(connection);
         peer.redial.under_way = false;
         // It is told again over this one.
@@ -440,7 +440,7 @@ impl Book {
             if addresses.is_empty() {
                 continue;
             }
-            if self.out.contains(&node) {
+            if self.shut_out.contains(&node) {
                 continue;
             }
             if origin == Origin::Hearsay && !self.has_room_for_hearsay(*from, node, now) {
@@ -499,7 +499,7 @@ impl Book {
             .peers
             .iter()
             .filter(|(node, peer)| *node != to && peer.up_since.is_some())
-            .filter(|(node, _)| !self.out.contains(*node))
+            .filter(|(node, _)| !self.shut_out.contains(*node))
             .map(|(node, peer)| Record { node: *node, addresses: tellable(peer, place) })
             .filter(|record| !record.addresses.is_empty())
             .collect();
@@ -541,7 +541,7 @@ impl Book {
         bytes: usize,
         now: Instant,
     ) -> Result<(), Option<&'static str>> {
-        if self.out.contains(node) {
+        if self.shut_out.contains(node) {
             return Err(None);
         }
         let Some(peer) = self.peers.get_mut(node) else { return Err(None) };

@@ -28,9 +28,9 @@ pub trait Doorkeeper: Send + Sync + 'static {
 }
 
 /// See the module. Shared by transport, gate and owner.
-pub(crate) struct Keys(Mutex<State>);
+pub(crate) struct Keys(Mutex<KeyRing>);
 
-struct State {
+struct KeyRing {
     newest: Secret,
     former: Vec<Secret>,
     /// Rises when the key changes.
@@ -43,11 +43,11 @@ struct State {
     /// How often an address was dialled since somebody was met there.
     dials: HashMap<Multiaddr, usize>,
     /// With the newest key of which generation a connection was made; for as long as it is there.
-    made: HashMap<Ends, u64>,
+    made: HashMap<Addresses, u64>,
 }
 
 /// Tells connections apart: where it ends here (`None`: dialled), and there.
-type Ends = (Option<Multiaddr>, Multiaddr);
+type Addresses = (Option<Multiaddr>, Multiaddr);
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -63,9 +63,9 @@ pub(crate) enum Recognised {
     Guest(Secret, InvitationId),
 }
 
-/// Keeps [`State::made`] for a connection, as long as it lives.
+/// Keeps [`KeyRing::made`] for a connection, as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Noted(Arc<Keys>, Ends);
+pub(crate) struct Noted(Arc<Keys>, Addresses);
 
 impl Drop for Noted {
     fn drop(&mut self) {
@@ -75,7 +75,7 @@ impl Drop for Noted {
 
 impl Keys {
     pub(crate) fn new(newest: Secret, former: Vec<Secret>) -> Keys {
-        Keys(Mutex::new(State {
+        Keys(Mutex::new(KeyRing {
             newest,
             former,
             generation: 0,
@@ -174,8 +174,8 @@ impl Keys {
 
     fn note(
         self: &Arc<Keys>,
-        mut state: MutexGuard<'_, State>,
-        ends: Ends,
+        mut state: MutexGuard<'_, KeyRing>,
+        ends: Addresses,
         generation: Option<u64>,
     ) -> Noted {
         if let Some(generation) = generation {
@@ -198,7 +198,7 @@ impl Keys {
         state.made.get(&ends) == Some(&state.generation) || state.known.contains(node)
     }
 
-    fn locked(&self) -> MutexGuard<'_, State> {
+    fn locked(&self) -> MutexGuard<'_, KeyRing> {
         // Nothing that is done under the lock can leave it half changed.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

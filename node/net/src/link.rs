@@ -117,7 +117,7 @@ pub(crate) fn spawn(ends: Ends) -> Link {
     let (announcement, announcement_seen) = watch::channel(Bytes::new());
     let (streams, arrivals) = mpsc::channel(LINK_STREAMS_MAX);
     let outbox = Arc::new(Outbox::default());
-    let task = Task {
+    let task = LinkTask {
         node: ends.node,
         source: Source {
             role: ends.role,
@@ -139,7 +139,7 @@ pub(crate) fn spawn(ends: Ends) -> Link {
     Link { connection, announcement, streams, outbox, gossip }
 }
 
-struct Task {
+struct LinkTask {
     node: NodeId,
     source: Source,
     connection: watch::Receiver<Connection>,
@@ -178,7 +178,7 @@ enum Broken {
     Stopped,
 }
 
-impl Task {
+impl LinkTask {
     async fn run(mut self) {
         let mut failures = 0;
         loop {

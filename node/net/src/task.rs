@@ -283,8 +283,8 @@ impl Task {
         };
         let outboxes = &self.shared.outboxes;
         let drained = |node: &NodeId| outboxes.get(node).is_none_or(|outbox| outbox.is_drained());
-        let out = self.shared.book().take_leaving(now, drained);
-        for node in out {
+        let leaving = self.shared.book().take_leaving(now, drained);
+        for node in leaving {
             if let Some(peer) = peer_of(&node) {
                 self.swarm.behaviour_mut().gate.refuse(peer, now + SHUT_OUT_FOR);
             }

@@ -77,14 +77,14 @@ pub(super) struct Import {
 }
 
 /// The keys that are this node's.
-struct Keys {
+struct ImportKeys {
     node: Option<ApiKey>,
     /// The node's was drawn just now, and is not in its file yet.
     fresh: bool,
     server: Option<ServerKey>,
 }
 
-impl Keys {
+impl ImportKeys {
     fn texts(&self) -> OwnKeys<'_> {
         OwnKeys {
             node: self.node.as_ref().map(ApiKey::text),
@@ -130,7 +130,7 @@ impl Import {
     }
 
     /// Nothing is written here: the file may be refused.
-    fn keys(&self, file: &ServerFile, settings: &Layered) -> Result<Keys> {
+    fn keys(&self, file: &ServerFile, settings: &Layered) -> Result<ImportKeys> {
         let (node, fresh) = match settings.auth()? {
             Auth::Open => (None, false),
             Auth::KeyFile(file) => match ApiKey::read(&file)? {
@@ -143,10 +143,10 @@ impl Import {
         let standard: Vec<PathBuf> = beside.into_iter().chain(standard_key_file().ok()).collect();
         let named = self.server_key_file.as_deref();
         let server = server_key(named, &standard, &minted, &mut |text| note(text))?;
-        Ok(Keys { node, fresh, server })
+        Ok(ImportKeys { node, fresh, server })
     }
 
-    fn import(&self, file: &ServerFile, settings: &Layered, keys: &Keys) -> Result<()> {
+    fn import(&self, file: &ServerFile, settings: &Layered, keys: &ImportKeys) -> Result<()> {
         let data_dir = settings.data_dir()?;
         let digest = file.digest()?.to_text();
         // A refused file leaves nothing: the target is made when all was looked at.
@@ -191,7 +191,7 @@ impl Import {
     /// The node's key, if it is a new one, and its directory; or nothing.
     fn make(
         settings: &Layered,
-        keys: &Keys,
+        keys: &ImportKeys,
         there: Option<Target>,
         data_dir: &Path,
     ) -> Result<Target> {
@@ -253,7 +253,7 @@ impl Import {
         line
     }
 
-    fn choices(&self, keys: &Keys) -> Choices {
+    fn choices(&self, keys: &ImportKeys) -> Choices {
         Choices {
             open_votes: match (self.skip_open_votes, self.close_open_votes) {
                 (true, _) => OpenVotes::Skip,
@@ -269,7 +269,7 @@ impl Import {
     }
 
     /// The plan of all rows; an error if any of them cannot be brought.
-    fn plan(&self, file: &ServerFile, keys: &Keys) -> Result<Plan> {
+    fn plan(&self, file: &ServerFile, keys: &ImportKeys) -> Result<Plan> {
         let mut line = Line::new("looking at");
         let looked = plan_of(file, self.choices(keys), keys.texts(), &mut |seen, all| {
             line.tell(seen, all);

@@ -29,7 +29,7 @@ pub(super) struct Members {
 #[derive(Debug, clap::Args)]
 pub(super) struct Expel {
     #[command(flatten)]
-    which: Which,
+    which: NamedMember,
 }
 
 /// Say that another node is gone for good: nobody waits for it any more.
@@ -38,14 +38,14 @@ pub(super) struct Expel {
 #[derive(Debug, clap::Args)]
 pub(super) struct Retire {
     #[command(flatten)]
-    which: Which,
+    which: NamedMember,
     /// Although other nodes have more of what it wrote than this one
     #[arg(long)]
     force: bool,
 }
 
 #[derive(Debug, clap::Args)]
-struct Which {
+struct NamedMember {
     #[command(flatten)]
     node_args: NodeArgs,
     /// Its name, or the first digits of its id, from `clawmeshd members`
@@ -119,7 +119,7 @@ impl Retire {
     }
 }
 
-impl Which {
+impl NamedMember {
     fn part(self, how: PartedHow, force: bool) -> Result<()> {
         let members = members(&self.node_args)?;
         let member = choose(&members, &self.node)?;

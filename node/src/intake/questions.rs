@@ -11,10 +11,10 @@ const TOO_MANY: &str = "it asks more than is answered";
 
 /// Questions by peer, less the allowance earned since.
 #[derive(Debug, Default)]
-pub(crate) struct Questions(BTreeMap<NodeId, Asked>);
+pub(crate) struct Questions(BTreeMap<NodeId, Tally>);
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Tally {
     count: u32,
     since: Instant,
 }
@@ -27,7 +27,7 @@ impl Questions {
             // Only members are connected; a peer that has not asked for long has earned everything.
             self.0.retain(|_, asked| asked.earn(now).count > 0);
         }
-        let asked = self.0.entry(peer).or_insert(Asked { count: 0, since: now });
+        let asked = self.0.entry(peer).or_insert(Tally { count: 0, since: now });
         *asked = asked.earn(now);
         let over = asked.count.checked_sub(QUESTIONS_BURST_MAX);
         asked.count = asked.count.saturating_add(1);
@@ -38,15 +38,15 @@ impl Questions {
     }
 }
 
-impl Asked {
-    fn earn(self, now: Instant) -> Asked {
+impl Tally {
+    fn earn(self, now: Instant) -> Tally {
         let seconds = now.saturating_duration_since(self.since).as_secs();
         if seconds == 0 {
             return self;
         }
         let earned = seconds.saturating_mul(u64::from(QUESTIONS_PER_SECOND_MAX));
         let earned = u32::try_from(earned).unwrap_or(u32::MAX);
-        Asked { count: self.count.saturating_sub(earned), since: now }
+        Tally { count: self.count.saturating_sub(earned), since: now }
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) enum Place {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Connection {
+pub(super) struct OpenConnection {
     pub(super) place: Place,
     pub(super) since: Instant,
     /// When it last showed a sign of life.
@@ -50,7 +50,7 @@ pub(super) struct Connection {
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
     pub(super) addresses: Vec<Known>,
-    pub(super) connections: HashMap<ConnectionId, Connection>,
+    pub(super) connections: HashMap<ConnectionId, OpenConnection>,
     /// The one that gossip is said over ([`crate::newest`]).
     pub(super) newest: Option<ConnectionId>,
     pub(crate) up_since: Option<Instant>,
@@ -71,14 +71,14 @@ pub(crate) struct Peer {
     /// The node that spoke of it first, while no better source is known.
     pub(super) told_by: Option<NodeId>,
     pub(super) slow: Option<Slow>,
-    pub(super) gossip: Gossip,
+    pub(super) gossip: GossipPace,
     pub(super) opened: u32,
     pub(super) opened_since: Option<Instant>,
 }
 
 /// How much gossip came from a peer, less what it has earned since.
 #[derive(Debug, Default)]
-pub(super) struct Gossip {
+pub(super) struct GossipPace {
     pub(super) taken: u32,
     /// Gossip beyond the allowance, since the last strike for it.
     pub(super) over: u32,
@@ -98,7 +98,7 @@ impl Peer {
     }
 
     /// The connection that gossip is said over.
-    pub(super) fn newest(&self) -> Option<&Connection> {
+    pub(super) fn newest(&self) -> Option<&OpenConnection> {
         self.connections.get(&self.newest?)
     }
 

@@ -47,7 +47,7 @@ pub(super) struct Given {
 }
 
 /// Where a log is.
-struct Cursor<'a, 'b> {
+struct LogWalk<'a, 'b> {
     room: &'a Room<'b>,
     ix: LogIx,
     id: LogId,
@@ -73,7 +73,7 @@ pub(super) fn check(
     for (ix, log) in &room.logs {
         report.logs += 1;
         let start = Some(([0; 32], 0));
-        let mut cursor = Cursor {
+        let mut cursor = LogWalk {
             room,
             ix: *ix,
             id: log.id,
@@ -126,7 +126,7 @@ pub(super) fn check(
     Ok(given)
 }
 
-impl Cursor<'_, '_> {
+impl LogWalk<'_, '_> {
     fn take(&mut self, seq: u64, entry: Stored, report: &mut Report) {
         let here = self.room.entry(self.ix, seq);
         if entry.facts.kind == ORDERED {
