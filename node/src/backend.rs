@@ -1,4 +1,4 @@
-//! What the bridge asks of the engine and reads of the store.
+//! The bridge's way to the engine, and to the store.
 
 use std::sync::Arc;
 

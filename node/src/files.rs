@@ -16,13 +16,13 @@ use net::PeerAddress;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use zeroize::Zeroizing;
 
-use crate::{invitations::Kept, limits::REMEMBERED_MAX};
+use crate::{chance, invitations::kept::KeptInvitation, limits::REMEMBERED_MAX};
 
 /// A data directory, by its files.
 #[derive(Clone, Debug)]
 pub(crate) struct DataDir(PathBuf);
 
-/// What a running node says of itself to the other commands on its machine.
+/// The description of a running node for the other commands on its machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunFile {
     /// Where it takes operators' commands.
@@ -40,7 +40,7 @@ impl DataDir {
         if mode & 0o077 != 0 {
             fs::set_permissions(path, fs::Permissions::from_mode(0o700)).with_context(hint)?;
         }
-        // Whatever the working directory is later.
+        // Absolute: the working directory may change.
         Ok(DataDir(path.canonicalize().with_context(hint)?))
     }
 
@@ -108,8 +108,9 @@ impl DataDir {
     /// Puts the node into `mesh`. The key of another one that it was in stays as `mesh.key.before`.
     pub(crate) fn write_mesh(&self, mesh: &MeshSecret) -> Result<()> {
         let file = self.file("mesh.key");
-        let other =
-            |it: &Zeroizing<String>| read_mesh(it).is_none_or(|it| it.mesh_id() != mesh.mesh_id());
+        let other = |text: &Zeroizing<String>| {
+            read_mesh(text).is_none_or(|mesh_before| mesh_before.mesh_id() != mesh.mesh_id())
+        };
         if let Some(before) = read_secret(&file)?.filter(other) {
             replace(&self.file("mesh.key.before"), before.as_bytes())?;
         }
@@ -117,13 +118,13 @@ impl DataDir {
     }
 
     /// The invitations that this node made.
-    pub(crate) fn invitations(&self) -> Result<Vec<Kept>> {
+    pub(crate) fn invitations(&self) -> Result<Vec<KeptInvitation>> {
         let kept = read_json(&self.file("invitations.json"));
         let kept = kept.with_context(|| self.damaged("invitations.json", "invitations"))?;
         Ok(kept.unwrap_or_default())
     }
 
-    pub(crate) fn write_invitations(&self, kept: &[Kept]) -> Result<()> {
+    pub(crate) fn write_invitations(&self, kept: &[KeptInvitation]) -> Result<()> {
         write_json(&self.file("invitations.json"), &kept)
     }
 
@@ -155,7 +156,7 @@ impl DataDir {
         write_json(&self.file("peers.json"), &texts)
     }
 
-    /// What the node that runs here, or was killed here, says of itself.
+    /// The description of the node that runs here, or was killed here.
     pub(crate) fn run(&self) -> Result<Option<RunFile>> {
         read_json(&self.file("run.json"))
     }
@@ -169,7 +170,7 @@ impl DataDir {
         drop(fs::remove_file(self.file("run.json")));
     }
 
-    /// The mesh addresses bound at the last start: what a stopped node can say in a ticket.
+    /// The mesh addresses bound at the last start, for a ticket of a stopped node.
     pub(crate) fn last_listen(&self) -> Result<Vec<String>> {
         Ok(read_json(&self.file("listen.json"))?.unwrap_or_default())
     }
@@ -182,7 +183,8 @@ impl DataDir {
         self.file("control.sock")
     }
 
-    /// Every file that is not the store's and not only the running process's: what a backup needs besides.
+    /// Every file that is not the store's and not only the running process's: a backup needs these
+    /// besides.
     pub(crate) fn kept(&self) -> Result<Vec<PathBuf>> {
         let hint = || format!("--data-dir {}", self.0.display());
         let mut kept = Vec::new();
@@ -200,7 +202,7 @@ impl DataDir {
     }
 }
 
-/// Copies a file of the size of a key; the copy is its owner's alone, whatever the file was.
+/// Copies a file of the size of a key; the copy is its owner's alone, also if the file was not.
 pub(crate) fn copy_private(from: &Path, to: &Path) -> Result<()> {
     let content =
         Zeroizing::new(fs::read(from).with_context(|| format!("read {}", from.display()))?);
@@ -213,8 +215,9 @@ pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// A mesh whose secret never changed: the secret, and the founder. Any other: `2`, its id and the founder;
-/// then a line for each secret, the newest first: its number, the secret, and who had been expelled.
+/// A mesh whose secret never changed: the secret, and the founder. Any other: `2`, its id and the
+/// founder; then a line for each secret, the newest first: its number, the secret, and the nodes
+/// that had been expelled.
 fn read_mesh(text: &str) -> Option<MeshSecret> {
     let mut lines = text.trim().lines();
     let first: Vec<&str> = lines.next()?.split(' ').collect();
@@ -228,7 +231,7 @@ fn read_mesh(text: &str) -> Option<MeshSecret> {
                 let mut words = line.split(' ');
                 let number = words.next()?.parse().ok()?;
                 let secret = Zeroizing::new(parse_hex(words.next()?)?);
-                let without = words.map(|it| parse_hex(it).map(NodeId));
+                let without = words.map(|id| parse_hex(id).map(NodeId));
                 let without: Vec<NodeId> = without.collect::<Option<_>>()?;
                 Some(LinkSecret::new(number, *secret).leaving_out(without))
             });
@@ -251,15 +254,15 @@ fn write_mesh(mesh: &MeshSecret) -> Zeroizing<String> {
         return Zeroizing::new(format!("{} {}\n", &*hex(link.bytes()), mesh.founder()));
     }
     let mut text = Zeroizing::new(format!("2 {} {}\n", mesh.mesh_id(), mesh.founder()));
-    for it in [link].into_iter().chain(mesh.former()) {
-        text.push_str(&format!("{} {}", it.epoch().number, &*hex(it.bytes())));
-        it.without().iter().for_each(|node| text.push_str(&format!(" {node}")));
+    for secret in [link].into_iter().chain(mesh.former()) {
+        text.push_str(&format!("{} {}", secret.epoch().number, &*hex(secret.bytes())));
+        secret.without().iter().for_each(|node| text.push_str(&format!(" {node}")));
         text.push('\n');
     }
     text
 }
 
-/// Makes a directory and those above it; what is made is its owner's alone.
+/// Makes a directory and those above it; new ones are their owner's alone.
 pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
@@ -302,9 +305,7 @@ impl ApiKey {
 
     /// A new key.
     pub(crate) fn draw() -> Result<ApiKey> {
-        let mut bytes = Zeroizing::new([0; 32]);
-        random(bytes.as_mut())?;
-        Ok(ApiKey(hex(&bytes)))
+        Ok(ApiKey(hex(&*chance::draw()?)))
     }
 
     /// A new key, in `file` when this returns.
@@ -349,15 +350,9 @@ fn warn_if_open(file: &Path, advice: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Fills `bytes` from the system's randomness.
-pub(crate) fn random(bytes: &mut [u8]) -> Result<()> {
-    getrandom::fill(bytes)
-        .map_err(|error| anyhow::anyhow!("no randomness from the system: {error}"))
-}
-
 fn hex(bytes: &[u8; 32]) -> Zeroizing<String> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |it: u8| char::from(DIGITS[usize::from(it & 15)]);
+    let digit = |half: u8| char::from(DIGITS[usize::from(half & 15)]);
     let mut text = Zeroizing::new(String::with_capacity(64));
     for byte in bytes {
         text.push(digit(byte >> 4));
@@ -387,7 +382,7 @@ pub(crate) fn write_json(file: &Path, value: &impl Serialize) -> Result<()> {
 
 /// Whether something was not written because there is no room, or there may not be more.
 pub(crate) fn is_full(error: &anyhow::Error) -> bool {
-    error.chain().filter_map(|it| it.downcast_ref::<io::Error>()).any(no_room)
+    error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>()).any(no_room)
 }
 
 fn no_room(error: &io::Error) -> bool {

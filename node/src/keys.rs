@@ -1,5 +1,5 @@
-//! Minted keys, as operators name and see them. The text of a key is never here: what makes it shows
-//! it once, and everybody else knows its fingerprint.
+//! Minted keys, as operators name and see them. The text of a key is never here: the command that
+//! makes it shows it once, and everybody else knows its fingerprint.
 
 use std::fmt::Write as _;
 

@@ -10,7 +10,8 @@ use mesh::{
 use net::{Net, Secret};
 
 use crate::{
-    files::{DataDir, is_full, random},
+    chance,
+    files::{DataDir, is_full},
     queue::{Asker, Queue},
 };
 
@@ -54,17 +55,15 @@ impl Keeper {
     }
 }
 
-/// What the network needs of it: the newest, and those before.
+/// The pre-shared keys for the network: the newest, and those before.
 pub(crate) fn pre_shared_keys(mesh: &MeshSecret) -> (Secret, Vec<Secret>) {
-    let former = mesh.former().iter().map(|it| (*it.pre_shared_key(mesh.founder())).into());
+    let former = mesh.former().iter().map(|link| (*link.pre_shared_key(mesh.founder())).into());
     ((*mesh.pre_shared_key()).into(), former.collect())
 }
 
-/// What the engine takes for the next one.
+/// Random bytes for the next secret.
 pub(crate) fn draw() -> Result<Drawn> {
-    let mut bytes = [0; 32];
-    random(&mut bytes)?;
-    Ok(Drawn::new(bytes))
+    Ok(Drawn::new(*chance::draw()?))
 }
 
 /// The engine asks for one.

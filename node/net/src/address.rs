@@ -25,7 +25,7 @@ enum Host {
 /// An [`Address`], and the node that must answer there if it is known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PeerAddress {
-    /// `None`: whoever answers (and knows the mesh secret) is welcome.
+    /// `None`: any node that answers there (and knows the mesh secret) is welcome.
     pub node: Option<NodeId>,
     /// Where to dial.
     pub address: Address,
@@ -203,7 +203,7 @@ pub(crate) fn address_in(multiaddr: &Multiaddr) -> Option<Address> {
     from_multiaddr(multiaddr).ok().map(|peer| peer.address)
 }
 
-/// What the TCP transport of libp2p calls a socket address.
+/// A socket address as the TCP transport of libp2p has it.
 pub(crate) fn multiaddr_of(socket: SocketAddr) -> Multiaddr {
     Multiaddr::from(socket.ip()).with(Protocol::Tcp(socket.port()))
 }

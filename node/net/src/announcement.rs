@@ -1,4 +1,4 @@
-//! What peers tell each other about where nodes are: the sender first, then the peers it is connected to.
+//! Announcements of where nodes are: the sender first, then the peers it is connected to.
 //!
 //! A sequence of records: node id (32 bytes), number of addresses (u8), and each address as length (u8) and text
 //! (`host:port`). Addresses that do not parse are skipped: a newer node may know kinds that we do not.

@@ -35,7 +35,7 @@ use crate::topics::Gossip;
 
 #[derive(NetworkBehaviour)]
 pub(crate) struct Behaviour {
-    // First: what it refuses, nobody else sees.
+    // First: nobody else sees a connection that it refuses.
     pub(crate) gate: Gate,
     limits: connection_limits::Behaviour,
     pub(crate) gossip: Newest<Gossip>,
@@ -49,7 +49,7 @@ pub(crate) fn topic(index: u16) -> IdentTopic {
     IdentTopic::new(format!("clawmesh/1/{index}"))
 }
 
-/// What a node says that it speaks.
+/// The protocol version that a node names to its peers.
 pub(crate) const VERSION: &str = "clawmesh/1";
 
 /// A swarm that is subscribed to all topics and does not listen yet. `version`: [`VERSION`].
@@ -79,7 +79,7 @@ pub(crate) fn swarm(
         gossip: Newest::new(gossip(settings.topics)?),
         frames: Newest::new(libp2p_stream::Behaviour::new()),
         identify: identify::Behaviour::new(
-            // Addresses are announced by us, who know which of them mean something to whom.
+            // Addresses are announced by us: we know which of them mean something to which peer.
             identify::Config::new(version.to_owned(), keypair.public())
                 .with_hide_listen_addrs(true)
                 .with_cache_size(0),
@@ -92,7 +92,7 @@ pub(crate) fn swarm(
     Ok(Swarm::new(transport, behaviour, keypair.public().to_peer_id(), config))
 }
 
-/// The first handshake. Who comes with an invitation is answered here, and gets no further.
+/// The first handshake. A guest with an invitation is answered here, and gets no further.
 async fn under_key<S>(
     mut socket: S,
     endpoint: ConnectedPoint,

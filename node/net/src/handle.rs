@@ -33,7 +33,7 @@ pub struct Net {
     commands: mpsc::Sender<Command>,
 }
 
-/// What is to become of a gossip message.
+/// The owner's verdict on a gossip message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Relay it, unless much is passed on already.
@@ -50,7 +50,7 @@ pub enum Reason {
     /// One bad thing: [`crate::limits::STRIKES_MAX`] of them within
     /// [`crate::limits::STRIKES_WINDOW`] are too many.
     Invalid,
-    /// What no correct node does: disconnected and refused at once.
+    /// No correct node does this: disconnected and refused at once.
     Hostile,
 }
 
@@ -88,13 +88,13 @@ pub struct PeerStatus {
     pub connected: bool,
     /// Round trip of the last ping.
     pub rtt: Option<Duration>,
-    /// What waits to be sent to it.
+    /// The frames that wait to be sent to it.
     pub outbound: QueueLength,
     /// Bad things within the current window.
     pub strikes: u32,
     /// All of them since the start.
     pub strikes_ever: u64,
-    /// What the last of them was.
+    /// The last of them.
     pub fault: Option<String>,
     /// Time left during which it is refused.
     pub refused_for: Option<Duration>,
@@ -104,7 +104,7 @@ pub struct PeerStatus {
     pub next_dial: Option<Duration>,
 }
 
-/// What handle and swarm task both see.
+/// State that handle and swarm task share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     book: Mutex<Book>,
@@ -140,7 +140,7 @@ pub(crate) enum Command {
     Shutdown(oneshot::Sender<()>),
 }
 
-/// What the swarm task is told.
+/// An order to the swarm task.
 #[derive(Debug)]
 pub(crate) struct Orders {
     pub(crate) publish: mpsc::Receiver<Publish>,
@@ -230,10 +230,10 @@ impl Net {
         self.shared.outboxes.get(to).ok_or(SendError::NotConnected)?.push(frame)
     }
 
-    /// Whether all frames for a node that is up are written: what is queued next does not wait for others.
+    /// Whether all frames for a node that is up are written: the next one does not wait for others.
     #[must_use]
     pub fn has_sent(&self, to: &NodeId) -> bool {
-        self.shared.outboxes.get(to).is_some_and(|it| it.is_drained())
+        self.shared.outboxes.get(to).is_some_and(|outbox| outbox.is_drained())
     }
 
     /// Decides about a gossip message.
@@ -267,7 +267,7 @@ impl Net {
         self.shared.keys.know(node);
     }
 
-    /// Who answers those that come with an invitation.
+    /// Sets the doorkeeper that answers guests with an invitation.
     pub fn keep_door(&self, doorkeeper: Arc<dyn Doorkeeper>) {
         self.shared.keys.keep_door(doorkeeper);
     }
@@ -277,8 +277,9 @@ impl Net {
         self.shared.keys.invite(invitations);
     }
 
-    /// From here on this node is neither dialled nor spoken of, and its connections are closed as soon as what is queued
-    /// for it is written. If it connects again it is let in now and then: whoever does not want it says so again.
+    /// From here on this node is neither dialled nor spoken of, and its connections are closed as
+    /// soon as its queued frames are written. If it connects again it is let in now and then: the
+    /// owner says again that it is not wanted.
     pub fn shut_out(&self, node: NodeId) {
         // Not by a command, which may be lost: the task finds it here.
         self.shared.book().shut_out(node, Instant::now() + DRAIN_TIMEOUT);

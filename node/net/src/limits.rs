@@ -1,10 +1,11 @@
 //! Every bound and every clock of this crate, with its reason. Nothing a peer or the owner can grow
-//! is unbounded; what does not fit is refused or dropped, never queued.
+//! is unbounded; anything that does not fit is refused or dropped, never queued.
 //!
-//! Worst case in memory: [`INBOX_BYTES_MAX`] + [`PUBLISH_BYTES_MAX`] + per connected peer [`OUTBOX_BYTES_MAX`], two frames
-//! in the hands of its link, and 1,024 payloads in its gossip queue (they wait there for at most 5 s); and what gossipsub
-//! remembers for `GOSSIP_HISTORY` heartbeats of a second, to give it again: what was passed on, 80 MiB at most
-//! (`RELAY_BURST_MAX`, and what is earned meanwhile), and what this node published itself.
+//! Worst case in memory: [`INBOX_BYTES_MAX`] + [`PUBLISH_BYTES_MAX`] + per connected peer
+//! [`OUTBOX_BYTES_MAX`], two frames in the hands of its link, and 1,024 payloads in its gossip
+//! queue (they wait there for at most 5 s); and gossipsub's memory of `GOSSIP_HISTORY` heartbeats
+//! of a second, to give messages again: messages passed on, 80 MiB at most (`RELAY_BURST_MAX`, and
+//! the allowance earned meanwhile), and this node's own messages.
 
 use std::time::Duration;
 
@@ -52,8 +53,9 @@ pub(crate) const PEER_GOSSIP_BYTES: usize = 8 * 1024;
 pub(crate) const GOSSIP_PER_SECOND_MAX: u32 = 4_000;
 /// See [`GOSSIP_PER_SECOND_MAX`].
 pub(crate) const GOSSIP_BURST_MAX: u32 = 40_000;
-/// Gossip of all others together that this node passes on in a second, for long; and at once. Half of what is taken from
-/// a peer, and less: the rest is for what this node says itself. What is not passed on is still heard here.
+/// Gossip of all others together that this node passes on in a second, for long; and at once. Half
+/// of the allowance of a peer, and less: the rest is for this node's own gossip. A message that is
+/// not passed on is still heard here.
 pub(crate) const RELAY_PER_SECOND_MAX: u32 = GOSSIP_PER_SECOND_MAX / 2;
 /// See [`RELAY_PER_SECOND_MAX`].
 pub(crate) const RELAY_BURST_MAX: u32 = GOSSIP_BURST_MAX / 4;
@@ -74,7 +76,7 @@ pub const PUBLISH_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub(crate) const VERDICTS_MAX: usize = 2 * INBOX_ITEMS_MAX;
 /// Rare calls (`add_peers`, `penalise`) on the way to the swarm.
 pub(crate) const COMMANDS_MAX: usize = 256;
-/// What links have to say to the swarm task, which never waits for them.
+/// Events of links for the swarm task, which never waits for them.
 pub(crate) const LINK_EVENTS_MAX: usize = 1024;
 /// Incoming frame streams accepted and not yet given to their links.
 pub(crate) const STREAMS_MAX: usize = 256;
@@ -123,16 +125,17 @@ pub(crate) const INBOUND_REFILL: Duration = Duration::from_millis(500);
 /// Addresses whose connection rate is remembered.
 pub(crate) const INBOUND_ADDRESSES_MAX: usize = 4096;
 
-/// Of these, whose handshake is under way from one address: others are not to wait for who says nothing. Not for loopback.
+/// Of these, handshakes under way from one address: others are not to wait for a dialler that is
+/// silent. Not for loopback.
 pub(crate) const PENDING_PER_ADDRESS_MAX: usize = 8;
 /// Showing a key, which comes first: a round trip.
 pub(crate) const MEET_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Invitations whose keys the door knows: each is tried for a connection that has no key of the mesh.
 pub const INVITATIONS_MAX: usize = 64;
-/// What a guest is answered: a ticket, or why not.
+/// The answer to a guest: a ticket, or why not.
 pub const ADMISSION_BYTES_MAX: usize = 8 * 1024;
-/// Read at once of what comes first: the beginning of a negotiation is some 30 bytes.
+/// Read at once of the first bytes: the beginning of a negotiation is some 30 bytes.
 pub(crate) const PRIVATE_FIRST_BYTES: usize = 256;
 /// Bytes encrypted and not yet written, per connection.
 pub(crate) const PRIVATE_BYTES: usize = 16 * 1024;
@@ -169,23 +172,25 @@ pub(crate) const REDIAL_MAX: Duration = Duration::from_secs(15);
 /// The longest wait while a link to the peer was lost not long ago ([`LOST_RECENTLY`]): a split is over within 5 s of its
 /// mending, the handshake of some six round trips included.
 pub(crate) const REDIAL_LOST_MAX: Duration = Duration::from_secs(1);
-/// See [`REDIAL_LOST_MAX`]: who is away for longer need not be back as fast.
+/// See [`REDIAL_LOST_MAX`]: a peer that is away for longer need not be back as fast.
 pub(crate) const LOST_RECENTLY: Duration = Duration::from_secs(15 * 60);
-/// Times that a peer may open its frame stream within [`STRIKES_WINDOW`]; each one more is a strike. Who opens waits longer
-/// each time (see [`REOPEN_MIN`]): a correct node comes to some twenty.
+/// Times that a peer may open its frame stream within [`STRIKES_WINDOW`]; each one more is a
+/// strike. The opener waits longer each time (see [`REOPEN_MIN`]): a correct node comes to some
+/// twenty.
 pub(crate) const STREAMS_PER_WINDOW_MAX: u32 = 64;
 /// First wait before broken streams of a living connection are opened again; doubles up to [`REOPEN_MAX`].
 pub(crate) const REOPEN_MIN: Duration = Duration::from_millis(20);
 /// See [`REOPEN_MIN`].
 pub(crate) const REOPEN_MAX: Duration = Duration::from_secs(5);
-/// How often the swarm task looks at its clocks while something is due or under way: the grain of what is
-/// measured in less than seconds.
+/// How often the swarm task looks at its clocks while something is due or under way: the grain of
+/// times shorter than seconds.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
 /// And while nothing is: only silence is looked for then, which takes seconds ([`OWN_PAUSE`], [`DEAD_AFTER`]).
 pub(crate) const TICK_CALM: Duration = Duration::from_millis(500);
-/// Changes to what we announce are gathered for this long: a mesh that starts changes it all the time.
+/// Changes to our announcement are gathered for this long: a mesh that starts changes it all the
+/// time.
 pub(crate) const ANNOUNCE_DELAY: Duration = Duration::from_millis(200);
-/// What was lost or refused is announced again.
+/// An announcement that was lost or refused is made again.
 pub(crate) const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(60);
 /// A peer that is up, answers, and is subscribed to nothing for this long, or cannot be sent gossip for this long, is
 /// connected anew: gossipsub disables itself on a connection after five failed substreams, silently.
@@ -199,14 +204,15 @@ pub(crate) const GOSSIP_QUEUE_TIME: Duration = Duration::from_secs(5);
 pub(crate) const OUT_TOLD_WITHIN: Duration = Duration::from_secs(2);
 /// How long a node that is shut out is not let in again, to be told so again.
 pub(crate) const SHUT_OUT_FOR: Duration = Duration::from_secs(30);
-/// How long `shutdown`, and whoever is shut out, waits for queued frames to be written.
+/// How long `shutdown`, and the end of a shut-out node's connections, waits for queued frames to be
+/// written.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Strikes within [`STRIKES_WINDOW`] that make a peer refused.
 pub const STRIKES_MAX: u32 = 8;
 /// See [`STRIKES_MAX`].
 pub const STRIKES_WINDOW: Duration = Duration::from_secs(60);
-/// What is kept of what a peer did wrong, in characters: a line for its operator.
+/// The text of a peer's fault that is kept, in characters: a line for its operator.
 pub const FAULT_CHARS_MAX: usize = 160;
 /// First time of refusal; doubles with each up to [`REFUSAL_MAX`].
 pub const REFUSAL_MIN: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! What a network is started with, and why it may not start.
+//! Settings of a network, and why it may not start.
 
 use std::fmt;
 use std::io;
@@ -30,11 +30,11 @@ pub enum Discovery {
     /// Everyone that can be heard of, up to [`crate::limits::FULL_MESH_PEERS`].
     #[default]
     FullMesh,
-    /// Only the configured peers (and whoever connects); nothing is announced or believed.
+    /// Only the configured peers (and those that connect); nothing is announced or believed.
     Configured,
 }
 
-/// What [`crate::start`] needs.
+/// The input of [`crate::start`].
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Seed of our ed25519 key.
@@ -63,7 +63,7 @@ pub enum StartError {
     Listen {
         /// As in the settings.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// More topics than a peer accepts.

@@ -38,7 +38,7 @@ use crate::relay::Relay;
 use crate::settings::{Discovery, Settings, StartError};
 use crate::topics::GossipEvent;
 
-/// What we say about ourselves, besides where we listen.
+/// Our announcement, besides where we listen.
 #[derive(Debug)]
 pub(crate) struct Announced {
     pub(crate) addresses: Vec<Address>,
@@ -62,7 +62,7 @@ pub(crate) struct Task {
     dials: HashMap<ConnectionId, Target>,
     learned: VecDeque<PeerAddress>,
     relay: Relay,
-    /// Who speaks another version, as it was said: at most [`STRANGERS_MAX`].
+    /// Nodes of another version, as they are logged: at most [`STRANGERS_MAX`].
     strangers: BTreeSet<NodeId>,
     announce_at: Instant,
     ticked: Instant,
@@ -220,7 +220,7 @@ impl Task {
         let stopping = self.stopping.take();
         drop(self);
         if let Some(Stopping { done, .. }) = stopping {
-            // Whoever asked may have stopped waiting.
+            // The caller may have stopped waiting.
             let _ = done.send(());
         }
     }
@@ -282,9 +282,9 @@ impl Task {
             (book.due(now), book.deaf(now), book.dead(now))
         };
         let outboxes = &self.shared.outboxes;
-        let drained = |node: &NodeId| outboxes.get(node).is_none_or(|it| it.is_drained());
-        let out = self.shared.book().take_leaving(now, drained);
-        for node in out {
+        let drained = |node: &NodeId| outboxes.get(node).is_none_or(|outbox| outbox.is_drained());
+        let leaving = self.shared.book().take_leaving(now, drained);
+        for node in leaving {
             if let Some(peer) = peer_of(&node) {
                 self.swarm.behaviour_mut().gate.refuse(peer, now + SHUT_OUT_FOR);
             }
@@ -321,12 +321,12 @@ impl Task {
         Next::Continue
     }
 
-    /// The key has changed: who is not known to be a member has to show the new one.
+    /// The key has changed: a node that is not known to be a member has to show the new one.
     fn disconnect_strangers(&mut self) {
         let connected: Vec<PeerId> = self.swarm.connected_peers().copied().collect();
         for peer in connected {
             if node_of(&peer).is_none_or(|node| !self.shared.keys.knows(&node)) {
-                // An error means that it is not connected, which is what we want.
+                // An error means that it is not connected, as we want it.
                 let _ = self.swarm.disconnect_peer_id(peer);
             }
         }
@@ -429,7 +429,7 @@ impl Task {
                 let topic = self.topic_numbers.get(&message.topic).copied();
                 let taken = match (ticket, topic) {
                     (Some(ticket), Some(topic)) => {
-                        self.take_gossip((topic, ticket), Bytes::from(message.data))
+                        self.take_gossip(topic, ticket, Bytes::from(message.data))
                     }
                     (None, _) | (_, None) => false,
                 };
@@ -475,7 +475,7 @@ impl Task {
     }
 
     /// Whether the owner has it now.
-    fn take_gossip(&mut self, (topic, ticket): (u16, Ticket), payload: Bytes) -> bool {
+    fn take_gossip(&mut self, topic: u16, ticket: Ticket, payload: Bytes) -> bool {
         let node = ticket.node;
         if payload.len() > GOSSIP_BYTES_MAX {
             let text = format!("gossip of {} bytes", payload.len());
@@ -490,10 +490,10 @@ impl Task {
             return false;
         }
         let Some(link) = self.links.get(&node) else { return false };
-        self.inbox.try_put_gossip((topic, ticket), payload, &link.gossip)
+        self.inbox.try_put_gossip(topic, ticket, payload, &link.gossip)
     }
 
-    /// Who does not speak our version of the frame stream can say nothing to us, nor we to them.
+    /// A node without our version of the frame stream can say nothing to us, nor we to it.
     fn on_identify(&mut self, event: identify::Event) {
         let identify::Event::Received { peer_id, info, .. } = event else { return };
         let Some(node) = node_of(&peer_id) else { return };
@@ -502,7 +502,7 @@ impl Task {
             return;
         }
         let theirs: String =
-            info.protocol_version.chars().filter(|it| !it.is_control()).take(40).collect();
+            info.protocol_version.chars().filter(|c| !c.is_control()).take(40).collect();
         let text = format!(
             "it speaks `{theirs}`, this node `{VERSION}`: the older of the two must be updated"
         );
@@ -554,10 +554,10 @@ impl Task {
                 if endpoint.is_listener() {
                     gone = self.shared.book().dialled_again(&node, Instant::now());
                 }
-                self.link(node, peer).connection.send_if_modified(|it| {
-                    let anew = *it == Connection::Gone || !gone.is_empty();
+                self.link(node, peer).connection.send_if_modified(|current| {
+                    let anew = *current == Connection::Gone || !gone.is_empty();
                     if anew {
-                        *it = Connection::Open(connection);
+                        *current = Connection::Open(connection);
                     }
                     anew
                 });
@@ -734,7 +734,7 @@ impl Task {
 
     fn disconnect(&mut self, node: &NodeId) {
         if let Some(peer) = peer_of(node) {
-            // An error means that it is not connected, which is what we want.
+            // An error means that it is not connected, as we want it.
             let _ = self.swarm.disconnect_peer_id(peer);
         }
     }

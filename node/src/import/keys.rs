@@ -37,7 +37,7 @@ pub(crate) fn server_key(
         return Ok(Some(key));
     }
     let mut looked: BTreeSet<&Path> = BTreeSet::new();
-    for file in standard.iter().filter(|it| looked.insert(it)) {
+    for file in standard.iter().filter(|file| looked.insert(file)) {
         let shown = file.display();
         match read(file) {
             Ok(None) => {}

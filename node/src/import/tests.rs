@@ -9,7 +9,12 @@ use tempfile::TempDir;
 
 use super::{
     Brought, Choices, OpenVotes, OwnKeys, Plan,
-    plan::{Ledger, Place, Refusals, Thing},
+    plan::{
+        Place,
+        findings::Refusals,
+        ledger::{Counts, Ledger, Thing},
+    },
+    plan_of,
 };
 use writing::import;
 
@@ -49,7 +54,7 @@ impl Made {
 
     fn plan(&self, choices: Choices) -> (Plan, Refusals) {
         let keys = OwnKeys { node: Some(OWN), server: Some(SERVER) };
-        Plan::of(&self.file(), choices, keys, &mut |_, _| {}).unwrap()
+        plan_of(&self.file(), choices, keys, &mut |_, _| {}).unwrap()
     }
 
     /// What is said against it.
@@ -179,7 +184,7 @@ fn all_that_cannot_be_brought_is_said_at_once_or_left_out() {
     assert!(said.contains("… and 62 more"), "{said}");
     // Or all that is left out, and the rest comes.
     let plan = made.taken(Choices { skip_refused: true, ..choices() });
-    let counts = |it: super::plan::Counts| Thing::ALL.map(|thing| it.of(thing));
+    let counts = |counts: Counts| Thing::ALL.map(|thing| counts.of(thing));
     assert_eq!(counts(plan.ledger.brought), [2, 1, 0, 0, 1, 0, 0]);
     assert_eq!(counts(plan.ledger.left()), [1, 5, 2, 101, 0, 1, 2]);
     let list = plan.ledger.to_string();

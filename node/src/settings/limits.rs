@@ -1,16 +1,19 @@
-//! What agents may do, by what their key is: `--limit KEY.WHAT=VALUE`.
+//! Limits of agents, by their key: `--limit KEY.WHAT=VALUE`.
 
 use bridge::config::Quotas;
 use mesh::api::agenda::{Retention, Tiers};
 
-use super::{Result, bad, parse};
+use super::{
+    error::{Result, bad},
+    parse,
+};
 
 /// Limits of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Agents and rooms.
     pub tiers: Tiers,
-    /// What is said.
+    /// Rate and size of messages.
     pub quotas: Quotas,
     /// How long history is kept.
     pub retention: Retention,
@@ -46,8 +49,8 @@ impl Limits {
         let value = value.trim();
         let count = || count(value).ok_or_else(|| refused("write a number, or none"));
         match what {
-            "agents" => tier.agents = count()?.map(|it| it as usize),
-            "rooms" => tier.rooms = count()?.map(|it| it as usize),
+            "agents" => tier.agents = count()?.map(|count| count as usize),
+            "rooms" => tier.rooms = count()?.map(|count| count as usize),
             "messages-per-minute" => quota.messages_per_minute = count()?,
             "content-bytes" => {
                 let max = mesh::limits::CONTENT_BYTES_MAX;

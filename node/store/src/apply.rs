@@ -53,7 +53,7 @@ pub(crate) fn apply(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), Com
         let mut table = write.open_table(FORETOLD)?;
         for (key, numbers) in &rows.foretold {
             match numbers {
-                Some(it) => table.insert(key, (it.best.0, it.canonical.0))?,
+                Some(range) => table.insert(key, (range.best.0, range.canonical.0))?,
                 None => table.remove(key)?,
             };
         }
@@ -122,7 +122,8 @@ fn entries(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), CommitError>
             return Err(CommitError::EntryReplaced { room: *room, at });
         }
     }
-    let mut acts = rows.entries.iter().filter(|(_, (_, it))| is_act(it.facts.kind)).peekable();
+    let mut acts =
+        rows.entries.iter().filter(|(_, (_, entry))| is_act(entry.facts.kind)).peekable();
     if acts.peek().is_some() {
         let mut table = write.open_table(ACTS)?;
         for (key, _) in acts {

@@ -31,7 +31,7 @@ pub struct Progress {
     pub of: u64,
 }
 
-/// Why no copy was made. What was begun of it is to be removed.
+/// Why no copy was made. The unfinished file is to be removed.
 #[derive(Debug, Error)]
 pub enum CopyError {
     /// The store could not be read.
@@ -58,7 +58,7 @@ pub enum CopyError {
         #[source]
         source: Box<redb::Error>,
     },
-    /// Whoever was told of the progress wants no more of it.
+    /// The caller's `progress` wants no more of it.
     #[error("the copy was given up")]
     GivenUp,
 }
@@ -95,7 +95,8 @@ impl Reader {
             file: file.to_owned(),
             source: Box::new(source),
         };
-        let backend = new_file(file).and_then(|it| FileBackend::new(it).map_err(io::Error::other));
+        let backend =
+            new_file(file).and_then(|file| FileBackend::new(file).map_err(io::Error::other));
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE_BYTES);
         let database = builder.create_with_backend(backend.map_err(make)?);
@@ -108,7 +109,7 @@ impl Reader {
         let Copy { write, done, .. } = copy;
         write.commit().map_err(|error| wrote(error.into()))?;
         drop(database);
-        File::open(file).and_then(|it| it.sync_all()).map_err(make)?;
+        File::open(file).and_then(|file| file.sync_all()).map_err(make)?;
         Ok(done)
     }
 }
@@ -132,7 +133,7 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn everything(&mut self) -> Result<(), CopyError> {
         let mut left: Vec<String> =
-            self.read.list_tables()?.map(|it| it.name().to_owned()).collect();
+            self.read.list_tables()?.map(|table| table.name().to_owned()).collect();
         macro_rules! each {
             ($step:ident: $($table:ident),* $(,)?) => { $(self.$step(&mut left, $table)?;)* };
         }
@@ -151,7 +152,7 @@ impl Copy<'_> {
         left: &mut Vec<String>,
         table: TableDefinition<'_, K, V>,
     ) -> Result<(), CopyError> {
-        left.retain(|it| it != table.name());
+        left.retain(|name| name != table.name());
         self.done.of += self.read.open_table(table)?.len()?;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What a node keeps: redb behind one commit per turn, and snapshots to read from.
+//! The store of a node: redb behind one commit per turn, and snapshots to read from.
 //!
 //! It decides nothing: rows come from the core ([`mesh::api::batch::Change`]) and go back to it
 //! ([`mesh::api::batch::Summary`]). Its one contract: [`Store::commit`] writes a whole batch or nothing of

@@ -110,7 +110,7 @@ pub(crate) fn settle(old: Option<(LocalRef, Fate)>, new: (LocalRef, Fate)) -> (L
 pub(crate) struct Plan<'b> {
     pub(crate) disk: Rows<'b>,
     pub(crate) memory: Rows<'b>,
-    /// What the batch does to them: see [`Seats::update`].
+    /// Changes of the batch to the seats: see [`Seats::update`].
     pub(crate) moves: Moves,
 }
 
@@ -206,7 +206,7 @@ impl<'b> Draft<'_, 'b> {
                 rows.called.entry((room, u128::from_be_bytes(id.0))).or_insert(*at);
             }
             Change::Prune { room, before_ms } => {
-                // What is in memory ends by itself.
+                // Memory ends by itself.
                 if self.seat(*room).ok_or(CommitError::UnknownRoom(*room))?.keep == Keep::Disk {
                     self.plan.disk.prunes.insert(*room, *before_ms);
                 }
@@ -214,7 +214,7 @@ impl<'b> Draft<'_, 'b> {
             Change::Evidence { certificate, run } => {
                 // Runs carry contents: those of rooms that are, or may have been, ephemeral stay
                 // off the disk.
-                let keep = self.seat(certificate.room).map_or(Keep::Memory, |it| it.keep);
+                let keep = self.seat(certificate.room).map_or(Keep::Memory, |seat| seat.keep);
                 self.rows(keep).evidence.push((certificate, run));
             }
             Change::Note { room, vote, note } => {
@@ -222,7 +222,7 @@ impl<'b> Draft<'_, 'b> {
                 rows.notes.insert((room, vote.log, vote.seq), note.as_ref());
             }
             Change::Keep { name, value } => {
-                self.plan.disk.kept.insert(name, value.as_ref().map(|it| it.0.as_slice()));
+                self.plan.disk.kept.insert(name, value.as_ref().map(|opaque| opaque.0.as_slice()));
             }
             Change::Node(record) => self.plan.disk.node = Some(record),
         }

@@ -44,12 +44,12 @@ impl Disk {
         Disk { gate, current: Mutex::new(Arc::new(database)) }
     }
 
-    /// For the writer: what is read of it may not be on the disk.
+    /// For the writer: these rows may not be on the disk.
     pub(crate) fn database(&self) -> Arc<Database> {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What it is from now on. What is still being read of the one before is read to its end.
+    /// Replaces the database. Reads of the one before go on to their end.
     pub(crate) fn replace(&self, database: Database) -> Weak<Database> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *current, Arc::new(database));
@@ -58,7 +58,7 @@ impl Disk {
         Arc::downgrade(&before)
     }
 
-    /// Of what is on the disk.
+    /// A snapshot of the rows on the disk.
     pub(crate) fn read(&self) -> Result<Snapshot, ReadError> {
         loop {
             let state = self.gate.wait();
@@ -85,7 +85,7 @@ impl Deref for Snapshot {
     }
 }
 
-/// What store and readers share.
+/// State that store and readers share.
 #[derive(Debug)]
 pub(crate) struct Databases {
     pub(crate) disk: Disk,
@@ -102,7 +102,7 @@ pub(crate) struct Databases {
 #[derive(Clone, Debug)]
 pub struct Reader {
     databases: Arc<Databases>,
-    /// What earlier reads found out about cursors; all clones share it.
+    /// Results of earlier reads about cursors; all clones share them.
     proven: Arc<Mutex<BTreeMap<RoomId, Proven>>>,
 }
 
@@ -125,8 +125,8 @@ pub struct Row {
     pub message: MessageId,
     /// Clock, wall time, kind.
     pub facts: Facts,
-    /// What was said. `None`: an entry that is no message (of the directory, or of a later version), or
-    /// one whose body was dropped because it was old.
+    /// The message. `None`: an entry that is no message (of the directory, or of a later version),
+    /// or one whose body was dropped because it was old.
     pub said: Option<Said>,
 }
 
@@ -200,7 +200,11 @@ impl Reader {
     ///
     /// See [`ReadError`].
     pub fn tip(&self, room: RoomId) -> Result<Number, ReadError> {
-        Ok(self.view(room)?.map(|it| it.record()).transpose()?.map_or(Number::ZERO, |it| it.tip))
+        Ok(self
+            .view(room)?
+            .map(|view| view.record())
+            .transpose()?
+            .map_or(Number::ZERO, |record| record.tip))
     }
 
     /// The oldest `limit` (at most [`PAGE_ROWS_MAX`]) rows of the delivery log above `after`,
@@ -219,11 +223,13 @@ impl Reader {
         self.page_of_arrival(room, after, Number::ZERO, limit)
     }
 
-    /// As [`Reader::page_since`], for a client that came from elsewhere with the cursor `came` and has got everything
-    /// since, up to `after`: with what was delivered here up to `came`, so that it was not given to it, is not proven to
-    /// be seen, and has another number above that, under which this node passes it over. It got that number because
-    /// somebody lacked it, and that may be this client. Once while it gets no number of an era above `after`'s. Without what `came`
-    /// proves to be seen, though it was delivered here only above it.
+    /// As [`Reader::page_since`], for a client that came from elsewhere with the cursor `came` and
+    /// has got everything since, up to `after`. Adds entries that were delivered here up to `came`
+    /// (so the client did not get them), that are not proven to be seen, and that have another
+    /// number above that, under which this node passes them over. Such an entry got that number
+    /// because some node lacked it, and that may be the node of this client. Each is given once, as
+    /// long as it gets no number of an era above `after`'s. Leaves out entries that `came` proves
+    /// to be seen, though they were delivered here only above it.
     ///
     /// # Errors
     ///
@@ -258,7 +264,7 @@ impl Reader {
                     (None, Fate::Delivered) => true,
                     (Some((seen, _)), Fate::Delivered) => !seen.has(&view.numbers_of(at)?),
                     (Some((seen, tip)), Fate::Assigned) => {
-                        number <= *tip && seen.is_owed(&view, (number, at), after)?
+                        number <= *tip && seen.is_owed(&view, number, at, after)?
                     }
                     (None, Fate::Assigned) | (_, Fate::Hole) => false,
                 };
@@ -317,9 +323,10 @@ impl Reader {
         Ok(rows)
     }
 
-    /// What a number names: any number that the entry ever had, delivered under it here or not. The
-    /// row's `number` is the one that was asked for. `None`: a number that is not known here, or
-    /// whose entry is not held. One whose body was dropped is still named, without content.
+    /// The row that a number names: any number that the entry ever had, delivered under it here or
+    /// not. The row's `number` is the one that was asked for. `None`: a number that is not known
+    /// here, or whose entry is not held. A row whose body was dropped is still named, without
+    /// content.
     ///
     /// # Errors
     ///
@@ -332,9 +339,10 @@ impl Reader {
         }
     }
 
-    /// What a message id names: one of ours, or one that a ClawChat server gave. The row's `number` is the one it was delivered under here, else its
-    /// lowest. `None`: not held here, or not numbered yet. One whose body was dropped is still named,
-    /// without content: a client may go on from it.
+    /// The row that a message id names: one of ours, or one that a ClawChat server gave. The row's
+    /// `number` is the one it was delivered under here, else its lowest. `None`: not held here, or
+    /// not numbered yet. A row whose body was dropped is still named, without content: a client may
+    /// go on from it.
     ///
     /// # Errors
     ///
@@ -361,7 +369,7 @@ impl Reader {
         self.view(room)?.map_or(Ok(None), |view| view.row_at(at))
     }
 
-    /// All numbers that are known of an entry, ascending, with what became of them here.
+    /// All known numbers of an entry, ascending, with their fates here.
     ///
     /// # Errors
     ///

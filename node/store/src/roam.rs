@@ -1,5 +1,5 @@
-//! Clients that come from another node with a cursor: what they are proven to have seen, and what
-//! is served to them. The rules are in `docs/numbering.md`, "Roaming".
+//! Clients that come from another node with a cursor: the entries that they are proven to have
+//! seen, and the rows that they are served. The rules are in `docs/numbering.md`, "Roaming".
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub enum Cursor {
     Foreign,
 }
 
-/// What is served to a cursor of another node.
+/// The answer to a cursor of another node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roam {
     /// Ascending, each under its smallest number above the cursor. Nothing that is still to be
@@ -101,9 +101,10 @@ impl Reader {
         Ok(Cursor::Here)
     }
 
-    /// What [`Reader::page_since`] gives, if it is plain that a cursor from any node can be served as it is
-    /// ([`Reader::serves_roamer`]) and that neither takes long: some ten microseconds and one for each row.
-    /// `None`: that has to be looked at. LocalRef most [`AT_ONCE_ROWS_MAX`] rows.
+    /// The same page as [`Reader::page_since`], if it is plain that a cursor from any node can be
+    /// served as it is ([`Reader::serves_roamer`]) and that neither takes long: some ten
+    /// microseconds and one for each row. `None`: that has to be looked at. At most
+    /// [`AT_ONCE_ROWS_MAX`] rows.
     ///
     /// # Errors
     ///
@@ -146,7 +147,7 @@ impl Reader {
         let Some(eras) = view.few_eras(AT_ONCE_ERAS_MAX)? else { return Ok(false) };
         let lower = eras.range(..cursor.era()).next().is_some();
         let proven = !lower || self.is_proven(view.id, &Proven::of(&eras, cursor));
-        let ahead: u64 = eras.values().map(|it| it.known.saturating_sub(it.done)).sum();
+        let ahead: u64 = eras.values().map(|era| era.known.saturating_sub(era.done)).sum();
         if !proven || ahead > AT_ONCE_ROWS_MAX as u64 || !is_one_to_one(view, &eras)? {
             return Ok(false);
         }
@@ -154,8 +155,8 @@ impl Reader {
     }
 
     /// The oldest `limit` (at most [`PAGE_ROWS_MAX`]) rows that a client with a cursor of another
-    /// node may not have seen, and what stands in the way of serving it. Never skips; may repeat; may be more than
-    /// `limit` where a shorter page would have to end with a cursor that says too much.
+    /// node may not have seen, and the obstacles to serving it. Never skips; may repeat; may be
+    /// more than `limit` where a shorter page would have to end with a cursor that says too much.
     /// Any cursor may be given: for one that is served here in calm weather, the rows are those of
     /// [`Reader::page_since`].
     ///
@@ -191,9 +192,9 @@ fn before_a_gap(view: &View, cursor: Number) -> Result<Cursor, ReadError> {
     })
 }
 
-/// Up to where cursors of an era prove everything: whatever such a cursor proves, a higher one of the
-/// same era proves too, as long as nothing more is known of the eras below. Saves most reads after a
-/// split from looking through what the split left behind.
+/// The bound up to which cursors of an era prove everything: a higher cursor of the same era proves
+/// at least as much, as long as nothing more is known of the eras below. Saves most reads after a
+/// split from searching the eras of that split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Proven {
     era: Era,
@@ -239,7 +240,7 @@ fn passes_over(
             let (_, at, fate) = numbered?;
             if fate != Fate::Delivered {
                 let numbers = view.numbers_of(at)?;
-                let before = numbers.delivered().is_some_and(|it| it <= cursor);
+                let before = numbers.delivered().is_some_and(|number| number <= cursor);
                 if before && !seen.has(&numbers) && has_body(view, at)? {
                     return Ok(true);
                 }
@@ -257,7 +258,7 @@ fn serve(
     limit: usize,
     roam: &mut Roam,
 ) -> Result<(), ReadError> {
-    // What was delivered up to here has lost its body: what has not is served under a number above.
+    // Bodies up to here are dropped: entries that have one are served under a number above.
     let cursor = seen.cursor.max(view.pruned()?);
     let tip = view.record()?.tip;
     let done = |number: Number| {
@@ -292,7 +293,7 @@ fn serve(
                 break;
             }
             page.rows.push((number, at));
-        } else if numbers.delivered().is_some_and(|it| it <= cursor) {
+        } else if numbers.delivered().is_some_and(|number| number <= cursor) {
             roam.later = Some(number);
         } else {
             continue;
@@ -306,7 +307,7 @@ fn serve(
         }
         None if page.rows.is_empty() => 0,
         None => {
-            // What stands in the way may come.
+            // The missing entries may come.
             roam.more = false;
             roam.later = roam.later.or(page.lacking);
             limit.min(page.rows.len())
@@ -318,12 +319,12 @@ fn serve(
     Ok(())
 }
 
-/// What may be served to a cursor, and where a page of it may end.
+/// Rows that may be served to a cursor, and the places where a page may end.
 ///
-/// The last number of a page is the client's next cursor, and proves what the cut of its era names. What was numbered
-/// again for somebody may be within that cut, and still be to come, under a number of a higher era: if the client then
-/// went elsewhere, it would never get it. So a page ends where its cursor says nothing that is not so, and is rather
-/// longer than was asked for.
+/// The last number of a page is the client's next cursor, and proves the entries that the cut of
+/// its era names. An entry that was numbered again may be within that cut, and still be to come,
+/// under a number of a higher era: if the client then went elsewhere, it would never get it. So a
+/// page ends where its cursor says nothing wrong, and is rather longer than was asked for.
 #[derive(Debug, Default)]
 struct Page {
     rows: Vec<(Number, LocalRef)>,
@@ -340,7 +341,7 @@ impl Page {
     fn goes_on_with(&mut self, numbers: Numbers, cursor: Number) {
         self.len += 1;
         // A cut that names a number above the cursor is of a higher era, and below that this is served.
-        if numbers.all().any(|it| it <= cursor) {
+        if numbers.all().any(|number| number <= cursor) {
             self.again.push((self.len, numbers));
         }
     }
@@ -368,25 +369,25 @@ impl Page {
                 // eras between, nor of that number yet.
                 let is_named = |numbers: &Numbers| within(&cuts[&era], numbers);
                 let last = self.again.iter().rev().find(|(_, numbers)| is_named(numbers));
-                named.insert(era, last.map_or(0, |it| it.0));
+                named.insert(era, last.map_or(0, |number| number.0));
             }
-            let whole = self.beyond.get(&era).is_none_or(|it| place <= *it);
+            let whole = self.beyond.get(&era).is_none_or(|end| place <= *end);
             if named[&era] <= place && whole {
                 ends.push(place);
             }
         }
-        let within = ends.partition_point(|it| *it <= limit);
-        let end = within.checked_sub(1).or(Some(within)).and_then(|it| ends.get(it));
+        let within = ends.partition_point(|end| *end <= limit);
+        let end = within.checked_sub(1).or(Some(within)).and_then(|end| ends.get(end));
         end.copied()
     }
 }
 
 /// Whether there is anything to be served of an entry: not if it is old.
 fn has_body(view: &View, at: LocalRef) -> Result<bool, ReadError> {
-    Ok(view.gist(at)?.is_some_and(|it| it.gone.is_none()))
+    Ok(view.gist(at)?.is_some_and(|gist| gist.gone.is_none()))
 }
 
-/// What a client with this cursor has seen for certain.
+/// Entries that a client with this cursor has seen for certain.
 pub(crate) struct Seen {
     cursor: Number,
     /// How far in the eras below the cursor's own.
@@ -413,11 +414,12 @@ impl Seen {
     pub(crate) fn is_owed(
         &self,
         view: &View,
-        (number, at): (Number, LocalRef),
+        number: Number,
+        at: LocalRef,
         after: Number,
     ) -> Result<bool, ReadError> {
         let numbers = view.numbers_of(at)?;
-        let before = numbers.delivered().is_some_and(|it| it <= self.cursor);
+        let before = numbers.delivered().is_some_and(|number| number <= self.cursor);
         // The first one, so that it is given once. One that it has passed may have become known too late.
         let first = numbers.above(after) == Some(number);
         Ok(before && first && !self.has(&numbers) && !own(&numbers, after) && has_body(view, at)?)
@@ -473,19 +475,19 @@ fn cuts(eras: &BTreeMap<Era, EraRecord>, upto: Era) -> BTreeMap<Era, BTreeMap<Er
     cuts
 }
 
-/// An era's cut, with what it leaves unsaid: it names only what changed since the cut of the era
-/// before, the highest that its claimer knew. `cuts`: of all lower eras.
+/// An era's cut, completed: it names only changes since the cut of the era before, the highest that
+/// its claimer knew. `cuts`: of all lower eras.
 fn whole_cut(
     cuts: &BTreeMap<Era, BTreeMap<Era, u64>>,
     era: Era,
     record: &EraRecord,
 ) -> BTreeMap<Era, u64> {
     // The era before is one `c` below, and not below another such that the cut names. If several
-    // can be meant, what they all grant counts.
-    let named = record.cut.iter().filter(|it| it.era.c() + 1 == era.c()).map(|it| it.era).max();
+    // can be meant, only the entries in all of them count.
+    let named = record.cut.iter().filter(|cut| cut.era.c() + 1 == era.c()).map(|cut| cut.era).max();
     let mut before = cuts
         .range(named.unwrap_or(Era::HOME)..)
-        .filter(|(it, _)| it.c() + 1 == era.c())
+        .filter(|(after, _)| after.c() + 1 == era.c())
         .map(|(_, cut)| cut);
     let mut whole = before.next().cloned().unwrap_or_default();
     for other in before {
@@ -494,7 +496,7 @@ fn whole_cut(
             *n = (*n).min(other[era]);
         }
     }
-    whole.extend(record.cut.iter().map(|it| (it.era, it.n)));
+    whole.extend(record.cut.iter().map(|cut| (cut.era, cut.n)));
     whole
 }
 
@@ -521,7 +523,7 @@ fn unproven(
             let numbers = view.numbers_of(at)?;
             if !found.contains(&at)
                 && seen.misses(&numbers)
-                && view.gist(at)?.is_some_and(|it| it.facts.visible && it.gone.is_none())
+                && view.gist(at)?.is_some_and(|gist| gist.facts.visible && gist.gone.is_none())
             {
                 found.insert(at);
                 missing.push((at, numbers.delivered()));
