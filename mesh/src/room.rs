@@ -23,7 +23,7 @@ use crate::{
         event::Delivered,
     },
     engine::context::{Arrived, Context, Fact, Proof, Renumbered, stored},
-    fold::{elections::Elections, tasks::Tasks, votes::Votes},
+    fold::{Act, Folds, Void, Written},
     limits::{ASK_AFTER, ORDERED_ITEMS_MAX, WARM_BODY_BYTES_MAX},
     name::{
         id::{EntryRef, LocalRef, LogId, MessageId, NodeId, RoomId},
@@ -41,6 +41,7 @@ use crate::{
         sync::Sync,
     },
     wire::{
+        acts::{Folded, TaskAct, VoteAct},
         entry::{Body, Decision, Facts, Items, Ordered, Said, Stored},
         kinds::{self, CHAT, DECISION},
         run::{Carried, Verified},
@@ -48,6 +49,15 @@ use crate::{
     },
 };
 use writing::Drafts;
+
+/// When an act is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judged {
+    /// When it is accepted, or written.
+    WhenItCame,
+    /// Later, after a start: its author need not be a sequencer any more.
+    AfterStart,
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -71,9 +81,7 @@ pub(crate) struct Room {
     /// Content bytes held, of an ephemeral room.
     pub(crate) bytes: usize,
     pub(crate) holes: u64,
-    pub(crate) votes: Votes,
-    pub(crate) elections: Elections,
-    pub(crate) tasks: Tasks,
+    pub(crate) folds: Folds,
     /// After a start, until acts are folded again: decisions that were not delivered.
     decisions: Vec<Unsettled>,
     /// For how long bodies are kept here, as far as known. `None`: for ever. Milliseconds.
@@ -116,9 +124,7 @@ impl Room {
             sync: Sync::default(),
             bytes: 0,
             holes: 0,
-            votes: Votes::new(forked),
-            elections: Elections::new(unheard),
-            tasks: Tasks::new(id),
+            folds: Folds::new(forked, unheard),
             decisions: Vec::new(),
             keep_ms: None,
         }
@@ -130,29 +136,65 @@ impl Room {
         if at.seq > log.head || log.fork.is_some_and(|fork| at.seq >= fork) {
             return;
         }
-        let place = place(&self.logs, at);
-        match self.with_its_id(place.log, body) {
-            Body::Vote(act) if self.may_be_written(&act, place.log) => {
-                self.votes.fold((self.id, place, at), facts, act);
+        if let Some(act) = Act::of(self.with_its_id(log.id, body)) {
+            self.refold_act(cx, at, facts, act);
+        }
+    }
+
+    pub(crate) fn refold_act(&mut self, cx: &Context, at: LocalRef, facts: Facts, act: Act) {
+        let written = self.written(cx, at, facts);
+        if self.is_entitled(&act, written.place, Judged::AfterStart) {
+            // What is wrong with it was counted when it came.
+            let _ = self.folds.apply(written, act, &mut Vec::new());
+        }
+    }
+
+    fn written(&self, cx: &Context, at: LocalRef, facts: Facts) -> Written {
+        Written { room: self.id, place: place(&self.logs, at), at, facts, now: cx.now }
+    }
+
+    /// Whether the author of the entry at this place may write such an act at all, as far as that
+    /// follows from more than the acts themselves.
+    fn is_entitled(&self, act: &Act, by: EntryRef, judged: Judged) -> bool {
+        if let Act::Vote(VoteAct::Imported(_)) = act {
+            self.takes_imports_of(by.log)
+        } else if let Act::Task(TaskAct::Granted(grant)) = act {
+            let era = self.numbering.eras.get(&grant.era).map(|era| &era.record);
+            era.is_some_and(|era| match judged {
+                Judged::WhenItCame => era.is_issued_by(by.log, grant.by),
+                Judged::AfterStart => era.was_issued(by, grant.by),
+            })
+        } else {
+            true
+        }
+    }
+
+    /// Takes in an act that was accepted.
+    fn fold_act(&mut self, cx: &mut Context, at: LocalRef, facts: Facts, act: Act) {
+        let written = self.written(cx, at, facts);
+        let author = written.place.log.author;
+        let mut alarms = Vec::new();
+        let folded = if self.is_entitled(&act, written.place, Judged::WhenItCame) {
+            self.folds.apply(written, act, &mut alarms)
+        } else {
+            Folded::Void
+        };
+        alarms.into_iter().for_each(|alarm| cx.alarm(alarm));
+        match folded {
+            Folded::Taken => {}
+            Folded::Void => cx.blame(author, |it| &mut it.void),
+            Folded::Overflow => cx.faults.overflow += 1,
+        }
+    }
+
+    /// This node is the sequencer: it answers what was claimed.
+    pub(crate) fn answer_claims(&mut self, cx: &mut Context) {
+        let era = self.numbering.current();
+        let by = self.numbering.by(era);
+        for claim in self.folds.tasks.due(cx.now.mono, era) {
+            if let Some(grant) = self.folds.tasks.answer(claim, era, by) {
+                self.append(cx, &Body::Task(TaskAct::Granted(grant)));
             }
-            Body::Election(act) => {
-                // What is wrong with it was counted when it came.
-                let _ = self.elections.fold((self.id, place), (facts, cx.now), act);
-            }
-            Body::Task(act) => self.refold_task(cx.now.mono, (at, facts), act),
-            Body::Vote(_)
-            | Body::Chat(_)
-            | Body::Thinking(_)
-            | Body::Decision(_)
-            | Body::Ordered(_)
-            | Body::EraClaimed(_)
-            | Body::HandedOver(_)
-            | Body::NodeAdmitted(_)
-            | Body::RoomCreated(_)
-            | Body::AgentClaimed(_)
-            | Body::Key(_)
-            | Body::Parted(_)
-            | Body::Unknown => {}
         }
     }
 
@@ -202,7 +244,7 @@ impl Room {
         if it.is_imported() {
             return self.takes_imports_of(place.log);
         }
-        self.elections.allows(place, it)
+        self.folds.elections.allows(place, it)
     }
 
     /// Where an entry of this room stands.
@@ -231,8 +273,7 @@ impl Room {
             || !self.numbering.busy.is_empty()
             || !self.pending.is_empty()
             || self.sync.is_behind()
-            || self.elections.is_waiting()
-            || self.tasks.is_waiting()
+            || self.folds.is_waiting()
     }
 
     // Receiving.
@@ -407,9 +448,9 @@ impl Room {
                     cx.facts.push(Fact { room: self.id, at, log, facts, body });
                 }
             }
-            Body::Vote(act) => self.fold_vote_act(cx, (at, facts), act),
-            Body::Election(act) => self.fold_election(cx, (place(&self.logs, at), facts), act),
-            Body::Task(act) => self.fold_task(cx, (at, facts), act),
+            Body::Vote(act) => self.fold_act(cx, at, facts, Act::Vote(act)),
+            Body::Election(act) => self.fold_act(cx, at, facts, Act::Election(act)),
+            Body::Task(act) => self.fold_act(cx, at, facts, Act::Task(act)),
             Body::Chat(said) | Body::Thinking(said) | Body::Decision(Decision { said, .. }) => {
                 if let Some(id) = said.dedup {
                     let wall_ms = facts.wall_ms;
@@ -623,9 +664,7 @@ impl Room {
             }
         }
         cx.lost.extend(self.numbering.lose(ix, seq).into_iter().map(|it| (self.id, it)));
-        self.votes.cut(log, seq);
-        self.elections.forget_log(log, seq);
-        self.tasks.forget_log(log, seq);
+        self.folds.retract(Void::From(EntryRef { log, seq }));
         self.deliver(cx);
     }
 
@@ -634,8 +673,7 @@ impl Room {
         self.pending.forget_author(cx, author);
         self.logs.shut_out(author);
         self.numbering.end_eras_of(author);
-        self.votes.expel(author);
-        self.elections.expel(author);
+        self.folds.retract(Void::Author(author));
         cx.active.insert(self.id);
     }
 

@@ -273,7 +273,8 @@ impl Engine {
         room: RoomId,
         which: impl Fn(&crate::fold::elections::Election) -> bool,
     ) -> bool {
-        let running = self.rooms.get(&room).and_then(|it| it.elections.running(self.cx.now.mono));
+        let running =
+            self.rooms.get(&room).and_then(|it| it.folds.elections.running(self.cx.now.mono));
         running.is_some_and(which)
     }
 

@@ -32,7 +32,7 @@ impl Engine {
     pub(super) fn elect_leader(&mut self, caller: &Caller, id: RoomId) -> Result<Outcome, Refused> {
         self.may_act(caller, id)?;
         let room = self.rooms.get(&id).ok_or(Refused::NoRoom)?;
-        if room.elections.running(self.cx.now.mono).is_some() {
+        if room.folds.elections.running(self.cx.now.mono).is_some() {
             return Err(Refused::ElectionRuns);
         }
         let candidates = self.candidates(id);
@@ -41,7 +41,7 @@ impl Engine {
             return Err(Refused::Full(full));
         }
         let agents = candidates.iter().map(|it| Arc::clone(&it.agent)).collect();
-        let (term, started_by) = (room.elections.next_term(), caller.agent.clone());
+        let (term, started_by) = (room.folds.elections.next_term(), caller.agent.clone());
         let started = ElectionStarted { term, candidates, started_by };
         self.write_act(id, &Body::Election(ElectionAct::Started(started)))?;
         Ok(Outcome::Candidates(agents))
@@ -60,7 +60,7 @@ impl Engine {
     pub(super) fn decline(&mut self, caller: &Caller, id: RoomId) -> Result<Outcome, Refused> {
         self.may_act(caller, id)?;
         let (now, me) = (self.cx.now.mono, self.cx.me);
-        let running = self.rooms.get(&id).and_then(|room| room.elections.running(now));
+        let running = self.rooms.get(&id).and_then(|room| room.folds.elections.running(now));
         let running = running.filter(|it| it.is_open(now)).ok_or(Refused::NoElection)?;
         let election = running.place();
         // Whoever joined since does not stand; nor does who has declined.
@@ -75,14 +75,14 @@ impl Engine {
 /// Whose decisions count.
 impl Engine {
     pub(super) fn leader(&self, room: RoomId) -> Option<LeaderView> {
-        let leader = self.rooms.get(&room)?.elections.leader(self.cx.now.mono)?;
+        let leader = self.rooms.get(&room)?.folds.elections.leader(self.cx.now.mono)?;
         let Candidate { agent, node, .. } = leader.candidate;
         Some(LeaderView { agent: agent.clone(), node: *node, term: leader.term })
     }
 
     /// The election by which this agent, attached here, leads the room.
     pub(super) fn led_by(&self, room: RoomId, agent: &str) -> Option<EntryRef> {
-        let leader = self.rooms.get(&room)?.elections.leader(self.cx.now.mono)?;
+        let leader = self.rooms.get(&room)?.folds.elections.leader(self.cx.now.mono)?;
         let leads = *leader.candidate.agent == *agent && leader.candidate.node == self.cx.me;
         leads.then_some(leader.election)
     }
@@ -94,8 +94,8 @@ impl Engine {
     pub(super) fn settle_elections(&mut self, id: RoomId) {
         let now = self.cx.now.mono;
         let Some(room) = self.rooms.get_mut(&id) else { return };
-        let waiting = room.elections.is_waiting();
-        if !room.elections.take_changed() && !waiting {
+        let waiting = room.folds.elections.is_waiting();
+        if !room.folds.elections.take_changed() && !waiting {
             return;
         }
         if waiting {
@@ -104,7 +104,7 @@ impl Engine {
         self.announce_election(id);
         self.tell_leader(id);
         if let Some(room) = self.rooms.get_mut(&id) {
-            room.elections.rest(now);
+            room.folds.elections.rest(now);
         }
     }
 
@@ -125,14 +125,14 @@ impl Engine {
     fn steps(&self, room: &Room) -> Vec<ElectionAct> {
         let now = self.cx.now.mono;
         let mut acts = Vec::new();
-        if let Some(it) = room.elections.running(now) {
+        if let Some(it) = room.folds.elections.running(now) {
             if !it.is_closed() {
                 self.stand(room, it, &mut acts);
             }
             acts.extend(self.close(room, it));
             acts.extend(it.to_open(now).and_then(|closing| self.drop_out(room, it, closing)));
         }
-        acts.extend(room.elections.all_running().filter_map(|it| self.open_nonce(room, it)));
+        acts.extend(room.folds.elections.all_running().filter_map(|it| self.open_nonce(room, it)));
         acts
     }
 
@@ -147,7 +147,7 @@ impl Engine {
         }
         if it.hosts(me) && !it.has_committed(me) {
             let nonce = nonce(&self.identity, room.id, election);
-            let commitment = commitment(room.id, election, (me, &nonce));
+            let commitment = commitment(room.id, election, me, &nonce);
             acts.push(ElectionAct::Committed { election, commitment });
         }
     }
@@ -211,9 +211,9 @@ impl Engine {
     fn announce_election(&mut self, id: RoomId) {
         let now = self.cx.now.mono;
         let Some(room) = self.rooms.get_mut(&id) else { return };
-        let running = room.elections.running(now).filter(|it| it.is_to_be_announced());
+        let running = room.folds.elections.running(now).filter(|it| it.is_to_be_announced());
         let Some(place) = running.map(Election::place) else { return };
-        if let Some(it) = room.elections.edit(place) {
+        if let Some(it) = room.folds.elections.edit(place) {
             it.announced = true;
             let candidates = it.candidates().iter().map(|it| it.agent.clone()).collect();
             let by = it.started_by().clone();
@@ -224,16 +224,16 @@ impl Engine {
     fn tell_leader(&mut self, id: RoomId) {
         let now = self.cx.now.mono;
         let Some(room) = self.rooms.get_mut(&id) else { return };
-        let to_tell = room.elections.to_tell(now);
-        let before = std::mem::replace(&mut room.elections.told, to_tell.clone());
+        let to_tell = room.folds.elections.to_tell(now);
+        let before = std::mem::replace(&mut room.folds.elections.told, to_tell.clone());
         if before == to_tell {
             return;
         }
-        let concluded = room.elections.concluded(now);
+        let concluded = room.folds.elections.concluded(now);
         let (announced, nobody) =
             concluded.map_or((false, false), |(it, leader)| (it.announced, leader.is_none()));
         let another = before.concluded != to_tell.concluded;
-        let leader = room.elections.leader(now).map(|it| it.candidate.clone());
+        let leader = room.folds.elections.leader(now).map(|it| it.candidate.clone());
         let gone = match (&before.leader, &leader) {
             // A new election that members saw beginning simply ends the old leader's time.
             (Some(_), Some(_)) => (!(another && announced)).then_some(LeaderGone::Superseded),
@@ -261,9 +261,9 @@ impl Engine {
     pub(super) fn note_leaders(&mut self) {
         let now = self.cx.now.mono;
         for room in self.rooms.values_mut() {
-            room.elections.note_restored();
-            room.elections.told = room.elections.to_tell(now);
-            if room.elections.told.leader.is_some() {
+            room.folds.elections.note_restored();
+            room.folds.elections.told = room.folds.elections.to_tell(now);
+            if room.folds.elections.told.leader.is_some() {
                 self.led.insert(room.id);
             }
         }
@@ -282,11 +282,12 @@ impl Engine {
     /// that is silent, another one does.
     pub(super) fn clear_leader_if_gone(&mut self, id: RoomId) {
         let Some(room) = self.rooms.get(&id) else { return };
-        let Some(leader) = room.elections.told_leader() else { return };
+        let Some(leader) = room.folds.elections.told_leader() else { return };
         let (election, it) = (leader.election, leader.candidate);
         let gone = if it.node == self.cx.me {
             // It may have declined when that could no longer count.
-            let declined = room.elections.get(election).is_some_and(|e| e.has_declined(&it.agent));
+            let declined =
+                room.folds.elections.get(election).is_some_and(|e| e.has_declined(&it.agent));
             declined || !self.is_member_here(&it.agent, id)
         } else {
             let (agent, node) = (it.agent.clone(), it.node);
@@ -324,7 +325,7 @@ impl Engine {
     fn clear_leader(&mut self, id: RoomId, election: EntryRef) {
         let now = self.cx.now.mono;
         let Some(room) = self.rooms.get_mut(&id) else { return };
-        let leads = room.elections.leader(now).is_some_and(|it| it.election == election);
+        let leads = room.folds.elections.leader(now).is_some_and(|it| it.election == election);
         if leads && room.is_writable(&self.cx) {
             room.append(&mut self.cx, &Body::Election(ElectionAct::Cleared { election }));
         }

@@ -74,14 +74,14 @@ impl Engine {
             return Ok(Started::Claimed(room, at));
         }
         if sets {
-            let update = state.tasks.over_what_is_known(update);
+            let update = state.folds.tasks.over_what_is_known(update);
             self.write_act(room, &Body::Task(TaskAct::Updated(update)))?;
         }
         self.task(room, task).map(|it| Started::Done(Box::new(it)))
     }
 
     fn task(&self, room: RoomId, task: EntryRef) -> Result<Outcome, Refused> {
-        let view = self.rooms.get(&room).and_then(|it| it.tasks.view(task));
+        let view = self.rooms.get(&room).and_then(|it| it.folds.tasks.view(task));
         view.map(|it| Outcome::Task(Box::new(it))).ok_or(Refused::NoTask)
     }
 
@@ -92,7 +92,8 @@ impl Engine {
         status: Option<TaskStatus>,
     ) -> Result<Outcome, Refused> {
         self.may_read(key, room)?;
-        let tasks = self.rooms.get(&room).map(|it| it.tasks.newest(status)).unwrap_or_default();
+        let tasks =
+            self.rooms.get(&room).map(|it| it.folds.tasks.newest(status)).unwrap_or_default();
         Ok(Outcome::Tasks(tasks))
     }
 
@@ -101,9 +102,9 @@ impl Engine {
     /// After a start: where the tasks are that were there before. Nobody is told of them.
     pub(super) fn note_tasks(&mut self) {
         for room in self.rooms.values_mut() {
-            drop(room.tasks.take_news());
+            drop(room.folds.tasks.take_news());
             let id = room.id;
-            for (task, place) in room.tasks.ids() {
+            for (task, place) in room.folds.tasks.ids() {
                 self.tasks.entry(task).or_insert((id, place));
             }
         }
@@ -111,7 +112,7 @@ impl Engine {
 
     pub(super) fn settle_tasks(&mut self, id: RoomId) {
         let Some(room) = self.rooms.get_mut(&id) else { return };
-        for news in room.tasks.take_news() {
+        for news in room.folds.tasks.take_news() {
             match news {
                 News::Assigned { place, view } => {
                     self.tasks.entry(view.task).or_insert((id, place));
@@ -130,7 +131,7 @@ impl Engine {
 
     /// The room has ended.
     pub(super) fn forget_tasks(&mut self, room: &Room) {
-        for (task, place) in room.tasks.ids() {
+        for (task, place) in room.folds.tasks.ids() {
             forget(&mut self.tasks, task, (room.id, place));
         }
         let all = (room.id, LocalRef { log: 0, seq: 0 })..;

@@ -66,7 +66,7 @@ impl Engine {
     ) -> Result<Outcome, Refused> {
         let record = self.caller(caller)?;
         let (id, place) = self.readable_vote(caller.key, vote)?;
-        let known = self.rooms.get(&id).and_then(|room| room.votes.get(place));
+        let known = self.rooms.get(&id).and_then(|room| room.folds.votes.get(place));
         let vote = known.ok_or(Refused::NoVote)?;
         if vote.is_closed() || vote.is_overdue(self.cx.now.wall_ms) {
             return Err(Refused::VoteClosed);
@@ -84,12 +84,12 @@ impl Engine {
             return Err(Refused::AlreadyVoted);
         }
         let agent = caller.agent.clone();
-        let nonce = nonce(&self.identity, (id, place), &agent);
-        let commitment = commitment((id, place), &agent, (choice, &nonce));
+        let nonce = nonce(&self.identity, id, place, &agent);
+        let commitment = commitment(id, place, &agent, choice, &nonce);
         let ballot = BallotCast { vote: place, agent, commitment };
         let at = self.write_act(id, &Body::Vote(VoteAct::Cast(ballot)))?;
         let room = self.rooms.get_mut(&id).ok_or(Refused::NoVote)?;
-        let vote = room.votes.edit(place).ok_or(Refused::NoVote)?;
+        let vote = room.folds.votes.edit(place).ok_or(Refused::NoVote)?;
         vote.choose(at.seq, choice);
         let (cast, eligible) = vote.turnout();
         Ok(Outcome::Cast { cast, eligible })
@@ -97,7 +97,7 @@ impl Engine {
 
     pub(super) fn get_vote(&self, key: KeyPrint, vote: MessageId) -> Result<Outcome, Refused> {
         let (id, place) = self.readable_vote(key, vote)?;
-        let vote = self.rooms.get(&id).and_then(|room| room.votes.get(place));
+        let vote = self.rooms.get(&id).and_then(|room| room.folds.votes.get(place));
         let view = vote.ok_or(Refused::NoVote)?.view(id, self.cx.now);
         Ok(Outcome::Vote(Box::new(view)))
     }
@@ -109,7 +109,7 @@ impl Engine {
         limit: usize,
     ) -> Result<Outcome, Refused> {
         self.may_read(key, id)?;
-        let all = self.rooms.get(&id).into_iter().flat_map(|room| room.votes.all());
+        let all = self.rooms.get(&id).into_iter().flat_map(|room| room.folds.votes.all());
         let mut all: Vec<&Vote> = all.collect();
         all.sort_by_cached_key(|vote| std::cmp::Reverse((vote.created_ms(), vote.id(id))));
         let views = all.into_iter().take(limit).map(|vote| vote.view(id, self.cx.now));
@@ -126,7 +126,7 @@ impl Engine {
     fn vote_at(&self, id: RoomId, at: LocalRef) -> Option<Box<VoteView>> {
         let room = self.rooms.get(&id)?;
         let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
-        Some(Box::new(room.votes.get(place)?.view(id, self.cx.now)))
+        Some(Box::new(room.folds.votes.get(place)?.view(id, self.cx.now)))
     }
 }
 
@@ -135,14 +135,14 @@ impl Engine {
     /// LocalRef every tick: what becomes due with time, and with who is there.
     pub(super) fn go_on_with_all_votes(&mut self) {
         for id in self.voting.clone() {
-            let waiting = self.rooms.get(&id).map(|room| room.votes.waiting());
+            let waiting = self.rooms.get(&id).map(|room| room.folds.votes.waiting());
             self.go_on_with(id, waiting.unwrap_or_default());
         }
     }
 
     /// Goes on with the votes of a room that acts have come to, as far as is possible now.
     pub(super) fn go_on_voting(&mut self, id: RoomId) {
-        let stirred = self.rooms.get_mut(&id).map(|room| room.votes.take_stirred());
+        let stirred = self.rooms.get_mut(&id).map(|room| room.folds.votes.take_stirred());
         self.go_on_with(id, stirred.unwrap_or_default());
     }
 
@@ -155,7 +155,7 @@ impl Engine {
             self.tell_result(id, place);
             self.keep_vote(id, place);
         }
-        if self.rooms.get(&id).is_some_and(|room| room.votes.is_waiting()) {
+        if self.rooms.get(&id).is_some_and(|room| room.folds.votes.is_waiting()) {
             self.voting.insert(id);
         } else {
             self.voting.remove(&id);
@@ -165,9 +165,9 @@ impl Engine {
     /// Votes of a room that are new, or not known any more.
     fn note_votes(&mut self, id: RoomId, tell: bool) {
         let Some(room) = self.rooms.get_mut(&id) else { return };
-        let opened = std::mem::take(&mut room.votes.opened);
-        let forgotten = std::mem::take(&mut room.votes.forgotten);
-        for vote in opened.into_iter().filter_map(|place| room.votes.get(place)) {
+        let opened = std::mem::take(&mut room.folds.votes.opened);
+        let forgotten = std::mem::take(&mut room.folds.votes.forgotten);
+        for vote in opened.into_iter().filter_map(|place| room.folds.votes.get(place)) {
             self.votes.entry(vote.id(id)).or_insert((id, vote.place()));
             let over = vote.has_close() || vote.is_overdue(self.cx.now.wall_ms);
             if tell && !over {
@@ -183,9 +183,9 @@ impl Engine {
 
     fn close_vote_if_due(&mut self, id: RoomId, place: EntryRef) {
         let Some(room) = self.rooms.get(&id) else { return };
-        let wait = room.votes.get(place).and_then(|vote| self.close_after(room, vote));
+        let wait = room.folds.votes.get(place).and_then(|vote| self.close_after(room, vote));
         let Some(room) = self.rooms.get_mut(&id) else { return };
-        let Some(vote) = room.votes.edit(place) else { return };
+        let Some(vote) = room.folds.votes.edit(place) else { return };
         let since = vote.due_for(self.cx.now.mono, wait.is_some());
         let due = wait.zip(since).is_some_and(|(wait, since)| since >= wait);
         if due {
@@ -250,7 +250,9 @@ impl Engine {
     /// Whether a close that is here is to be believed: whoever lies closes early, to see the ballots of
     /// others while there is time to cast.
     fn judge_closes(&mut self, id: RoomId, place: EntryRef) {
-        let Some(vote) = self.rooms.get(&id).and_then(|room| room.votes.get(place)) else { return };
+        let Some(vote) = self.rooms.get(&id).and_then(|room| room.folds.votes.get(place)) else {
+            return;
+        };
         let now = self.cx.now;
         let grace = u64::try_from(VOTE_CLOSE_GRACE.as_millis()).unwrap_or(u64::MAX);
         let in_time = || {
@@ -268,9 +270,9 @@ impl Engine {
     fn show_ballots(&mut self, id: RoomId, place: EntryRef) {
         let Some(room) = self.rooms.get_mut(&id) else { return };
         let (mine, writable) = (room.mine, room.is_writable(&self.cx));
-        let Some(vote) = room.votes.edit(place) else { return };
+        let Some(vote) = room.folds.votes.edit(place) else { return };
         if vote.is_closed() && vote.has_choices() && writable {
-            for shown in vote.show_own(&self.identity, (id, mine)) {
+            for shown in vote.show_own(&self.identity, id, mine) {
                 self.write_vote_act(id, VoteAct::Shown(shown));
             }
         }
@@ -289,7 +291,7 @@ impl Engine {
     fn tell_result(&mut self, id: RoomId, place: EntryRef) {
         let (now, me) = (self.cx.now, self.cx.me);
         let Some(room) = self.rooms.get_mut(&id) else { return };
-        let Some(vote) = room.votes.edit(place) else { return };
+        let Some(vote) = room.folds.votes.edit(place) else { return };
         let members = self.rosters.members(id);
         let here = || members.iter().any(|it| it.node == me);
         let waited = vote.closed_for(now.mono).is_some_and(|it| it >= RECONNECT_WITHIN);
@@ -304,13 +306,13 @@ impl Engine {
         }
         // A close that counted may be void later: then there has to be another.
         if vote.is_told() && vote.has_close() {
-            room.votes.rest(place);
+            room.folds.votes.rest(place);
         }
     }
 
     fn keep_vote(&mut self, id: RoomId, place: EntryRef) {
         let Some(room) = self.rooms.get_mut(&id) else { return };
-        let Some(vote) = room.votes.edit(place) else { return };
+        let Some(vote) = room.folds.votes.edit(place) else { return };
         if let Some(new) = vote.take_note() {
             let at = vote.at();
             note(&mut self.cx.batch, room, (at, new));
@@ -318,7 +320,7 @@ impl Engine {
     }
 
     fn edit_vote(&mut self, id: RoomId, place: EntryRef) -> Option<&mut Vote> {
-        self.rooms.get_mut(&id)?.votes.edit(place)
+        self.rooms.get_mut(&id)?.folds.votes.edit(place)
     }
 
     // Over a restart, and with rooms that end.
@@ -328,14 +330,14 @@ impl Engine {
         let ids: Vec<RoomId> = self.rooms.keys().copied().collect();
         for id in ids {
             self.note_votes(id, false);
-            if self.rooms.get(&id).is_some_and(|room| room.votes.is_waiting()) {
+            if self.rooms.get(&id).is_some_and(|room| room.folds.votes.is_waiting()) {
                 self.voting.insert(id);
             }
         }
         for (id, at, kept) in notes {
             let Some(room) = self.rooms.get_mut(&id) else { continue };
             let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
-            if !room.votes.restore(place, kept) {
+            if !room.folds.votes.restore(place, kept) {
                 note(&mut self.cx.batch, room, (at, None));
             }
         }
@@ -344,7 +346,7 @@ impl Engine {
     /// Nobody finds the votes of this room any more.
     pub(super) fn forget_votes(&mut self, room: &Room) {
         self.voting.remove(&room.id);
-        for vote in room.votes.all() {
+        for vote in room.folds.votes.all() {
             forget(&mut self.votes, vote.id(room.id), (room.id, vote.place()));
         }
     }

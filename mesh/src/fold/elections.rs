@@ -24,18 +24,14 @@ use std::{
 
 pub(crate) use election::{Closing, Election, Outcome, commitment, nonce};
 
+use super::{Fold, Void, Written};
 use crate::{
     api::{boundary::Alarm, command::Refused},
-    engine::context::Context,
     limits::{ELECTIONS_BYTES_PER_LOG_MAX, ELECTIONS_COUNTED_FOR, ELECTIONS_PER_AGENT_MAX},
-    name::{
-        id::{AgentId, EntryRef, LogId, NodeId, RoomId},
-        time::Now,
-    },
-    room::Room,
+    name::id::{AgentId, EntryRef, LogId, NodeId},
     wire::{
         acts::{Candidate, ElectionAct, ElectionStarted, Folded, Position},
-        entry::{Decision, Facts},
+        entry::Decision,
     },
 };
 
@@ -79,26 +75,40 @@ pub(crate) struct Elections {
     pub(crate) told: Told,
 }
 
-impl Room {
-    /// Takes in an act that was accepted.
-    pub(crate) fn fold_election(
-        &mut self,
-        cx: &mut Context,
-        (place, facts): (EntryRef, Facts),
-        act: ElectionAct,
-    ) {
-        let folded = self.elections.fold((self.id, place), (facts, cx.now), act);
-        match folded {
-            Ok(dropped) => {
-                for node in dropped {
-                    let (room, by) = (self.id, place.log.author);
-                    cx.alarm(Alarm::DroppedThoughOpen { room, by, node });
-                }
-            }
-            Err(Folded::Void) => cx.blame(place.log.author, |it| &mut it.void),
-            Err(Folded::Overflow) => cx.faults.overflow += 1,
-            Err(Folded::Taken) => {}
+impl Fold for Elections {
+    type Act = ElectionAct;
+
+    /// One more election may be started if it would count, and if its agent does not use up the memory
+    /// that is there for all.
+    fn admits(&self, by: LogId, act: &ElectionAct, now: Duration) -> Result<(), Refused> {
+        let ElectionAct::Started(new) = act else { return Ok(()) };
+        let recent = self.of(by).rev().take_while(|it| it.is_younger(now, ELECTIONS_COUNTED_FOR));
+        let own = recent.filter(|other| *other.started_by() == new.started_by);
+        if own.count() >= ELECTIONS_PER_AGENT_MAX {
+            return Err(Refused::Full("you began too many elections: wait an hour".to_owned()));
         }
+        let bytes = self.bytes.get(&by).copied().unwrap_or(0);
+        if bytes + self.cost(by, &new.candidates) > ELECTIONS_BYTES_PER_LOG_MAX {
+            let full = "too many elections of this node in this room: use another room or node";
+            return Err(Refused::Full(full.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, written: Written, act: ElectionAct, alarms: &mut Vec<Alarm>) -> Folded {
+        self.changed = true;
+        self.fold(&written, act, alarms).unwrap_or(Folded::Taken)
+    }
+
+    fn retract(&mut self, void: Void) {
+        match void {
+            Void::From(EntryRef { log, seq }) => self.forget_log(log, seq),
+            Void::Author(node) | Void::Member(node) => self.expel(node),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes.values().sum()
     }
 }
 
@@ -118,68 +128,56 @@ impl Elections {
         }
     }
 
-    /// Takes in the act at this place of the room. Returns nodes that it drops though their opening is
-    /// here; or why it has no effect.
-    pub(crate) fn fold(
+    /// `None`: the election is not known, or not any more.
+    fn fold(
         &mut self,
-        (room, place): (RoomId, EntryRef),
-        (facts, now): (Facts, Now),
+        written: &Written,
         act: ElectionAct,
-    ) -> Result<Vec<NodeId>, Folded> {
-        let position = Position { clock: facts.clock, place };
-        self.changed = true;
-        let folded = match act {
-            ElectionAct::Started(it) => {
-                let age = Duration::from_millis(facts.wall_ms.abs_diff(now.wall_ms));
-                self.fold_started(position, it, (now.mono, age))
-            }
+        alarms: &mut Vec<Alarm>,
+    ) -> Option<Folded> {
+        let (position, place) = (written.position(), written.place);
+        match act {
+            ElectionAct::Started(started) => return Some(self.fold_started(written, started)),
             ElectionAct::Committed { election, commitment } => {
-                self.touch(election)?.fold_commitment(position, commitment)
+                return Some(self.all.get_mut(&election)?.fold_commitment(position, commitment));
             }
             ElectionAct::Declined { election, agent } => {
-                self.touch(election)?.fold_declined(place, agent)
+                return Some(self.all.get_mut(&election)?.fold_declined(place, agent));
             }
             ElectionAct::Closed { election, commitments, declined } => {
-                let named = (&commitments[..], &declined[..]);
-                if self.touch(election)?.fold_closed(position, named, now.mono) {
+                let known = self.all.get_mut(&election)?;
+                if known.fold_closed(position, &commitments, &declined, written.now.mono) {
                     self.closed.insert(place, election);
                     self.disputed.insert(election);
                 }
-                Folded::Taken
             }
             ElectionAct::Shown { closed, nonce } => {
-                self.touch_closed(closed)?.fold_shown(room, (place, closed), nonce)
+                return Some(self.closed_by(closed)?.fold_shown(written, closed, nonce));
             }
             ElectionAct::Dropped { closed, nodes } => {
-                return Ok(self.touch_closed(closed)?.fold_dropped(position, (closed, nodes)));
+                let opened = self.closed_by(closed)?.fold_dropped(position, closed, nodes);
+                let (room, by) = (written.room, place.log.author);
+                alarms.extend(opened.into_iter().map(|node| Alarm::DroppedThoughOpen {
+                    room,
+                    by,
+                    node,
+                }));
             }
-            ElectionAct::Cleared { election } => {
-                self.touch(election)?.fold_cleared(place);
-                Folded::Taken
-            }
-        };
-        if folded == Folded::Taken { Ok(Vec::new()) } else { Err(folded) }
+            ElectionAct::Cleared { election } => self.all.get_mut(&election)?.fold_cleared(place),
+        }
+        Some(Folded::Taken)
     }
 
-    fn touch(&mut self, election: EntryRef) -> Result<&mut Election, Folded> {
-        self.all.get_mut(&election).ok_or(Folded::Taken)
+    /// The election that this close closes.
+    fn closed_by(&mut self, closed: EntryRef) -> Option<&mut Election> {
+        self.all.get_mut(self.closed.get(&closed)?)
     }
 
-    fn touch_closed(&mut self, closed: EntryRef) -> Result<&mut Election, Folded> {
-        let election = *self.closed.get(&closed).ok_or(Folded::Taken)?;
-        self.touch(election)
-    }
-
-    fn fold_started(
-        &mut self,
-        position: Position,
-        it: ElectionStarted,
-        seen: (Duration, Duration),
-    ) -> Folded {
-        let Some(mut election) = Election::new(position, it, seen) else { return Folded::Void };
+    fn fold_started(&mut self, written: &Written, started: ElectionStarted) -> Folded {
+        let Some(mut election) = Election::new(written, started) else { return Folded::Void };
         election.expelled = Arc::clone(&self.expelled);
         // By log, so that it is the same ones everywhere.
-        let log = position.place.log;
+        let (place, log) = (written.place, written.place.log);
         let cost = self.cost(log, election.candidates());
         if let Some(again) = self.same_again(log, election.candidates()) {
             election.candidates = again;
@@ -190,15 +188,15 @@ impl Elections {
             return Folded::Void;
         }
         if election.is_running() {
-            self.running.insert(position.place);
+            self.running.insert(place);
         }
-        self.ranked.insert(election.rank(), position.place);
-        self.all.insert(position.place, election);
+        self.ranked.insert(election.rank(), place);
+        self.all.insert(place, election);
         Folded::Taken
     }
 
     /// Nothing of this log counts from `seq` on.
-    pub(crate) fn forget_log(&mut self, log: LogId, seq: u64) {
+    fn forget_log(&mut self, log: LogId, seq: u64) {
         let gone = EntryRef { log, seq }..=EntryRef { log, seq: u64::MAX };
         let gone: Vec<EntryRef> = self.all.range(gone).map(|(place, _)| *place).collect();
         for place in gone {
@@ -214,7 +212,7 @@ impl Elections {
     }
 
     /// This node forked a log somewhere, or has parted: it and its agents are out.
-    pub(crate) fn expel(&mut self, node: NodeId) {
+    fn expel(&mut self, node: NodeId) {
         Arc::make_mut(&mut self.expelled).insert(node);
         self.all.values_mut().for_each(|it| it.expelled = Arc::clone(&self.expelled));
         self.changed = true;
@@ -289,23 +287,6 @@ impl Elections {
         term <= self.next_term()
     }
 
-    /// Whether the author of this log may write this: one more election if it would count, and if its
-    /// agent does not use up what is there for all.
-    pub(crate) fn fits(&self, log: LogId, act: &ElectionAct, now: Duration) -> Result<(), Refused> {
-        let ElectionAct::Started(it) = act else { return Ok(()) };
-        let recent = self.of(log).rev().take_while(|it| it.is_younger(now, ELECTIONS_COUNTED_FOR));
-        let own = recent.filter(|other| *other.started_by() == it.started_by);
-        if own.count() >= ELECTIONS_PER_AGENT_MAX {
-            return Err(Refused::Full("you began too many elections: wait an hour".to_owned()));
-        }
-        let bytes = self.bytes.get(&log).copied().unwrap_or(0);
-        if bytes + self.cost(log, &it.candidates) > ELECTIONS_BYTES_PER_LOG_MAX {
-            let full = "too many elections of this node in this room: use another room or node";
-            return Err(Refused::Full(full.to_owned()));
-        }
-        Ok(())
-    }
-
     /// The elections of one log, the oldest first.
     fn of(&self, log: LogId) -> impl DoubleEndedIterator<Item = &Election> {
         let all = EntryRef { log, seq: 0 }..=EntryRef { log, seq: u64::MAX };
@@ -324,11 +305,6 @@ impl Elections {
         let list = if again { 0 } else { candidates.iter().map(list_bytes).sum::<usize>() };
         let nodes: BTreeSet<NodeId> = candidates.iter().map(|it| it.node).collect();
         256 + 128 * nodes.len() + list
-    }
-
-    /// What they take, near enough.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.values().sum()
     }
 
     // Decisions.

@@ -157,7 +157,7 @@ impl Room {
     pub(crate) fn advance(&mut self, cx: &mut Context, live: &mut Liveness) {
         self.drain(cx);
         self.leave_holes(cx);
-        if self.numbering.undelivered.is_empty() && !self.tasks.is_waiting() {
+        if self.numbering.undelivered.is_empty() && !self.folds.tasks.is_waiting() {
             return;
         }
         match self.post(cx, live) {
@@ -227,7 +227,7 @@ impl Room {
 
     /// An entry waits for a number, or a claim for its answer.
     fn needs_sequencer(&self) -> bool {
-        self.has_unnumbered_or_late() || self.tasks.is_waiting()
+        self.has_unnumbered_or_late() || self.folds.tasks.is_waiting()
     }
 
     /// Opens the next era and numbers there what waits; at most once per [`CLAIM_EVERY`]. `false`:
@@ -335,7 +335,7 @@ impl Room {
             let waits = it.is_unnumbered() || (gone && it.is_late(tip));
             Some(at.log) == mine && waits && now >= it.since + NUMBER_WITHIN
         });
-        if kept || self.tasks.kept_waiting(now, mine) {
+        if kept || self.folds.tasks.kept_waiting(now, mine) {
             self.claim(cx);
         }
     }
@@ -345,7 +345,7 @@ impl Room {
     /// back, so frontiers are compared with it.
     fn ask(&mut self, cx: &mut Context, live: &Liveness) {
         let (now, tip, mine) = (cx.now.mono, self.tip(), self.logs.ix(self.mine));
-        let (mut late, mut unnumbered) = (Vec::new(), self.tasks.ask(now, mine));
+        let (mut late, mut unnumbered) = (Vec::new(), self.folds.tasks.ask(now, mine));
         for (at, it) in &mut self.numbering.undelivered {
             // Normally its author sees to it that an entry gets a number; whoever has waited this
             // long knows of none that others do, because its giver forked.

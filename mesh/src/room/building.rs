@@ -106,7 +106,8 @@ impl Looked<'_> {
             Body::Decision(it) => self.can_judge(&it),
             Body::Election(ElectionAct::Started(it)) => {
                 // Of a term before this one, a node that forked may have written it.
-                self.room.elections.follows(it.term) || self.room.elections.has_expelled()
+                self.room.folds.elections.follows(it.term)
+                    || self.room.folds.elections.has_expelled()
             }
             Body::Chat(_)
             | Body::Thinking(_)
@@ -139,7 +140,7 @@ impl Looked<'_> {
         let election = it.election;
         let is_here = self.room.logs.head_of(election.log) >= election.seq;
         let elsewhere = election.log != self.log;
-        (is_here || elsewhere) && self.room.elections.can_judge(self.log.author, it)
+        (is_here || elsewhere) && self.room.folds.elections.can_judge(self.log.author, it)
     }
 
     /// Whether the author has entered the lane of an era that it claims.

@@ -1,7 +1,7 @@
 //! What the founder of a mesh brought from a ClawChat server ([`crate::api::import`]): who may write it,
 //! and writing messages under the numbers that they had there.
 
-use super::{Room, place};
+use super::Room;
 use crate::{
     api::import::may_bring,
     engine::context::Context,
@@ -48,28 +48,6 @@ impl Room {
         };
         *id = id.filter(|it| it.is_foreign() && self.takes_imports_of(log));
         body
-    }
-
-    /// Whether this act of a vote may be in this log at all.
-    pub(super) fn may_be_written(&self, act: &VoteAct, log: LogId) -> bool {
-        match act {
-            VoteAct::Imported(_) => self.takes_imports_of(log),
-            VoteAct::Opened(_) | VoteAct::Cast(_) | VoteAct::Closed(_) | VoteAct::Shown(_) => true,
-        }
-    }
-
-    /// Takes in an act that was accepted.
-    pub(super) fn fold_vote_act(
-        &mut self,
-        cx: &mut Context,
-        (at, facts): (LocalRef, crate::wire::entry::Facts),
-        act: VoteAct,
-    ) {
-        if self.may_be_written(&act, place(&self.logs, at).log) {
-            self.fold_vote(cx, at, facts, act);
-        } else {
-            cx.blame(self.logs.id(at.log).author, |it| &mut it.void);
-        }
     }
 
     /// Whether this node may bring numbers here: it gives those of the home era, and no others were given.

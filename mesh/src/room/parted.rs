@@ -6,6 +6,7 @@ use super::{Room, is_open_directory};
 use crate::{
     directory::removals::Cut,
     engine::context::{Context, Fact},
+    fold::Void,
     name::id::{LocalRef, LogId, LogIx, NodeId},
     wire::{
         entry::{Body, Facts},
@@ -107,7 +108,7 @@ impl Room {
                 }
                 // Others hold more of it, or less.
                 Some(Cut::AsHeld) => {
-                    self.votes.expel(node);
+                    self.folds.retract(Void::Author(node));
                     self.logs.shut_out(node);
                 }
                 None => {}
@@ -122,7 +123,7 @@ impl Room {
         if waits.into_iter().any(|(log, _)| !self.takes_more(cx, log)) {
             self.pending.forget_author(cx, node);
         }
-        self.elections.expel(node);
+        self.folds.retract(Void::Member(node));
         self.deliver(cx);
         cx.active.insert(self.id);
         cuts

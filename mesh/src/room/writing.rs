@@ -95,28 +95,12 @@ impl Room {
     ///
     /// What there is too much of.
     pub(crate) fn fits(&self, cx: &Context, body: &Body) -> Result<(), Refused> {
-        match body {
-            Body::Vote(act) => self.votes.fits(self.mine, act),
-            Body::Election(act) => self.elections.fits(self.mine, act, cx.now.mono),
-            Body::Task(act) => self.tasks.fits(self.mine, act),
-            Body::Chat(_)
-            | Body::Thinking(_)
-            | Body::Decision(_)
-            | Body::Ordered(_)
-            | Body::EraClaimed(_)
-            | Body::HandedOver(_)
-            | Body::NodeAdmitted(_)
-            | Body::RoomCreated(_)
-            | Body::AgentClaimed(_)
-            | Body::Key(_)
-            | Body::Parted(_)
-            | Body::Unknown => Ok(()),
-        }
+        self.folds.admits(self.mine, body, cx.now.mono)
     }
 
     /// Memory that its acts take, near enough.
     pub(crate) fn acts_bytes(&self) -> usize {
-        self.votes.bytes() + self.elections.bytes() + self.tasks.bytes()
+        self.folds.bytes()
     }
 
     /// Adds an entry to this node's own log; it is signed when the turn ends. `None`: the room has too

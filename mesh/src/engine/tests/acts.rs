@@ -3,6 +3,7 @@
 use super::{rooms::new, *};
 use crate::{
     api::agenda::{NewTask, NewVote},
+    fold::Fold,
     limits::{ELECTION_CANDIDATES_MAX, EPHEMERAL_BYTES_MAX},
 };
 
@@ -43,7 +44,7 @@ fn memory_of_acts_is_counted_in_each_room_and_over_all() {
             all += more;
         }
         let it = &node.engine.rooms[&room];
-        let parts = [it.votes.bytes(), it.elections.bytes(), it.tasks.bytes()];
+        let parts = [it.folds.votes.bytes(), it.folds.elections.bytes(), it.folds.tasks.bytes()];
         assert!(parts.iter().all(|it| *it > 100), "{parts:?}");
         assert_eq!(it.acts_bytes(), parts.iter().sum::<usize>());
     }

@@ -67,7 +67,7 @@ fn told(world: &mut World, n: usize) -> Vec<String> {
 
 fn leader(world: &World, n: usize) -> Option<AgentId> {
     let room = &world.nodes[n].engine.rooms[&world.lobby()];
-    let leader = room.elections.leader(world.nodes[n].now.mono);
+    let leader = room.folds.elections.leader(world.nodes[n].now.mono);
     leader.map(|it| it.candidate.agent.clone())
 }
 
@@ -550,7 +550,7 @@ fn a_starter_that_was_paused_ends_its_election_all_the_same() {
     for _ in 0..2 {
         node.give(Input::Timeout);
     }
-    let leader = node.engine.rooms[&room].elections.leader(node.now.mono);
+    let leader = node.engine.rooms[&room].folds.elections.leader(node.now.mono);
     assert_eq!(leader.map(|it| it.candidate.agent.clone()), Some("ann".into()));
 }
 
@@ -561,7 +561,7 @@ fn a_close_that_comes_early_does_not_keep_the_starter_from_its_own() {
     world.ask(0, elect(&caller, room)).expect("none runs");
     world.pass(STEP * 5);
     let now = world.nodes[0].now.mono;
-    let running = world.nodes[0].engine.rooms[&room].elections.running(now);
+    let running = world.nodes[0].engine.rooms[&room].folds.elections.running(now);
     let election = running.expect("it runs").place();
     let close = ElectionAct::Closed { election, commitments: Vec::new(), declined: Vec::new() };
     let (_, run) = Liar::new(9).write(&world.nodes[0], &Body::Election(close));
@@ -676,7 +676,7 @@ fn nobody_decides_in_a_leaders_stead() {
     let host = elected(&mut world);
     let room = world.lobby();
     let election = {
-        let elections = &world.nodes[0].engine.rooms[&room].elections;
+        let elections = &world.nodes[0].engine.rooms[&room].folds.elections;
         elections.leader(world.nodes[0].now.mono).expect("elected").election
     };
     (0..2).for_each(|n| drop(told(&mut world, n)));
@@ -720,7 +720,7 @@ fn whoever_drops_a_node_that_has_opened_is_seen() {
     let mut world = World::new(2);
     elected(&mut world);
     let room = world.lobby();
-    let elections = &world.nodes[0].engine.rooms[&room].elections;
+    let elections = &world.nodes[0].engine.rooms[&room].folds.elections;
     let running = elections.concluded(world.nodes[0].now.mono).expect("elected").0;
     let closed = running.to_open(world.nodes[0].now.mono).expect("closed").place();
     let before = leader(&world, 0);
@@ -753,7 +753,7 @@ fn nonces_follow_from_the_nodes_key_and_commitments_say_nothing_of_them() {
         assert_ne!(first, other);
     }
     let node = one.node_id();
-    let of = |room, place, node| commitment(room, place, (node, &first));
+    let of = |room, place, node| commitment(room, place, node, &first);
     let good = of(room, place(1), node);
     assert_ne!(good, of(RoomId([2; 16]), place(1), node));
     assert_ne!(good, of(room, place(2), node));

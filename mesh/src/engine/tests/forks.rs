@@ -391,7 +391,7 @@ fn elections_that_were_begun_beyond_a_fork_are_none() {
     let (second, run) = sides[0].write(&node, &begun(2));
     node.hear(&run);
     let known = |node: &Node| {
-        let elections = &node.engine.rooms[&node.lobby()].elections;
+        let elections = &node.engine.rooms[&node.lobby()].folds.elections;
         [first, second].map(|it| elections.get(it).is_some())
     };
     assert_eq!(known(&node), [true, true]);

@@ -543,17 +543,17 @@ fn votes_and_decisions_of_old_are_for_the_founder_in_rooms_that_it_brought() {
         assert_eq!(node.void(), n);
     }
     assert!(node.engine.rooms[&lobby].numbering.undelivered.is_empty(), "and takes no number");
-    assert_eq!(node.engine.rooms[&lobby].votes.all().count(), 0);
+    assert_eq!(node.engine.rooms[&lobby].folds.votes.all().count(), 0);
     for body in [Body::Vote(VoteAct::Imported(ended())), decided(founder.log())] {
         let (_, run) = founder.write(&node, &body);
         node.hear(&run);
     }
     let after = &node.engine.rooms[&lobby];
-    assert_eq!((after.votes.all().count(), after.numbering.undelivered.len()), (1, 1));
+    assert_eq!((after.folds.votes.all().count(), after.numbering.undelivered.len()), (1, 1));
     // A restart judges alike.
     let again = Node::open(2, stored(&node.rows), node.now);
     let again = &again.engine.rooms[&lobby];
-    assert_eq!((again.votes.all().count(), again.numbering.undelivered.len()), (1, 1));
+    assert_eq!((again.folds.votes.all().count(), again.numbering.undelivered.len()), (1, 1));
 }
 
 #[test]
@@ -580,7 +580,7 @@ fn a_vote_of_old_that_cannot_have_been_means_nothing() {
     let (_, run) = Liar::new(9).write(&node, &Body::Vote(VoteAct::Cast(ballot)));
     node.hear(&run);
     let lobby = node.lobby();
-    let votes = &node.engine.rooms[&lobby].votes;
+    let votes = &node.engine.rooms[&lobby].folds.votes;
     assert!(!votes.is_waiting());
     let view = votes.get(place).expect("known").view(lobby, node.now);
     assert_eq!((view.cast, view.tally), (4, Some(vec![3, 1])));

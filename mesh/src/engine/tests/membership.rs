@@ -216,7 +216,7 @@ fn a_close_that_is_void_now_is_made_good_though_the_opener_is_back_and_knows_of_
     world.pass(RECONNECT_WITHIN + VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 3);
     assert!(world.view(3, vote).closed);
     let room = &world.nodes[3].engine.rooms[&world.lobby()];
-    let closed = room.votes.all().next().expect("it is known");
+    let closed = room.folds.votes.all().next().expect("it is known");
     assert!(!closed.is_closed_by(id(&world, 3)), "else there is nothing to be made good");
     world.groups = vec![0; 4];
     world.pass(VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * 4);
@@ -622,8 +622,8 @@ fn who_has_parted_counts_in_no_vote_of_a_private_room_that_its_cut_does_not_name
     node.hear(run.seal(node.secret.mesh_id(), &identity(8)).run());
     let seen = |node: &Node| {
         let room = &node.engine.rooms[&room];
-        let cast = room.votes.get(place).expect("it is known").turnout().0;
-        (cast, room.elections.has_expelled())
+        let cast = room.folds.votes.get(place).expect("it is known").turnout().0;
+        (cast, room.folds.elections.has_expelled())
     };
     assert_eq!(seen(&node), (1, false));
     let run = expels(&node, 6, 8, &[]);

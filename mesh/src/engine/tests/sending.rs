@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     api::{boundary::Alarm, command::SaidOk},
+    fold::Fold,
     limits::{BODY_INLINE_BYTES_MAX, DEDUP_FOR, RUN_BYTES_MAX, RUN_ENTRIES_MAX},
     name::{
         id::EntryRef,
@@ -335,7 +336,7 @@ fn what_was_forked_counts_after_a_restart_no_more_than_before_it() {
     let counts = |node: &Node| {
         let room = &node.engine.rooms[&room];
         let waits: Vec<u64> = room.numbering.undelivered.keys().map(|it| it.seq).collect();
-        (waits, room.tasks.bytes())
+        (waits, room.folds.tasks.bytes())
     };
     let before = counts(&node);
     assert_eq!(before.0, [1]);

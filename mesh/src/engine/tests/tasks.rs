@@ -14,6 +14,7 @@ use crate::{
         command::{Caller, Command, NewRoom, Outcome, Refused},
         event::RoomEvent,
     },
+    fold::Act,
     limits::{ASK_AFTER, TASKS_PER_LOG_MAX},
     name::{
         id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, MessageId, RoomId},
@@ -299,8 +300,8 @@ fn an_answer_of_a_former_sequencer_counts_after_a_start_and_a_strangers_does_not
         let grant = Grant { era: Era::HOME, claim, update: Some(update), holder: None, by };
         let facts = Facts { clock, wall_ms: 0, kind: 50, visible: false };
         let at = LocalRef { log, seq };
-        state.refold_task(Duration::ZERO, (at, facts), TaskAct::Granted(grant));
-        state.tasks.view(task).expect("it is there").assignee == Some(holder)
+        state.refold_act(&engine.cx, at, facts, Act::Task(TaskAct::Granted(grant)));
+        state.folds.tasks.view(task).expect("it is there").assignee == Some(holder)
     };
     let by = Some(former);
     assert!(!holder_after(stranger, 1, None) && !holder_after(stranger, 1, by));
@@ -455,11 +456,11 @@ fn tasks_and_open_claims_are_there_after_a_restart_and_nobody_is_told_again() {
     mesh.restart(1);
     assert_eq!(tasks(mesh.ask(1, list(room, None))), [noted]);
     assert_eq!(told(std::mem::take(&mut mesh.told[1])), []);
-    assert!(mesh.nodes[1].engine.rooms[&room].tasks.is_waiting(), "the claim still waits");
+    assert!(mesh.nodes[1].engine.rooms[&room].folds.tasks.is_waiting(), "the claim still waits");
     mesh.groups = vec![0, 0];
     mesh.pass(STEP * 10);
     assert_eq!(tasks(mesh.ask(1, list(room, None)))[0].assignee, Some(agents[1].agent.clone()));
-    assert!(!mesh.nodes[1].engine.rooms[&room].tasks.is_waiting());
+    assert!(!mesh.nodes[1].engine.rooms[&room].folds.tasks.is_waiting());
     // A second start reads its own answer back.
     for i in 0..2 {
         mesh.restart(i);

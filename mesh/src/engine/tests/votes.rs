@@ -119,7 +119,8 @@ impl World {
     /// The place of a vote, and those of the ballots in it, as node `n` knows them.
     fn places(&self, n: usize, vote: MessageId) -> (EntryRef, Vec<EntryRef>) {
         let room = &self.nodes[n].engine.rooms[&self.lobby()];
-        let known = room.votes.all().find(|it| it.id(self.lobby()) == vote).expect("it is known");
+        let known =
+            room.folds.votes.all().find(|it| it.id(self.lobby()) == vote).expect("it is known");
         let close = known.close();
         let place =
             |(log, seq): &(u32, u64)| EntryRef { log: close.logs[*log as usize], seq: *seq };
@@ -305,7 +306,7 @@ fn a_vote_ends_when_everybody_has_voted_and_nothing_is_open_before() {
         assert_eq!(result.vote.notes, Default::default());
         let engine = &world.nodes[n].engine;
         assert!(engine.voting.is_empty(), "node {n}: there is nothing to look at any more");
-        assert!(!engine.rooms[&world.lobby()].votes.is_waiting());
+        assert!(!engine.rooms[&world.lobby()].folds.votes.is_waiting());
     }
 }
 
@@ -443,7 +444,7 @@ fn a_close_of_another_is_believed_when_the_opener_has_had_its_time() {
             world.pass(STEP);
         }
         let room = &world.nodes[1].engine.rooms[&world.lobby()];
-        room.votes.get(place).expect("known").is_closed()
+        room.folds.votes.get(place).expect("known").is_closed()
     };
     assert!(!lives(&mut world, Duration::from_millis(2_500)));
     let close = VoteAct::Closed(VoteClosed { vote: place, logs: vec![], ballots: vec![] });
@@ -627,7 +628,7 @@ fn a_ballot_that_disagrees_with_its_commitment_is_refused() {
     let (place, _) = world.places(0, vote);
     let mut liar = Liar::new(9);
     let (room, agent) = (world.lobby(), "agent1".into());
-    let commitment = commitment((room, place), &agent, (0, &[5; 32]));
+    let commitment = commitment(room, place, &agent, 0, &[5; 32]);
     let ballot = BallotCast { vote: place, agent, commitment };
     let (at, run) = liar.write(&world.nodes[0], &Body::Vote(VoteAct::Cast(ballot)));
     world.nodes[0].hear(&run);

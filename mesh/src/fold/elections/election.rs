@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use super::Written;
 use crate::{
     limits::{
         AGENT_ID_BYTES_MAX, ELECTION_CANDIDATES_MAX, ELECTION_DEAD_AFTER, ELECTION_FRESH_FOR,
@@ -26,11 +27,7 @@ pub(crate) fn nonce(identity: &Identity, room: RoomId, election: EntryRef) -> [u
 }
 
 /// What a node commits to: nobody else can copy it, and it is good in no other election.
-pub(crate) fn commitment(
-    room: RoomId,
-    election: EntryRef,
-    (node, nonce): (NodeId, &[u8; 32]),
-) -> Hash {
+pub(crate) fn commitment(room: RoomId, election: EntryRef, node: NodeId, nonce: &[u8; 32]) -> Hash {
     sha256(&[b"clawmesh election commitment", &room.0, &bytes(election), &node.0, nonce])
 }
 
@@ -162,33 +159,30 @@ pub(crate) struct Election {
 }
 
 impl Election {
-    /// `age`: how old it is when it comes, by the wall clocks. `None`: no honest node starts one like
-    /// this.
-    pub(super) fn new(
-        position: Position,
-        it: ElectionStarted,
-        (now, age): (Duration, Duration),
-    ) -> Option<Election> {
+    /// `None`: no honest node starts one like this.
+    pub(super) fn new(written: &Written, started: ElectionStarted) -> Option<Election> {
         let good = |it: &Candidate| {
             (1..=AGENT_ID_BYTES_MAX).contains(&it.agent.len()) && it.name.len() <= NAME_BYTES_MAX
         };
-        let agents: BTreeSet<&AgentId> = it.candidates.iter().map(|it| &it.agent).collect();
-        let sane = (1..=ELECTION_CANDIDATES_MAX).contains(&it.candidates.len())
-            && agents.len() == it.candidates.len()
-            && it.started_by.len() <= AGENT_ID_BYTES_MAX
-            && it.candidates.iter().all(good)
-            && it.term > 0;
+        let agents: BTreeSet<&AgentId> = started.candidates.iter().map(|it| &it.agent).collect();
+        let sane = (1..=ELECTION_CANDIDATES_MAX).contains(&started.candidates.len())
+            && agents.len() == started.candidates.len()
+            && started.started_by.len() <= AGENT_ID_BYTES_MAX
+            && started.candidates.iter().all(good)
+            && started.term > 0;
+        // How old it is when it comes, by the wall clocks.
+        let age = Duration::from_millis(written.facts.wall_ms.abs_diff(written.now.wall_ms));
         sane.then(|| Election {
-            position,
-            term: it.term,
-            candidates: it.candidates.into(),
-            started_by: it.started_by,
+            position: written.position(),
+            term: started.term,
+            candidates: started.candidates.into(),
+            started_by: started.started_by,
             commitments: BTreeMap::new(),
             declined: BTreeMap::new(),
             closings: BTreeMap::new(),
             cleared: BTreeMap::new(),
             expelled: Arc::default(),
-            seen: (age < ELECTION_FRESH_FOR).then_some(now),
+            seen: (age < ELECTION_FRESH_FOR).then_some(written.now.mono),
             in_time: age < ELECTION_WINDOW + ELECTION_GRACE,
             announced: false,
             restored: false,
@@ -218,7 +212,8 @@ impl Election {
     pub(super) fn fold_closed(
         &mut self,
         position: Position,
-        (commitments, declined): (&[EntryRef], &[EntryRef]),
+        commitments: &[EntryRef],
+        declined: &[EntryRef],
         seen: Duration,
     ) -> bool {
         if self.closings.contains_key(&position.place.log) {
@@ -246,13 +241,14 @@ impl Election {
 
     pub(super) fn fold_shown(
         &mut self,
-        room: RoomId,
-        (place, closed): (EntryRef, EntryRef),
+        written: &Written,
+        closed: EntryRef,
         nonce: [u8; 32],
     ) -> Folded {
+        let place = written.place;
         let (node, election) = (place.log.author, self.position.place);
         let Some(closing) = self.closing_mut(closed) else { return Folded::Taken };
-        let opens = commitment(room, election, (node, &nonce));
+        let opens = commitment(written.room, election, node, &nonce);
         if closing.named.get(&node) != Some(&opens) {
             return Folded::Void;
         }
@@ -264,7 +260,8 @@ impl Election {
     pub(super) fn fold_dropped(
         &mut self,
         position: Position,
-        (closed, nodes): (EntryRef, Vec<NodeId>),
+        closed: EntryRef,
+        nodes: Vec<NodeId>,
     ) -> Vec<NodeId> {
         let Some(closing) = self.closing_mut(closed) else { return Vec::new() };
         let nodes: BTreeSet<NodeId> =

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::Written;
 use crate::{
     api::agenda::TaskView,
     limits::{
@@ -9,10 +10,7 @@ use crate::{
         TASK_REPLACED_BYTES_MAX, TASK_TITLE_BYTES_MAX, TASK_WRITES_KEPT,
     },
     name::id::{AgentId, EntryRef, LogId, MessageId, RoomId},
-    wire::{
-        acts::{Position, TaskAssigned, TaskStatus, TaskUpdated},
-        entry::Facts,
-    },
+    wire::acts::{Position, TaskAssigned, TaskStatus, TaskUpdated},
 };
 
 /// A field that updates set.
@@ -125,24 +123,25 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn new((room, place): (RoomId, EntryRef), facts: Facts, it: TaskAssigned) -> Task {
+    pub(super) fn new(written: &Written, new: TaskAssigned) -> Task {
+        let (room, place) = (written.room, written.place);
         let mut task = Task {
-            id: it.id.unwrap_or_else(|| MessageId::new(room, place.log, place.seq)),
+            id: new.id.unwrap_or_else(|| MessageId::new(room, place.log, place.seq)),
             room,
-            clock: facts.clock,
+            clock: written.facts.clock,
             place,
-            title: it.title.into(),
-            description: it.description.map(Arc::from),
-            created_by: it.created_by,
-            created_ms: facts.wall_ms,
+            title: new.title.into(),
+            description: new.description.map(Arc::from),
+            created_by: new.created_by,
+            created_ms: written.facts.wall_ms,
             writes: Vec::new(),
         };
         let values = Values {
             status: Some(TaskStatus::Pending),
-            assignee: Some(it.assignee),
+            assignee: Some(new.assignee),
             note: Some(None),
         };
-        task.write(place, facts, (Vec::new(), values));
+        task.write(written, Vec::new(), values);
         task
     }
 
@@ -155,18 +154,19 @@ impl Task {
         Position { clock: self.clock, place: self.place }
     }
 
-    /// The act at `place` sets fields.
-    pub(super) fn update(&mut self, place: EntryRef, facts: Facts, it: TaskUpdated) {
+    /// This act sets fields.
+    pub(super) fn update(&mut self, written: &Written, update: TaskUpdated) {
         let values = Values {
-            status: it.status,
-            assignee: it.assignee.map(Some),
-            note: it.note.map(|note| Some(note.into())),
+            status: update.status,
+            assignee: update.assignee.map(Some),
+            note: update.note.map(|note| Some(note.into())),
         };
-        self.write(place, facts, (it.over, values));
+        self.write(written, update.over, values);
     }
 
-    fn write(&mut self, place: EntryRef, facts: Facts, (over, values): (Vec<EntryRef>, Values)) {
-        let (clock, wall_ms) = (facts.clock, facts.wall_ms);
+    fn write(&mut self, written: &Written, over: Vec<EntryRef>, values: Values) {
+        let (clock, wall_ms) = (written.facts.clock, written.facts.wall_ms);
+        let place = written.place;
         let write = Write { clock, place, wall_ms, over, values, covered: [false; 3] };
         for known in &mut self.writes {
             known.cover(&write);

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Folded, Position};
+use super::Written;
 use crate::{
     api::{
         agenda::{VoteNotes, VoteResult, VoteView},
@@ -23,9 +23,8 @@ use crate::{
         identity::Identity,
         time::Now,
     },
-    wire::{
-        acts::{BallotCast, BallotsShown, Shown, VoteClosed, VoteImported, VoteOpened},
-        entry::Facts,
+    wire::acts::{
+        BallotCast, BallotsShown, Folded, Position, Shown, VoteClosed, VoteImported, VoteOpened,
     },
 };
 
@@ -117,23 +116,23 @@ struct Ended {
 
 /// Folding.
 impl Vote {
-    pub(super) fn new((place, at): (EntryRef, LocalRef), facts: Facts, it: VoteOpened) -> Vote {
-        let bytes = bytes(&it);
+    pub(super) fn new(written: &Written, opened: VoteOpened) -> Vote {
+        let bytes = bytes(&opened);
         let mut voters = BTreeMap::new();
-        for (nth, named) in it.eligible.into_iter().enumerate() {
+        for (nth, named) in opened.eligible.into_iter().enumerate() {
             let voter = Voter { nth, name: named.name, ballots: BTreeSet::new() };
             voters.entry(named.agent).or_insert(voter);
         }
         Vote {
-            at,
-            place,
+            at: written.at,
+            place: written.place,
             foreign: None,
-            title: it.title.into(),
-            description: it.description.map(Arc::from),
-            options: it.options.into(),
-            created_by: it.created_by,
-            created_ms: facts.wall_ms,
-            closes_ms: it.closes_ms,
+            title: opened.title.into(),
+            description: opened.description.map(Arc::from),
+            options: opened.options.into(),
+            created_by: opened.created_by,
+            created_ms: written.facts.wall_ms,
+            closes_ms: opened.closes_ms,
             voters,
             cast: 0,
             ballots: BTreeMap::new(),
@@ -145,18 +144,14 @@ impl Vote {
     }
 
     /// One that is over, and of which everybody was told.
-    pub(super) fn imported(
-        (place, at): (EntryRef, LocalRef),
-        facts: Facts,
-        it: VoteImported,
-    ) -> Vote {
-        let (closes_ms, eligible) = (it.closes_ms, Vec::new());
-        let VoteImported { title, description, options, created_by, .. } = it;
+    pub(super) fn imported(written: &Written, imported: VoteImported) -> Vote {
+        let VoteImported { title, description, options, created_by, closes_ms, .. } = imported;
+        let eligible = Vec::new();
         let opened = VoteOpened { title, description, options, eligible, created_by, closes_ms };
-        let mut vote = Vote::new((place, at), facts, opened);
-        let eligible = usize::try_from(it.eligible).unwrap_or(usize::MAX);
-        vote.foreign = it.id;
-        vote.imported = Some(Ended { eligible, tally: it.tally });
+        let mut vote = Vote::new(written, opened);
+        let eligible = usize::try_from(imported.eligible).unwrap_or(usize::MAX);
+        vote.foreign = imported.id;
+        vote.imported = Some(Ended { eligible, tally: imported.tally });
         vote.here.closed = Some(Duration::ZERO);
         vote.here.told = Some(Told { close: None, missing: Vec::new() });
         vote
@@ -166,15 +161,15 @@ impl Vote {
         self.imported.is_some()
     }
 
-    pub(super) fn fold_cast(&mut self, position: Position, it: BallotCast) -> Folded {
+    pub(super) fn fold_cast(&mut self, position: Position, ballot: BallotCast) -> Folded {
         let Position { clock, place } = position;
-        let Some(voter) = self.voters.get_mut(&it.agent) else { return Folded::Void };
+        let Some(voter) = self.voters.get_mut(&ballot.agent) else { return Folded::Void };
         if voter.ballots.iter().any(|other| other.place.log == place.log) {
             return Folded::Void;
         }
         self.cast += usize::from(voter.ballots.is_empty());
         voter.ballots.insert(position);
-        let BallotCast { agent, commitment, .. } = it;
+        let BallotCast { agent, commitment, .. } = ballot;
         // The lowest by position, so that it is the same ones everywhere.
         let over = voter.ballots.len() > VOTE_BALLOTS_EACH_MAX;
         let over = over.then(|| voter.ballots.pop_last()).flatten();
@@ -186,23 +181,19 @@ impl Vote {
         Folded::Taken
     }
 
-    pub(super) fn fold_closed(
-        &mut self,
-        position: Position,
-        wall_ms: u64,
-        it: &VoteClosed,
-    ) -> Folded {
+    pub(super) fn fold_closed(&mut self, written: &Written, close: &VoteClosed) -> Folded {
+        let (position, wall_ms) = (written.position(), written.facts.wall_ms);
         if self.closes.keys().any(|other| other.place.log == position.place.log) {
             return Folded::Void;
         }
-        // All that it names is here: what is no ballot of this vote now will never be one.
-        let named = it.ballots.iter().filter_map(|(log, seq)| {
-            let log = *it.logs.get(usize::try_from(*log).ok()?)?;
+        // All that it names is here: an entry that is no ballot of this vote now will never be one.
+        let named = close.ballots.iter().filter_map(|(log, seq)| {
+            let log = *close.logs.get(usize::try_from(*log).ok()?)?;
             Some(EntryRef { log, seq: *seq })
         });
         let ballots: BTreeSet<EntryRef> =
-            named.filter(|it| self.ballots.contains_key(it)).collect();
-        let sound = ballots.len() == it.ballots.len();
+            named.filter(|place| self.ballots.contains_key(place)).collect();
+        let sound = ballots.len() == close.ballots.len();
         self.closes.insert(position, Close { wall_ms, ballots });
         if self.closes.len() > VOTE_CLOSES_MAX {
             let counts = self.counting().map(|(position, _)| *position);
@@ -212,18 +203,20 @@ impl Vote {
         if sound { Folded::Taken } else { Folded::Void }
     }
 
-    pub(super) fn fold_shown(&mut self, room: RoomId, by: EntryRef, it: &BallotsShown) -> Folded {
-        let wrong = it.ballots.iter().filter(|shown| !self.open(room, by, shown)).count();
+    pub(super) fn fold_shown(&mut self, written: &Written, shown: &BallotsShown) -> Folded {
+        let wrong = shown.ballots.iter().filter(|one| !self.open(written, one)).count();
         if wrong == 0 { Folded::Taken } else { Folded::Void }
     }
 
-    fn open(&mut self, room: RoomId, by: EntryRef, it: &Shown) -> bool {
-        let place = EntryRef { log: by.log, seq: it.seq };
-        let Some(ballot) = self.ballots.get_mut(&place).filter(|_| it.seq < by.seq) else {
+    fn open(&mut self, written: &Written, shown: &Shown) -> bool {
+        let by = written.place;
+        let place = EntryRef { log: by.log, seq: shown.seq };
+        let Some(ballot) = self.ballots.get_mut(&place).filter(|_| shown.seq < by.seq) else {
             return false;
         };
-        let expected = commitment((room, self.place), &ballot.agent, (it.choice, &it.nonce));
-        let choice = usize::try_from(it.choice).ok().filter(|it| *it < self.options.len());
+        let expected =
+            commitment(written.room, self.place, &ballot.agent, shown.choice, &shown.nonce);
+        let choice = usize::try_from(shown.choice).ok().filter(|nth| *nth < self.options.len());
         let Some(choice) = choice.filter(|_| ballot.commitment == expected) else { return false };
         ballot.open.get_or_insert(Open { choice, by: by.seq });
         true
@@ -399,12 +392,13 @@ impl Vote {
     pub(crate) fn show_own(
         &mut self,
         identity: &Identity,
-        (room, log): (RoomId, LogId),
+        room: RoomId,
+        log: LogId,
     ) -> Vec<BallotsShown> {
         let own = self.counted().filter(|(place, _)| place.log == log);
         let shown = own.filter_map(|(place, ballot)| {
             let choice = *self.here.choices.get(&place.seq)?;
-            let nonce = nonce(identity, (room, self.place), &ballot.agent);
+            let nonce = nonce(identity, room, self.place, &ballot.agent);
             Some(Shown { seq: place.seq, choice, nonce })
         });
         let shown: Vec<Shown> = shown.collect();
@@ -543,9 +537,11 @@ impl Vote {
 
 /// The commitment to a choice in a vote of a room. All parts but the last have one length each.
 pub(crate) fn commitment(
-    (room, vote): (RoomId, EntryRef),
+    room: RoomId,
+    vote: EntryRef,
     agent: &AgentId,
-    (choice, nonce): (u32, &[u8; 32]),
+    choice: u32,
+    nonce: &[u8; 32],
 ) -> Hash {
     sha256(&[
         b"clawmesh ballot",
@@ -563,7 +559,8 @@ pub(crate) fn commitment(
 /// agent and vote.
 pub(crate) fn nonce(
     identity: &Identity,
-    (room, vote): (RoomId, EntryRef),
+    room: RoomId,
+    vote: EntryRef,
     agent: &AgentId,
 ) -> [u8; 32] {
     let incarnation = vote.log.incarnation.to_be_bytes();
