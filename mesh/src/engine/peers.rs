@@ -379,7 +379,7 @@ impl Engine {
                 .rosters
                 .record(&agent)
                 .filter(|(at, it)| *at == node && it.rooms.contains_key(&room))
-                .filter(|(at, it)| self.rosters.may_sit(room, (*at, it.key)));
+                .filter(|(at, it)| self.rosters.may_sit(room, *at, it.key));
             if let Some((_, record)) = known {
                 let name = record.name.clone();
                 self.cx.notify(room, RoomEvent::Typing { agent, name, typing });

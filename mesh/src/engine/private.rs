@@ -13,7 +13,7 @@ use crate::{
         DIGEST_ROOMS_MAX, FOLLOWERS_COMPARE_EVERY, KEY_NEW_FOR, PRESENTED_WITHIN, PRESENTING_MAX,
     },
     name::id::{KeyPrint, LogId, NodeId, RoomId, RoomKey},
-    presence::rosters::facts_fit,
+    presence::rosters::bounds::facts_fit,
     replica::log::first_8,
     wire::{
         entry::{Body, RoomCreated},

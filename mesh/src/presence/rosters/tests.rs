@@ -1,8 +1,17 @@
-use super::*;
+use super::{stamps::COUNT_BITS, *};
 use crate::{
-    limits::FRAME_BYTES_MAX,
+    engine::ephemeral_id,
+    limits::{
+        AGENT_ID_BYTES_MAX, AGENTS_PER_NODE_MAX, CAPABILITIES_MAX, DESCRIPTION_BYTES_MAX,
+        EPHEMERAL_ROOMS_MAX, FRAME_BYTES_MAX, KEYS_FOLLOWED_MAX, NAME_BYTES_MAX,
+        ROOMS_PER_AGENT_MAX, ROSTER_BYTES_MAX, ROSTER_CHANGES_EARLY_MAX, SEALED_FACTS_BYTES_MAX,
+        STAMP_AHEAD_MAX,
+    },
     name::number::Number,
-    wire::roster::{Presence, Seat},
+    wire::{
+        roster::{Presence, Seat},
+        seal::Token,
+    },
 };
 
 const TELLER: NodeId = NodeId([5; 32]);
@@ -140,7 +149,7 @@ fn says(rosters: &mut Rosters, news: RosterNews) -> Taken {
 fn stamps_rise_and_are_of_their_microsecond_and_above_those_that_were_seen() {
     let mut rosters = Rosters::new(NodeId([0xff; 32]), MeshId([0; 16]), 1);
     let first = rosters.stamp(now());
-    assert_eq!(first >> STAMP_COUNT_BITS, now().wall_us);
+    assert_eq!(first >> COUNT_BITS, now().wall_us);
     let second = rosters.stamp(now());
     assert!(second > first);
     let later = second + 1_000;
@@ -152,8 +161,8 @@ fn stamps_rise_and_are_of_their_microsecond_and_above_those_that_were_seen() {
 fn a_stamp_of_the_far_future_wins_over_nobody_and_moves_no_clock() {
     let mut rosters = alone();
     let ahead = u64::try_from(STAMP_AHEAD_MAX.as_micros()).expect("days");
-    let last = (now().wall_us + ahead) << STAMP_COUNT_BITS;
-    let far = last + (1 << STAMP_COUNT_BITS);
+    let last = (now().wall_us + ahead) << COUNT_BITS;
+    let far = last + (1 << COUNT_BITS);
     let changes = vec![agent("near", record(last, &[])), agent("far", record(far, &[]))];
     says(&mut rosters, whole(TELLER, (1, 1), changes));
     assert_eq!(agents(&rosters), ["near"]);
