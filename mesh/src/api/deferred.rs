@@ -1,8 +1,9 @@
-//! Turns of which nobody hears: they wait for one that says something, and are committed with it.
+//! Turns without effects: they wait for one that has some, and are committed with it.
 //!
-//! A commit has its price, however little is in it. Much of what peers bring is only written down: entries that wait
-//! for their numbers, and all that has no effect. Whoever waits for an answer waits for the commit before it, too; so
-//! these are not committed one by one. Nothing is said of them meanwhile, so what a crash takes of them was never here.
+//! A commit has its price, however little is in it. Many entries of peers are only written down: those that wait for
+//! their numbers, and those without effect. A client that waits for an answer waits for the commit before it, too; so
+//! these turns are not committed one by one. Nothing is said of them meanwhile, so a crash takes nothing that anybody
+//! knew of.
 
 use std::time::Duration;
 
@@ -20,10 +21,12 @@ pub struct DeferredCommit {
 }
 
 impl DeferredCommit {
-    /// Takes the next turn in. What is to be committed and performed now: all there is, or nothing yet.
+    /// Takes the next turn in. Returns the turn to be committed and performed now: all there is, or
+    /// nothing yet.
     pub fn add(&mut self, next: Turn, now: Duration) -> Option<Turn> {
         let says = !next.effects.iter().all(|effect| matches!(effect, Effect::Pulse(_)));
-        // Of what beacons say the last says all, and a long wait does not make a long list.
+        // The last content of beacons replaces those before, so a long wait does not make a long
+        // list.
         if next.effects.iter().any(|effect| matches!(effect, Effect::Pulse(_))) {
             self.turn.effects.clear();
         }
@@ -37,7 +40,8 @@ impl DeferredCommit {
         None
     }
 
-    /// When what waits has to be committed; time is that of [`crate::name::time::Now::mono`]. `None`: nothing waits.
+    /// When waiting turns have to be committed; time is that of [`crate::name::time::Now::mono`]. `None`: nothing
+    /// waits.
     #[must_use]
     pub fn due(&self) -> Option<Duration> {
         self.due
@@ -93,7 +97,7 @@ mod tests {
         let mut unsaid = DeferredCommit::default();
         assert!(unsaid.add(silent(), MS).is_none());
         assert_eq!(unsaid.due(), Some(MS + UNSAID_FOR));
-        // What comes later does not make it wait for longer.
+        // A later turn does not make it wait for longer.
         assert!(unsaid.add(silent(), MS * 2).is_none());
         assert_eq!(unsaid.due(), Some(MS + UNSAID_FOR));
         assert_eq!(unsaid.add(Turn::default(), MS + UNSAID_FOR).unwrap().batch.len(), 2);

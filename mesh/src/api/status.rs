@@ -1,4 +1,4 @@
-//! What an operator sees of a node.
+//! The status of a node, for its operator.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub struct Status {
     pub blamed: Vec<(NodeId, Faults)>,
     /// Authors whose logs were found forked.
     pub forked: Vec<NodeId>,
-    /// What became of this node, if it has no part in the mesh any more.
+    /// How this node was removed from the mesh, if it was.
     pub parted: Option<Parted>,
     /// Whose lanes are known: in these each gives numbers above the home era.
     pub lanes: Vec<(u32, NodeId)>,
@@ -56,11 +56,11 @@ pub struct MemberStatus {
     pub alive: bool,
     /// The node that founded the mesh.
     pub founder: bool,
-    /// What it said of itself; `None` if it has said nothing since our start.
+    /// Its word about itself; `None` if it has said nothing since our start.
     pub about: Option<crate::wire::message::About>,
     /// Since its last beacon; `None` if it was never heard since our start.
     pub heard_ago: Option<Duration>,
-    /// It has no part any more.
+    /// How it was removed, if it was.
     pub parted: Option<Parted>,
 }
 
@@ -90,7 +90,7 @@ pub struct RoomStatus {
     pub name: String,
     /// The era it is in.
     pub era: Era,
-    /// Who issues numbers there.
+    /// The node that issues numbers there.
     pub sequencer: NodeId,
     /// Highest number delivered here.
     pub tip: Number,
@@ -106,7 +106,7 @@ pub struct RoomStatus {
     pub holes: u64,
 }
 
-/// Counters of what peers did wrong, since the start.
+/// Counters of faults of peers, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Runs that did not continue a log as they claimed.

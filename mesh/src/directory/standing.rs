@@ -1,8 +1,8 @@
-//! Which of several directory entries comes first: by their numbers, then by position. And what rooms are called, by those
-//! of their numbers that count.
+//! The order of directory entries: by their numbers, then by position. And the names of rooms, by those of their
+//! numbers that count.
 //!
-//! What a node gave in entries that do not count, because it forked its log or has parted, others may know nothing of.
-//! So such a number decides nothing where there is one that counts.
+//! A node that forked its log or was removed may have given numbers in entries that do not count, and others may know
+//! nothing of these numbers. So such a number decides nothing where there is one that counts.
 
 use std::collections::BTreeMap;
 
@@ -80,7 +80,8 @@ impl Firsts {
         are_later(shown, rivals)
     }
 
-    /// It was first in an era, and is not by what counts: other nodes have it for later, or not numbered at all.
+    /// It was first in an era, and is not by the numbers that count: other nodes have it for later, or not
+    /// numbered at all.
     pub(super) fn lost_their_lead(&self, rivals: &[&Firsts]) -> bool {
         !are_later(&self.lost, rivals) && are_later(&self.counting, rivals)
     }

@@ -62,8 +62,8 @@ fn of_two_rooms_of_one_name_the_lower_number_keeps_it_in_whatever_order_they_com
     }
 }
 
-/// Whoever made the second room was told, by the other side of a split, that it is made. Later it gets
-/// a number of the first one's side, too.
+/// The creator of the second room was told, by the other side of a split, that it is made. Later it
+/// gets a number of the first one's side, too.
 #[test]
 fn a_room_that_one_era_numbered_first_is_never_void() {
     let other = Era::new(1, 5).expect("an era");
@@ -200,7 +200,7 @@ fn ids_of_rooms_are_uuids_of_a_form_that_no_server_gave() {
 #[test]
 fn rooms_that_cannot_see_each_other_have_one_name_and_others_do_not() {
     let cases = [
-        // Public, of one key, and what the later one is called.
+        // Public, of one key, and the name of the later one.
         ([true, true], false, Named::Void),
         ([false, false], true, Named::Void),
         ([false, false], false, Named::Name("plan".into())),
@@ -327,7 +327,7 @@ fn a_number_of_who_is_out_decides_nothing_where_one_counts() {
         }
         let plain = Named::Name("plan".into());
         assert_eq!(named(&directory), [plain.clone(), Named::Void], "{order}");
-        // Whoever made it was told that it is made: its node numbers it once more, before all others.
+        // Its creator was told that it is made: its node numbers it once more, before all others.
         assert!(without_lead(&directory, 2) && !without_lead(&directory, 1), "{order}");
         assert_eq!(directory.lost_a_number(log(2).author), [id(2)], "{order}");
         assert_eq!(directory.lost_a_number(log(1).author), [], "{order}");
@@ -350,7 +350,7 @@ fn a_number_of_who_is_out_is_better_than_none_and_what_it_gave_before_counts() {
         directory.lose(&[(DIRECTORY, Number(from))]);
         let names = [1, 2, 4].map(|author| directory.name(id(author)));
         assert_eq!(names, [plain.clone(), Named::Void, Named::Void], "{from}");
-        // Whoever made one of the others was told that it is none.
+        // The creator of one of the others was told that it is none.
         let without = |it: &u8| directory.has_lost_its_lead(&directory.rooms[&id(*it)]);
         assert_eq!([1, 2, 4].into_iter().find(without), lead, "{from}");
     }

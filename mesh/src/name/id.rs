@@ -73,7 +73,7 @@ impl RoomId {
         RoomId(first_16(sha256(&[b"clawmesh directory", &mesh.0])))
     }
 
-    /// The directory of what stays on one node: its private rooms.
+    /// The directory of one node's private rooms.
     #[must_use]
     pub fn private_directory(mesh: MeshId, node: NodeId) -> RoomId {
         RoomId(first_16(sha256(&[b"clawmesh private directory", &mesh.0, &node.0])))
@@ -115,8 +115,8 @@ impl KeyPrint {
     }
 }
 
-/// What opens the private rooms of an API key (HKDF, with another label than [`KeyPrint::of`]'s): a
-/// node keeps it over restarts, the API key itself it does not. Secret.
+/// The secret that opens the private rooms of an API key (HKDF, with another label than
+/// [`KeyPrint::of`]'s): a node keeps it over restarts, the API key itself it does not. Secret.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(transparent)]
 pub struct RoomKey(#[cbor(n(0), with = "minicbor::bytes")] [u8; 32]);

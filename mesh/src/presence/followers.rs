@@ -1,4 +1,4 @@
-//! Who follows the private rooms of which key: nodes show it with a token in their rosters, and when
+//! Followers of the private rooms of each key: nodes show it with a token in their rosters, and when
 //! they speak of these rooms. Only of keys that this node follows itself: the tokens of others mean
 //! nothing to it.
 
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug)]
 struct Key {
     opener: RoomKey,
-    /// What this node shows of it.
+    /// This node's token of it.
     token: Token,
     /// Where its rooms are listed.
     directory: RoomId,
@@ -28,9 +28,11 @@ pub(crate) struct Followers {
     mesh: MeshId,
     me: NodeId,
     keys: BTreeMap<KeyPrint, Key>,
-    /// What each node's roster shows; at most [`NODES_MAX`] nodes, [`KEYS_FOLLOWED_MAX`] of each.
+    /// Tokens that each node's roster shows; at most [`NODES_MAX`] nodes, [`KEYS_FOLLOWED_MAX`] of
+    /// each.
     shown: BTreeMap<NodeId, BTreeSet<Token>>,
-    /// What connected peers are expected to show, of each key: so that it is computed once.
+    /// Tokens that connected peers are expected to show, of each key: so that they are computed
+    /// once.
     expected: BTreeMap<NodeId, BTreeMap<Token, KeyPrint>>,
 }
 
@@ -59,12 +61,12 @@ impl Followers {
         Some(token)
     }
 
-    /// What opens the rooms of a key that is followed here.
+    /// The secret that opens the rooms of a key that is followed here.
     pub(crate) fn opener(&self, key: KeyPrint) -> Option<&RoomKey> {
         self.keys.get(&key).map(|it| &it.opener)
     }
 
-    /// What this node shows of a key.
+    /// This node's token of a key.
     pub(crate) fn token(&self, key: KeyPrint) -> Option<Token> {
         self.keys.get(&key).map(|it| it.token)
     }
@@ -74,7 +76,7 @@ impl Followers {
         self.keys.get(&key).map(|it| it.directory)
     }
 
-    /// Who follows a key's rooms; nobody if this node does not.
+    /// Nodes that follow a key's rooms; none if this node does not.
     pub(crate) fn of(&self, key: KeyPrint) -> &BTreeSet<NodeId> {
         const NOBODY: &BTreeSet<NodeId> = &BTreeSet::new();
         self.keys.get(&key).map_or(NOBODY, |it| &it.nodes)

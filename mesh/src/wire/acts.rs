@@ -1,8 +1,8 @@
-//! What rooms decide, as it is written: votes, elections, tasks; and, in the directory, keys.
+//! Acts: steps of votes, elections and tasks as they are written; and, in the directory, of keys.
 //!
-//! Acts take no numbers and clients do not see them as messages: what they come to is a fold
-//! (`votes`, `elections`, `tasks`, `keys`). An act names others by [`EntryRef`]; it is accepted only when
-//! all it names is here.
+//! Acts take no numbers and clients do not see them as messages: a fold takes them in (`votes`,
+//! `elections`, `tasks`, `keys`). An act names others by [`EntryRef`]; it is accepted only when all it
+//! names is here.
 
 use minicbor::{Decode, Encode};
 
@@ -23,10 +23,10 @@ pub(crate) struct Position {
     pub(crate) place: EntryRef,
 }
 
-/// What an act came to.
+/// The effect of an act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Folded {
-    /// It has its effect; or what it is about is not known any more.
+    /// It has its effect; or its subject is not known any more.
     Taken,
     /// It can mean nothing: no honest node wrote it.
     Void,
@@ -62,7 +62,7 @@ pub enum VoteAct {
     /// Ballots that their node opens, after the vote was closed.
     #[n(3)]
     Shown(#[n(0)] BallotsShown),
-    /// A vote that had ended at a ClawChat server, as that showed it. By the founder alone.
+    /// A vote that had ended elsewhere, as it was shown there. By the founder alone.
     #[n(4)]
     Imported(#[n(0)] VoteImported),
 }
@@ -70,22 +70,22 @@ pub enum VoteAct {
 /// See [`VoteAct::Opened`].
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct VoteOpened {
-    /// What is voted on.
+    /// The question.
     #[n(0)]
     pub title: String,
     /// More about it.
     #[n(1)]
     pub description: Option<String>,
-    /// LocalRef least two.
+    /// At least two.
     #[n(2)]
     pub options: Vec<String>,
-    /// Who may vote: the members when it was opened.
+    /// The agents that may vote: the members when it was opened.
     #[n(3)]
     pub eligible: Vec<Named>,
-    /// Who opened it.
+    /// The agent that opened it.
     #[cbor(n(4), with = "text")]
     pub created_by: AgentId,
-    /// When it closes, whoever has voted. Unix milliseconds.
+    /// When it closes, even if votes are missing. Unix milliseconds.
     #[n(5)]
     pub closes_ms: Option<u64>,
 }
@@ -96,7 +96,7 @@ pub struct BallotCast {
     /// The [`VoteOpened`].
     #[n(0)]
     pub vote: EntryRef,
-    /// Whose ballot.
+    /// The agent whose ballot it is.
     #[cbor(n(1), with = "text")]
     pub agent: AgentId,
     /// Hash of vote, agent, choice and nonce: reveals nothing before the nonce is known.
@@ -124,7 +124,7 @@ pub struct BallotsShown {
     /// The [`VoteOpened`].
     #[n(0)]
     pub vote: EntryRef,
-    /// Log seq of the [`BallotCast`] in the author's own log, what was chosen, and the nonce.
+    /// Log seq of the [`BallotCast`] in the author's own log, the choice, and the nonce.
     #[n(1)]
     pub ballots: Vec<Shown>,
 }
@@ -138,7 +138,7 @@ pub struct Shown {
     /// Index of the option.
     #[n(1)]
     pub choice: u32,
-    /// What made the commitment unguessable.
+    /// The part of the commitment that made it unguessable.
     #[cbor(n(2), with = "minicbor::bytes")]
     pub nonce: [u8; 32],
 }
@@ -146,16 +146,16 @@ pub struct Shown {
 /// See [`VoteAct::Imported`]. When it was opened, the entry's wall time says.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct VoteImported {
-    /// What was voted on.
+    /// The question.
     #[n(0)]
     pub title: String,
     /// More about it.
     #[n(1)]
     pub description: Option<String>,
-    /// What could be chosen.
+    /// The options.
     #[n(2)]
     pub options: Vec<String>,
-    /// Who opened it.
+    /// The agent that opened it.
     #[cbor(n(3), with = "text")]
     pub created_by: AgentId,
     /// When it was to close. Unix milliseconds.
@@ -196,7 +196,7 @@ pub enum ElectionAct {
         /// The [`ElectionStarted`].
         #[n(0)]
         election: EntryRef,
-        /// Who.
+        /// The candidate.
         #[cbor(n(1), with = "text")]
         agent: AgentId,
     },
@@ -219,7 +219,7 @@ pub enum ElectionAct {
         /// The `Closed` entry.
         #[n(0)]
         closed: EntryRef,
-        /// What it had committed to.
+        /// The nonce that it had committed to.
         #[cbor(n(1), with = "minicbor::bytes")]
         nonce: [u8; 32],
     },
@@ -229,7 +229,7 @@ pub enum ElectionAct {
         /// The `Closed` entry.
         #[n(0)]
         closed: EntryRef,
-        /// Who.
+        /// The nodes.
         #[n(1)]
         nodes: Vec<NodeId>,
     },
@@ -248,15 +248,15 @@ pub struct ElectionStarted {
     /// One above the highest that its author knows.
     #[n(0)]
     pub term: u64,
-    /// Who can be elected, and the node each is attached to.
+    /// The agents that can be elected, and the node each is attached to.
     #[n(1)]
     pub candidates: Vec<Candidate>,
-    /// Who wanted it.
+    /// The agent that wanted it.
     #[cbor(n(2), with = "text")]
     pub started_by: AgentId,
 }
 
-/// Who can be elected.
+/// An agent that can be elected.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Candidate {
     /// Its id.
@@ -281,16 +281,17 @@ pub enum TaskAct {
     /// Fields of it are set.
     #[n(1)]
     Updated(#[n(0)] TaskUpdated),
-    /// The same, if the task is held by whom its author thinks: the sequencer decides.
+    /// The same, if the task is held by the agent that its author thinks: the sequencer decides.
     #[n(2)]
     Claimed {
         /// Applied if granted. Its `over` is not used.
         #[n(0)]
         update: TaskUpdated,
-        /// Who must hold it.
+        /// The agent that must hold it.
         #[cbor(n(1), with = "maybe_text")]
         if_assignee: Option<AgentId>,
-        /// The current era, as far as its author knows: whoever issues an earlier one must not answer.
+        /// The current era, as far as its author knows: the sequencer of an earlier one must not
+        /// answer.
         #[n(2)]
         era: Era,
     },
@@ -302,43 +303,43 @@ pub enum TaskAct {
 /// See [`TaskAct::Assigned`].
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct TaskAssigned {
-    /// What is to be done.
+    /// The work.
     #[n(0)]
     pub title: String,
     /// More about it.
     #[n(1)]
     pub description: Option<String>,
-    /// Who is to do it.
+    /// The agent that is to do it.
     #[cbor(n(2), with = "maybe_text")]
     pub assignee: Option<AgentId>,
-    /// Who said so.
+    /// The agent that assigned it.
     #[cbor(n(3), with = "text")]
     pub created_by: AgentId,
-    /// The id that a ClawChat server gave it ([`crate::api::import`]). By the founder alone.
+    /// The id that it was given elsewhere ([`crate::api::import`]). By the founder alone.
     #[n(4)]
     pub id: Option<MessageId>,
 }
 
-/// See [`TaskAct::Updated`]. What is `None` stays as it is.
+/// See [`TaskAct::Updated`]. A field that is `None` stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct TaskUpdated {
     /// The [`TaskAssigned`].
     #[n(0)]
     pub task: EntryRef,
-    /// The acts whose values this replaces, as far as its author knew: what it does not name was
-    /// written at the same time, elsewhere.
+    /// The acts whose values this replaces, as far as its author knew: others were written at the
+    /// same time, elsewhere.
     #[n(1)]
     pub over: Vec<EntryRef>,
     /// How far it is.
     #[n(2)]
     pub status: Option<TaskStatus>,
-    /// Who is to do it.
+    /// The agent that is to do it.
     #[cbor(n(3), with = "maybe_text")]
     pub assignee: Option<AgentId>,
-    /// In the words of whoever updates.
+    /// A note, in the words of the agent that updates.
     #[n(4)]
     pub note: Option<String>,
-    /// Who updates.
+    /// The agent that updates.
     #[cbor(n(5), with = "text")]
     pub by: AgentId,
 }
@@ -373,7 +374,7 @@ pub struct Grant {
     /// If it is granted: the claim's update, applied here, over what its sequencer knew.
     #[n(2)]
     pub update: Option<TaskUpdated>,
-    /// Who held the task.
+    /// The agent that held the task.
     #[cbor(n(3), with = "maybe_text")]
     pub holder: Option<AgentId>,
     /// As of [`crate::wire::entry::Ordered`].
@@ -400,10 +401,10 @@ pub struct KeyMinted {
     /// Its fingerprint.
     #[n(0)]
     pub key: KeyPrint,
-    /// What it may do.
+    /// Its tier.
     #[n(1)]
     pub tier: Tier,
-    /// What its operator calls it.
+    /// Its operator's name for it.
     #[n(2)]
     pub label: Option<String>,
 }

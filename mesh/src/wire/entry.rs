@@ -1,4 +1,4 @@
-//! Entries: what a log is made of. A header that is hashed, and a body that says something.
+//! Entries, of which logs are made: a header that is hashed, and a body that says something.
 //!
 //! Bodies are open: a node keeps and passes on kinds that it does not know, and numbers those that
 //! their header calls visible.
@@ -20,7 +20,8 @@ use crate::{
 /// The version that every header carries.
 pub const VERSION: u8 = 1;
 
-/// What is hashed, chained and (once per run) signed. Never sent: receivers build it from the run.
+/// The part that is hashed, chained and (once per run) signed. Never sent: receivers build it from
+/// the run.
 #[derive(Clone, Debug, PartialEq, Eq, Encode)]
 pub(crate) struct Header {
     #[n(0)]
@@ -51,7 +52,7 @@ impl Header {
     }
 }
 
-/// The part of a header that is not where the entry is or what its body hashes to.
+/// A header without the entry's place and without the hash of its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Facts {
     /// Lamport clock of the room: above everything its author had seen there.
@@ -83,12 +84,12 @@ pub struct Stored {
     /// The run's seal ([`crate::wire::run::Certificate`]): only on the last entry of a run.
     #[cbor(n(3), with = "minicbor::bytes")]
     pub seal: Option<[u8; 64]>,
-    /// What is left of a body that was dropped because it was old.
+    /// The rest of a body that was dropped because it was old.
     #[n(4)]
     pub gone: Option<Gone>,
 }
 
-/// What a header needs of a body that is no longer kept.
+/// The facts of a body that is no longer kept, as far as a header needs them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Gone {
     /// Its SHA-256.
@@ -102,7 +103,7 @@ pub struct Gone {
 /// A message of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Said {
-    /// Who said it.
+    /// The agent that said it.
     #[cbor(n(0), with = "text")]
     pub agent: AgentId,
     /// Their name at the time.
@@ -117,7 +118,7 @@ pub struct Said {
     /// Agents to be told.
     #[cbor(n(4), with = "texts")]
     pub mentions: Vec<AgentId>,
-    /// What the sender gave, as JSON text.
+    /// The sender's own metadata, as JSON text.
     #[n(5)]
     pub metadata: Option<String>,
     /// Names a repeated send (hash of key, agent and the client's own id).
@@ -126,7 +127,7 @@ pub struct Said {
     /// Join stamp of the member whose turn it is after this; only in [`Body::Chat`].
     #[n(7)]
     pub turn: Option<u64>,
-    /// The id that a ClawChat server gave it ([`crate::api::import`]). By the founder alone.
+    /// The id that it was given elsewhere ([`crate::api::import`]). By the founder alone.
     #[n(8)]
     pub id: Option<MessageId>,
 }
@@ -134,17 +135,17 @@ pub struct Said {
 /// A leader's decision: a message, and the election that made its author the leader.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Decision {
-    /// What was decided.
+    /// The decision.
     #[n(0)]
     pub said: Said,
-    /// The [`crate::wire::acts::ElectionStarted`] of the election. Log seq 0: a ClawChat server held it
+    /// The [`crate::wire::acts::ElectionStarted`] of the election. Log seq 0: it was held elsewhere
     /// ([`crate::api::import`]).
     #[n(1)]
     pub election: EntryRef,
 }
 
 impl Decision {
-    /// Of a leader that a ClawChat server made one.
+    /// Of a leader that was elected elsewhere.
     pub(crate) fn is_imported(&self) -> bool {
         self.election.seq == 0
     }
@@ -187,7 +188,7 @@ pub struct Ordered {
     /// The era.
     #[n(0)]
     pub era: Era,
-    /// EntryRef in the era of the first item, from 1.
+    /// Number in the era of the first item, from 1.
     #[n(1)]
     pub first: u64,
     /// The logs that items are from.
@@ -237,7 +238,8 @@ pub struct EraClaimed {
     /// How far the author had got in each era that changed since the cuts before.
     #[n(2)]
     pub cut: Vec<Reached>,
-    /// What shows that there is such an era and that others got so far: one entry of each log that did.
+    /// Entries that show that there is such an era and that others got so far: one of each log that
+    /// did.
     #[cbor(n(3), default)]
     pub seen: Vec<EntryRef>,
 }
@@ -248,7 +250,7 @@ pub struct HandedOver {
     /// The era.
     #[n(0)]
     pub era: Era,
-    /// The place of the successor's first number.
+    /// The successor's first number.
     #[n(1)]
     pub next: u64,
     /// The successor's log.
@@ -270,7 +272,7 @@ pub struct NodeAdmitted {
     pub name: String,
 }
 
-/// In the directory: a node has no part in the mesh any more.
+/// In the directory: a node is removed from the mesh.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct NodeParted {
     /// Which.
@@ -285,14 +287,14 @@ pub struct NodeParted {
     pub cut: Vec<Kept>,
 }
 
-/// Why a node has no part any more, the gravest first.
+/// Why a node is removed, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Parting {
     /// Another node shut it out.
     #[n(0)]
     Expelled,
-    /// It said so itself.
+    /// It left by itself.
     #[n(1)]
     Left,
     /// Another node said that it is gone for good.
@@ -300,7 +302,7 @@ pub enum Parting {
     Retired,
 }
 
-/// How a node came to have no part in the mesh any more.
+/// How a node was removed from the mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Parted {
     /// Why.
@@ -334,7 +336,7 @@ pub struct RoomCreated {
     /// The name asked for.
     #[n(1)]
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     #[n(2)]
     pub description: Option<String>,
     /// The room it is under.
@@ -352,12 +354,12 @@ pub struct RoomCreated {
     /// The agent that made it.
     #[cbor(n(7), with = "text")]
     pub created_by: AgentId,
-    /// It was brought from a ClawChat server, and has the id that it had there. By the founder alone.
+    /// It was brought from elsewhere, and has the id that it had there. By the founder alone.
     #[n(8)]
     pub imported: Option<Imported>,
 }
 
-/// What a room was at the ClawChat server that it was brought from.
+/// A room as it was elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Imported {
     /// When it was made there. Unix milliseconds.
@@ -376,7 +378,7 @@ pub struct AgentClaimed {
     pub key: KeyPrint,
 }
 
-/// What an entry says. The table of its kinds is [`crate::wire::kinds`].
+/// The content of an entry. The table of its kinds is [`crate::wire::kinds`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body {
     /// A chat message. Visible.

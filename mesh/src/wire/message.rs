@@ -1,5 +1,5 @@
-//! What nodes say to each other. CBOR; [`Message::decode`] bounds and checks, [`Message::verify`]
-//! checks signatures, and only then does an engine see it.
+//! Messages between nodes. CBOR; [`Message::decode`] bounds and checks, [`Message::verify`] checks
+//! signatures, and only then does an engine see it.
 
 pub mod traits;
 
@@ -61,7 +61,7 @@ pub struct Head {
     pub seq: u64,
 }
 
-/// What a node has of a room.
+/// The heads that a node has of a room.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Heads {
     /// The room.
@@ -114,16 +114,16 @@ pub struct Beacon {
     pub digest: u64,
 }
 
-/// A member's word that a node has no part in the mesh any more.
+/// A member's word that a node is removed from the mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Notice {
-    /// Who says so now, and signs.
+    /// The member that says so now, and signs.
     #[n(0)]
     pub by: NodeId,
-    /// Of whom.
+    /// The removed node.
     #[n(1)]
     pub node: NodeId,
-    /// What the directory says of it.
+    /// The word of the directory.
     #[n(2)]
     pub parted: Parted,
 }
@@ -132,18 +132,18 @@ pub struct Notice {
 /// else can have said it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Handed {
-    /// Who gives it.
+    /// The member that gives it.
     #[n(0)]
     pub by: NodeId,
-    /// What.
+    /// The secret.
     #[n(1)]
     pub secret: LinkSecret,
 }
 
-/// What a node says of itself.
+/// The word of a node about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct About {
-    /// Who.
+    /// The node.
     #[n(0)]
     pub node: NodeId,
     /// Which secret of the mesh's connections it has.
@@ -171,7 +171,7 @@ pub struct Post {
 /// Something signed by the node it is about, so that anybody may pass it on.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Signed<T> {
-    /// What was signed.
+    /// The signed value.
     #[n(0)]
     pub it: T,
     /// By `it`'s node.
@@ -179,7 +179,7 @@ pub struct Signed<T> {
     pub signature: [u8; 64],
 }
 
-/// What nodes say to each other.
+/// A message between nodes.
 #[derive(Clone, Debug, Encode, Decode)]
 pub enum Message<R = Run> {
     /// New entries, as they are written. By gossip, or to one node.
@@ -217,7 +217,7 @@ pub enum Message<R = Run> {
         /// The room.
         #[n(0)]
         room: RoomId,
-        /// What is wanted.
+        /// The spans that are wanted.
         #[n(1)]
         spans: Vec<Span>,
     },
@@ -244,7 +244,7 @@ pub enum Message<R = Run> {
     /// A sign of life.
     #[n(7)]
     Beacon(#[n(0)] Signed<Beacon>),
-    /// What a node says of its agents.
+    /// News of a node's agents.
     #[n(8)]
     Roster(#[n(0)] Box<Signed<RosterNews>>),
     /// The whole roster of `node` is wanted, if newer than (boot, version).
@@ -309,13 +309,13 @@ pub enum Message<R = Run> {
     /// A certificate and a run that gives its place another hash: the author forked its log.
     #[n(16)]
     Fork(#[n(0)] Certificate, #[n(1)] Box<R>),
-    /// To a node that has no part in the mesh any more, of which it may not know.
+    /// To a removed node, which may not know of it.
     #[n(18)]
     Parted(#[n(0)] Signed<Notice>),
     /// To a member, over a link that only it can read: the newest secret of the mesh's connections.
     #[n(19)]
     Secret(#[n(0)] Signed<Handed>),
-    /// What the sender is: to each peer, at first and when it changes.
+    /// The sender's word about itself: to each peer, at first and when it changes.
     #[n(20)]
     About(#[n(0)] Signed<About>),
     /// To a peer that follows the same keys: so far the sender is with their private rooms. Answered by
@@ -401,17 +401,17 @@ impl Message<Run> {
     ///
     /// # Errors
     ///
-    /// See [`BadMessage`]: whoever sent it is at fault.
+    /// See [`BadMessage`]: the sender is at fault.
     pub fn verify(self, mesh: MeshId) -> Result<Message<Verified>, BadMessage> {
         self.verify_by(&Strict, mesh)
     }
 
-    /// The same of what came over a connection of which it is certain that it is `from`'s: when a node says
-    /// there of itself that it lives, that needs no signature. It comes all the time.
+    /// The same for a connection that is certainly `from`'s: a node's own beacon needs no signature there.
+    /// Beacons come all the time.
     ///
     /// # Errors
     ///
-    /// See [`BadMessage`]: whoever sent it is at fault.
+    /// See [`BadMessage`]: the sender is at fault.
     pub fn verify_from(self, from: NodeId, mesh: MeshId) -> Result<Message<Verified>, BadMessage> {
         if let Message::Beacon(it) = &self
             && it.it.node == from

@@ -1,4 +1,4 @@
-//! Who is where: soft state, announced by each node with a lease, never logged.
+//! Agents and their rooms: soft state, announced by each node with a lease, never logged.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
     wire::{cbor::text, entry::RoomCreated, seal::Token},
 };
 
-/// What an agent is doing.
+/// The presence of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Encode, Decode)]
 pub struct Presence {
     /// Idle unless said otherwise.
@@ -65,7 +65,7 @@ pub struct AgentRecord {
     /// Its key.
     #[n(1)]
     pub key: KeyPrint,
-    /// What it says it can do.
+    /// Its capabilities, in its own words.
     #[n(2)]
     pub capabilities: Vec<String>,
     /// Stamp of its registration: of two of one id the later one counts, mesh-wide.
@@ -77,7 +77,7 @@ pub struct AgentRecord {
     /// Unix milliseconds.
     #[n(5)]
     pub last_active_ms: u64,
-    /// What it is doing.
+    /// Its presence.
     #[n(6)]
     pub presence: Presence,
     /// The rooms it is in.
@@ -91,7 +91,7 @@ pub struct AgentRecord {
     pub gone: Option<u64>,
 }
 
-/// What is said of an ephemeral room.
+/// The announcement of an ephemeral room.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum RoomFacts {
     /// To everybody.
@@ -149,21 +149,21 @@ pub enum RosterChange {
     Follows(#[n(0)] Token),
 }
 
-/// What a node says of its agents.
+/// News of a node's agents.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct RosterNews {
-    /// Who says it.
+    /// The node.
     #[n(0)]
     pub node: NodeId,
     /// Which start of it.
     #[n(1)]
     pub boot: u64,
-    /// What it says.
+    /// The news.
     #[n(2)]
     pub what: What,
 }
 
-/// What a [`RosterNews`] says.
+/// The content of a [`RosterNews`].
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub enum What {
     /// The roster of `version` is the one before plus these. Rooms private to a node are left out.
@@ -189,7 +189,7 @@ pub enum What {
     /// An agent types, or stopped.
     #[n(2)]
     Typing {
-        /// Who.
+        /// The agent.
         #[cbor(n(0), with = "text")]
         agent: AgentId,
         /// Where.

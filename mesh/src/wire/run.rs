@@ -1,5 +1,5 @@
-//! Runs: consecutive entries of one log under one signature. What travels, and what is checked
-//! before anything else sees it.
+//! Runs: consecutive entries of one log under one signature. Runs travel, and are checked before
+//! anything else sees them.
 
 use minicbor::{Decode, Encode, bytes::ByteVec};
 use thiserror::Error;
@@ -130,7 +130,7 @@ impl Run {
         }
         let mut bytes = 0;
         for entry in &self.entries {
-            // Else its author could have numbers given to what means nothing as a message.
+            // Else its author could have numbers given to entries that mean nothing as messages.
             let known = kinds::traits(entry.facts.kind).map(|row| row.seen == Seen::Numbered);
             if known.is_some_and(|numbered| numbered != entry.facts.visible) {
                 return Err(BadRun::Visible(entry.facts.kind));
@@ -152,7 +152,7 @@ impl Run {
                 Carried::Apart { .. } | Carried::Gone(_) => {}
             }
         }
-        // One entry may always travel, so what is limited is what was added to the first.
+        // One entry may always travel, so only the bytes beyond the first are limited.
         if bytes > RUN_BYTES_MAX {
             return Err(BadRun::Bytes(bytes));
         }
@@ -216,7 +216,7 @@ impl Run {
         Certificate { room: self.room, log: self.log, seq: self.last(), hash, seal: self.seal }
     }
 
-    /// Whether some of its bodies were dropped by whoever sent it.
+    /// Whether its sender had dropped some of its bodies.
     #[must_use]
     pub fn has_gone(&self) -> bool {
         self.entries.iter().any(|it| matches!(it.body, Carried::Gone(_)))
@@ -239,8 +239,8 @@ impl Run {
     }
 }
 
-/// What a seal says: its author's log has the header with this hash at this place. Two of one place
-/// with different hashes prove that the author forked its log.
+/// The statement of a seal: its author's log has the header with this hash at this place. Two of
+/// one place with different hashes prove that the author forked its log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Certificate {
     /// The room.
@@ -298,7 +298,7 @@ impl Verified {
         self.hashes.get(i).copied()
     }
 
-    /// What the run's seal says of its last entry.
+    /// The statement of the run's seal about its last entry.
     #[must_use]
     pub fn certificate(&self) -> Certificate {
         self.run.certificate(*self.hashes.last().expect("a verified run has entries"))

@@ -43,14 +43,14 @@ pub enum Names<'c> {
         /// Which.
         room: RoomId,
     },
-    /// All members of a room, who may vote.
+    /// All members of a room: they may vote.
     Voters {
         /// Opens the vote.
         caller: &'c Caller,
         /// Where.
         room: RoomId,
     },
-    /// All members of a room, who can be elected.
+    /// All members of a room: they can be elected.
     Candidates {
         /// Wants the election.
         caller: &'c Caller,
@@ -271,9 +271,9 @@ fn of_new_task<'c>(caller: &'c Caller, task: &NewTask) -> Traits<'c> {
 /// Whether an outcome says that something is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// It shows something, and promises nothing of what is not written yet.
+    /// It shows something, and promises nothing that is not written yet.
     None,
-    /// What the command asked for is durable.
+    /// The change that the command asked for is durable.
     Durable,
 }
 

@@ -44,7 +44,7 @@ impl NodeRoster {
         (self.boot, self.version) = (boot, version);
     }
 
-    /// Whatever it has from now on is news, also if it is what it had before.
+    /// Any version of it is news from now on, also the one that it had before.
     pub(super) fn forget_version(&mut self) {
         self.version = 0;
         self.early.clear();

@@ -114,7 +114,7 @@ fn agent(name: &str, record: AgentRecord) -> RosterChange {
     RosterChange::Agent(name.into(), record)
 }
 
-/// An ephemeral room whose home is a log of this node, and what is announced of it.
+/// An ephemeral room whose home is a log of this node, and its announcement.
 fn room(node: NodeId, nth: u64) -> (RoomId, EphemeralRoom) {
     let home = LogId { author: node, incarnation: 1 << 20 | nth };
     let id = ephemeral_id(MeshId([0; 16]), home, false);
@@ -333,7 +333,7 @@ fn agents_go_with_a_node_that_is_silent_and_are_forgotten_with_time() {
     assert_eq!(known(&rosters), [false, false]);
     let Some(What::Changes { changes, .. }) = rosters.take_news() else { panic!("it says so") };
     assert_eq!(changes, [RosterChange::NoAgent("mine".into())]);
-    // What it has when it is heard again is news, though it is what it had.
+    // Its roster is news when it is heard again, though it is the one that it had.
     assert_eq!(says(&mut rosters, news(1, true, "first")), Taken::Now);
     assert_eq!(agents(&rosters), ["first"]);
     rosters.expire(now().mono + RECONNECT_WITHIN * 9);
@@ -360,7 +360,7 @@ fn a_room_of_memory_lives_while_a_living_node_lists_it() {
     assert_eq!(rosters.ephemeral_rooms().count(), 0);
 }
 
-/// What nobody could open so far may be no good: another announcement is looked at.
+/// The announcement that nobody could open so far may be no good: another one is looked at.
 #[test]
 fn another_sealed_announcement_of_a_room_is_news_until_one_was_opened() {
     let mut rosters = alone();
