@@ -231,7 +231,7 @@ fn sign_of_life(from: NodeId, payload: &[u8], mesh: MeshId) -> Option<Message<Ve
         return None;
     }
     let read = Message::decode(payload).ok()?;
-    let own = matches!(&read, Message::Beacon(it) if it.it.node == from);
+    let own = matches!(&read, Message::Beacon(it) if it.value.node == from);
     if own { read.verify_from(from, mesh).ok() } else { None }
 }
 

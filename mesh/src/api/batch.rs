@@ -213,10 +213,13 @@ impl EraRecord {
         let since = match by {
             None if !is_full => Some(0),
             None => None,
-            Some(by) => self.former.iter().position(|it| *it == by).map(|it| it + 1),
+            Some(by) => {
+                self.former.iter().position(|handover| *handover == by).map(|place| place + 1)
+            }
         };
         let Some(since) = since else {
-            return is_full && self.former.iter().any(|it| it.log == at.log && at.seq < it.seq);
+            return is_full
+                && self.former.iter().any(|former| former.log == at.log && at.seq < former.seq);
         };
         match self.former.get(since) {
             Some(until) => until.log == at.log && at.seq < until.seq,
@@ -281,7 +284,7 @@ pub struct VoteNote {
     pub choices: Vec<(u64, u32)>,
     /// Set once local members have been told the result.
     #[n(1)]
-    pub told: Option<Told>,
+    pub told: Option<ToldResult>,
 }
 
 impl fmt::Debug for VoteNote {
@@ -294,7 +297,7 @@ impl fmt::Debug for VoteNote {
 
 /// The result of a vote, as local members were told it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Told {
+pub struct ToldResult {
     /// The close that counted then.
     #[n(0)]
     pub close: Option<EntryRef>,

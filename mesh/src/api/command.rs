@@ -494,7 +494,7 @@ pub enum Refused {
     #[error("no such task")]
     NoTask,
     /// A claim came too late.
-    #[error("the task is held by {}", .holder.as_deref().map_or("nobody", |it| it))]
+    #[error("the task is held by {}", .holder.as_deref().map_or("nobody", |holder| holder))]
     Held {
         /// By whom.
         holder: Option<AgentId>,
@@ -533,7 +533,7 @@ mod tests {
     fn a_private_room_is_its_keys_and_where_there_are_no_keys_everybodys_of_the_node() {
         let (own, other) = (KeyPrint([1; 16]), KeyPrint([2; 16]));
         let access = |public, sealed| Access { public, owner: Some(own), sealed };
-        let may = |it: Access| [own, other, KeyPrint::OPEN].map(|key| it.includes(key));
+        let may = |access: Access| [own, other, KeyPrint::OPEN].map(|key| access.includes(key));
         assert_eq!(may(access(true, false)), [true; 3]);
         assert_eq!(may(access(false, false)), [true, false, true]);
         assert_eq!(may(access(false, true)), [true, false, false], "it is of a key of the mesh");

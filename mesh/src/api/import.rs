@@ -9,7 +9,7 @@
 
 use crate::{
     api::{agenda::NewKey, batch::RoomRecord},
-    name::id::{AgentId, KeyPrint, LogId, MessageId, RoomId, RoomKey},
+    name::id::{AgentId, EntryRef, KeyPrint, LogId, MessageId, RoomId, RoomKey},
     wire::{
         acts::{TaskAssigned, TaskStatus, VoteImported},
         entry::Said,
@@ -133,10 +133,12 @@ pub fn may_bring(record: &RoomRecord, room: RoomId, log: LogId) -> bool {
 #[must_use]
 pub fn message_id(
     record: &RoomRecord,
-    (room, log, seq): (RoomId, LogId, u64),
+    room: RoomId,
+    place: EntryRef,
     said: Option<&Said>,
 ) -> MessageId {
-    let brought = said.and_then(|it| it.id).filter(|it| it.is_foreign());
+    let EntryRef { log, seq } = place;
+    let brought = said.and_then(|said| said.id).filter(|id| id.is_foreign());
     let brought = brought.filter(|_| may_bring(record, room, log));
     brought.unwrap_or_else(|| MessageId::new(room, log, seq))
 }

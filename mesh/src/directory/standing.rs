@@ -49,7 +49,7 @@ pub(super) struct Firsts {
 impl Firsts {
     pub(super) fn add(&mut self, number: Number, counts: bool) {
         let list = if counts { &mut self.counting } else { &mut self.lost };
-        match list.binary_search_by_key(&number.era(), |it| it.era()) {
+        match list.binary_search_by_key(&number.era(), |known| known.era()) {
             Ok(place) => list[place] = number.min(list[place]),
             Err(place) => {
                 list.insert(place, number);
@@ -60,7 +60,7 @@ impl Firsts {
 
     /// Numbers that did count until now do not.
     pub(super) fn lose(&mut self, lost: impl Fn(Number) -> bool) {
-        let lost: Vec<Number> = self.counting.extract_if(.., |it| lost(*it)).collect();
+        let lost: Vec<Number> = self.counting.extract_if(.., |number| lost(*number)).collect();
         lost.into_iter().for_each(|number| self.add(number, false));
     }
 
@@ -69,8 +69,8 @@ impl Firsts {
     }
 
     pub(super) fn numbered(&self) -> Numbered {
-        let counting = self.counting.first().map(|it| Numbered::Counting(*it));
-        let lost = || self.lost.first().map(|it| Numbered::Lost(*it));
+        let counting = self.counting.first().map(|number| Numbered::Counting(*number));
+        let lost = || self.lost.first().map(|number| Numbered::Lost(*number));
         counting.or_else(lost).unwrap_or(Numbered::Not)
     }
 
@@ -87,14 +87,14 @@ impl Firsts {
     }
 
     fn in_era(&self, era: Era) -> Option<Number> {
-        let find = |list: &[Number]| list.iter().find(|it| it.era() == era).copied();
+        let find = |list: &[Number]| list.iter().find(|number| number.era() == era).copied();
         find(&self.counting).or_else(|| find(&self.lost))
     }
 }
 
 fn are_later(numbers: &[Number], rivals: &[&Firsts]) -> bool {
     let is_later = |number: &Number| {
-        rivals.iter().any(|it| it.in_era(number.era()).is_some_and(|it| it < *number))
+        rivals.iter().any(|rival| rival.in_era(number.era()).is_some_and(|first| first < *number))
     };
     numbers.iter().all(is_later)
 }
@@ -127,7 +127,7 @@ mod tests {
             firsts.add(number(n), true);
         }
         assert!(firsts.counting.iter().copied().eq((0..max).map(number)));
-        firsts.lose(|it| it == number(0));
+        firsts.lose(|lost| lost == number(0));
         assert_eq!((firsts.counting.len(), &*firsts.lost), (NAME_ERAS_MAX - 1, &[number(0)][..]));
     }
 }

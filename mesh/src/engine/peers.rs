@@ -102,8 +102,8 @@ impl Engine {
             Message::Follows(theirs) => self.on_follows(from, theirs),
             Message::Buckets(theirs) => self.on_buckets(from, &theirs),
             Message::Digests(theirs) => self.on_digests(from, theirs),
-            Message::Beacon(it) => self.on_beacon(from, it.it),
-            Message::Roster(it) => self.on_roster(it.it),
+            Message::Beacon(it) => self.on_beacon(from, it.value),
+            Message::Roster(it) => self.on_roster(it.value),
             Message::WantRoster { node, boot, version, nonce: _ } => {
                 self.on_want_roster(from, node, (boot, version));
             }
@@ -121,9 +121,9 @@ impl Engine {
             Message::Offer(posts) => self.on_offer(from, &posts),
             Message::Accept(posts) => self.on_accept(from, &posts),
             Message::Taken(posts) => self.on_taken(from, &posts),
-            Message::Parted(it) => self.on_notice(from, it.it),
-            Message::Secret(it) => self.on_secret(from, it.it),
-            Message::About(it) => self.on_about(from, it.it),
+            Message::Parted(it) => self.on_notice(from, it.value),
+            Message::Secret(it) => self.on_secret(from, it.value),
+            Message::About(it) => self.on_about(from, it.value),
             Message::AskFrontier { nonce, boot, version, rooms } => {
                 self.on_ask_frontier(from, (nonce, (boot, version)), rooms);
             }

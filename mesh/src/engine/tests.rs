@@ -217,7 +217,7 @@ impl Node {
     fn news(&mut self, from: NodeId, changes: Vec<RosterChange>) {
         let what = What::Whole { version: 1, changes };
         let it = RosterNews { node: from, boot: 1, what };
-        let signed = Signed { it, signature: [0; 64] };
+        let signed = Signed { value: it, signature: [0; 64] };
         self.give(Input::Message { from, message: Message::Roster(Box::new(signed)) });
     }
 }
@@ -463,7 +463,7 @@ fn who_is_listed_was_announced_before() {
     let (lobby, peer) = (node.lobby(), identity(5).node_id());
     node.give(Input::PeerUp(peer));
     let it = Beacon { node: peer, boot: 1, tick: 1, roster: 1, digest: 0 };
-    let beacon = Message::Beacon(Signed { it, signature: [0; 64] });
+    let beacon = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from: peer, message: beacon });
     node.effects.clear();
     let what = What::Whole {
@@ -471,7 +471,7 @@ fn who_is_listed_was_announced_before() {
         changes: vec![RosterChange::Agent("ghost".into(), record(lobby))],
     };
     let it = RosterNews { node: peer, boot: 1, what };
-    let signed = Signed { it, signature: [0; 64] };
+    let signed = Signed { value: it, signature: [0; 64] };
     // One turn has both.
     let message = Message::Roster(Box::new(signed));
     node.engine.handle(node.now, Input::Message { from: peer, message });
@@ -582,7 +582,7 @@ fn a_node_that_was_paused_does_not_take_the_others_for_dead() {
     let (lobby, peer) = (node.lobby(), identity(5).node_id());
     node.give(Input::PeerUp(peer));
     let it = Beacon { node: peer, boot: 1, tick: 1, roster: 1, digest: 0 };
-    let beacon = Message::Beacon(Signed { it, signature: [0; 64] });
+    let beacon = Message::Beacon(Signed { value: it, signature: [0; 64] });
     node.give(Input::Message { from: peer, message: beacon });
     node.news(peer, vec![RosterChange::Agent("ghost".into(), record(lobby))]);
     let members = |node: &mut Node| {

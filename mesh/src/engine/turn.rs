@@ -527,7 +527,7 @@ impl Engine {
         let message = Message::Roster(Box::new(signed));
         let bytes = message.encode().len();
         if let Message::Roster(it) = &message {
-            self.barriers.keep_news(&it.it.what, bytes, &message);
+            self.barriers.keep_news(&it.value.what, bytes, &message);
         }
         if bytes <= GOSSIP_BYTES_MAX {
             self.cx.broadcast(None, message);

@@ -427,15 +427,15 @@ impl VoteAct {
     pub(super) fn names(&self) -> Vec<EntryRef> {
         match self {
             VoteAct::Opened(_) | VoteAct::Imported(_) => Vec::new(),
-            VoteAct::Cast(it) => vec![it.vote],
-            VoteAct::Closed(it) => {
-                let ballots = it.ballots.iter().filter_map(|(log, seq)| {
-                    let log = *it.logs.get(usize::try_from(*log).ok()?)?;
+            VoteAct::Cast(ballot) => vec![ballot.vote],
+            VoteAct::Closed(closed) => {
+                let ballots = closed.ballots.iter().filter_map(|(log, seq)| {
+                    let log = *closed.logs.get(usize::try_from(*log).ok()?)?;
                     Some(EntryRef { log, seq: *seq })
                 });
-                ballots.chain([it.vote]).collect()
+                ballots.chain([closed.vote]).collect()
             }
-            VoteAct::Shown(it) => vec![it.vote],
+            VoteAct::Shown(shown) => vec![shown.vote],
         }
     }
 }
@@ -469,11 +469,11 @@ impl TaskAct {
     pub(super) fn names(&self) -> Vec<EntryRef> {
         match self {
             TaskAct::Assigned(_) => Vec::new(),
-            TaskAct::Updated(it) => it.names().collect(),
+            TaskAct::Updated(update) => update.names().collect(),
             TaskAct::Claimed { update, .. } => vec![update.task],
-            TaskAct::Granted(it) => {
-                let update = it.update.iter().flat_map(TaskUpdated::names);
-                update.chain([it.claim]).chain(it.by).collect()
+            TaskAct::Granted(grant) => {
+                let update = grant.update.iter().flat_map(TaskUpdated::names);
+                update.chain([grant.claim]).chain(grant.by).collect()
             }
         }
     }

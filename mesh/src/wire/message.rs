@@ -173,8 +173,8 @@ pub struct Post {
 pub struct Signed<T> {
     /// The signed value.
     #[n(0)]
-    pub it: T,
-    /// By `it`'s node.
+    pub value: T,
+    /// By the node of the value.
     #[cbor(n(1), with = "minicbor::bytes")]
     pub signature: [u8; 64],
 }
@@ -413,10 +413,10 @@ impl Message<Run> {
     ///
     /// See [`BadMessage`]: the sender is at fault.
     pub fn verify_from(self, from: NodeId, mesh: MeshId) -> Result<Message<Verified>, BadMessage> {
-        if let Message::Beacon(it) = &self
-            && it.it.node == from
+        if let Message::Beacon(beacon) = &self
+            && beacon.value.node == from
         {
-            return Ok(Message::Beacon(it.clone()));
+            return Ok(Message::Beacon(beacon.clone()));
         }
         self.verify(mesh)
     }
@@ -445,25 +445,25 @@ impl Message<Run> {
                 }
                 Message::Fork(certificate, Box::new(run.verify_by(judge, mesh)?))
             }
-            Message::Beacon(it) => {
-                signed((judge, mesh), it.it.node, &it)?;
-                Message::Beacon(it)
+            Message::Beacon(beacon) => {
+                let node = beacon.value.node;
+                Message::Beacon(beacon.checked(judge, mesh, node)?)
             }
-            Message::Roster(it) => {
-                signed((judge, mesh), it.it.node, &it)?;
-                Message::Roster(it)
+            Message::Roster(news) => {
+                let node = news.value.node;
+                Message::Roster(Box::new(news.checked(judge, mesh, node)?))
             }
-            Message::Parted(it) => {
-                signed((judge, mesh), it.it.by, &it)?;
-                Message::Parted(it)
+            Message::Parted(notice) => {
+                let by = notice.value.by;
+                Message::Parted(notice.checked(judge, mesh, by)?)
             }
-            Message::Secret(it) => {
-                signed((judge, mesh), it.it.by, &it)?;
-                Message::Secret(it)
+            Message::Secret(handed) => {
+                let by = handed.value.by;
+                Message::Secret(handed.checked(judge, mesh, by)?)
             }
-            Message::About(it) => {
-                signed((judge, mesh), it.it.node, &it)?;
-                Message::About(it)
+            Message::About(about) => {
+                let node = about.value.node;
+                Message::About(about.checked(judge, mesh, node)?)
             }
             Message::WantBodies { room, at } => Message::WantBodies { room, at },
             Message::Want { room, spans } => Message::Want { room, spans },
@@ -496,25 +496,22 @@ impl Message<Run> {
     }
 }
 
-fn signed<T: Encode<()>>(
-    (judge, mesh): (&dyn Judge, MeshId),
-    node: NodeId,
-    it: &Signed<T>,
-) -> Result<(), BadMessage> {
-    let good = judge.holds(node, &signed_text(mesh, &it.it), &it.signature);
-    if good { Ok(()) } else { Err(BadMessage::Signature) }
-}
-
-fn signed_text<T: Encode<()>>(mesh: MeshId, it: &T) -> Vec<u8> {
-    [b"clawmesh says".as_slice(), &mesh.0, &encode(it)].concat()
+fn signed_text<T: Encode<()>>(mesh: MeshId, value: &T) -> Vec<u8> {
+    [b"clawmesh says".as_slice(), &mesh.0, &encode(value)].concat()
 }
 
 impl<T: Encode<()>> Signed<T> {
-    /// Signs `it` as `identity`, within `mesh`.
+    /// Signs `value` as `identity`, within `mesh`.
     #[must_use]
-    pub fn new(mesh: MeshId, identity: &Identity, it: T) -> Signed<T> {
-        let signature = identity.sign(&signed_text(mesh, &it));
-        Signed { it, signature }
+    pub fn new(mesh: MeshId, identity: &Identity, value: T) -> Signed<T> {
+        let signature = identity.sign(&signed_text(mesh, &value));
+        Signed { value, signature }
+    }
+
+    /// Passes on a value that this node signed within this mesh.
+    fn checked(self, judge: &dyn Judge, mesh: MeshId, node: NodeId) -> Result<Self, BadMessage> {
+        let good = judge.holds(node, &signed_text(mesh, &self.value), &self.signature);
+        if good { Ok(self) } else { Err(BadMessage::Signature) }
     }
 }
 
@@ -531,8 +528,8 @@ mod tests {
     fn later(variant: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut encoder = minicbor::Encoder::new(&mut bytes);
-        let _ = encoder.array(2).and_then(|it| it.u64(variant));
-        let _ = encoder.array(2).and_then(|it| it.str("what")).and_then(|it| it.u64(7));
+        let _ = encoder.array(2).and_then(|encoder| encoder.u64(variant));
+        let _ = encoder.array(2).and_then(|e| e.str("what")).and_then(|e| e.u64(7));
         bytes
     }
 
@@ -594,9 +591,9 @@ mod tests {
         let mesh = MeshId([1; 16]);
         let own = Identity::from_seed(&[3; 32]);
         let (node, boot, tick) = (own.node_id(), 1, 1);
-        let it = Beacon { node, boot, tick, roster: 0, digest: 0 };
-        let signed = Message::Beacon(Signed::new(mesh, &own, it));
-        let bare = Message::Beacon(Signed { it, signature: [0; 64] });
+        let value = Beacon { node, boot, tick, roster: 0, digest: 0 };
+        let signed = Message::Beacon(Signed::new(mesh, &own, value));
+        let bare = Message::Beacon(Signed { value, signature: [0; 64] });
         let is_taken = |message: &Message<Run>, from: NodeId| {
             let read = Message::decode(&message.encode()).expect("it can be read");
             read.verify_from(from, mesh).is_ok()
@@ -605,8 +602,8 @@ mod tests {
         assert!(is_taken(&bare, node) && is_taken(&signed, node) && is_taken(&signed, other));
         assert!(!is_taken(&bare, other), "whoever passes it on shows that it is signed");
         let what = crate::wire::roster::What::Whole { version: 1, changes: Vec::new() };
-        let it = RosterNews { node, boot, what };
-        let bare = Message::Roster(Box::new(Signed { it, signature: [0; 64] }));
+        let value = RosterNews { node, boot, what };
+        let bare = Message::Roster(Box::new(Signed { value, signature: [0; 64] }));
         assert!(!is_taken(&bare, node), "anything else is signed in any case");
     }
 
@@ -630,14 +627,15 @@ mod tests {
     #[test]
     fn a_signature_is_over_what_is_said_in_one_mesh() {
         let (mesh, own) = (MeshId([1; 16]), Identity::from_seed(&[3; 32]));
-        let it = Beacon { node: own.node_id(), boot: 1, tick: 1, roster: 0, digest: 0 };
-        let signed = Signed::new(mesh, &own, it);
-        let holds = |it, mesh| {
-            let message: Message<Run> = Message::Beacon(Signed { it, signature: signed.signature });
+        let value = Beacon { node: own.node_id(), boot: 1, tick: 1, roster: 0, digest: 0 };
+        let signed = Signed::new(mesh, &own, value);
+        let holds = |value, mesh| {
+            let message: Message<Run> =
+                Message::Beacon(Signed { value, signature: signed.signature });
             message.verify(mesh).is_ok()
         };
-        assert!(holds(it, mesh));
-        assert!(!holds(Beacon { tick: 2, ..it }, mesh));
-        assert!(!holds(it, MeshId([2; 16])));
+        assert!(holds(value, mesh));
+        assert!(!holds(Beacon { tick: 2, ..value }, mesh));
+        assert!(!holds(value, MeshId([2; 16])));
     }
 }

@@ -145,8 +145,8 @@ impl Run {
                     return Err(BadRun::Body(*len));
                 }
                 // Nobody drops what rooms are made of.
-                Carried::Gone(it) if !entry.facts.visible || it.len > BODY_BYTES_MAX as u64 => {
-                    return Err(BadRun::Body(it.len));
+                Carried::Gone(gone) if !entry.facts.visible || gone.len > BODY_BYTES_MAX as u64 => {
+                    return Err(BadRun::Body(gone.len));
                 }
                 Carried::Here(body) => bytes += body.len(),
                 Carried::Apart { .. } | Carried::Gone(_) => {}
@@ -219,17 +219,17 @@ impl Run {
     /// Whether its sender had dropped some of its bodies.
     #[must_use]
     pub fn has_gone(&self) -> bool {
-        self.entries.iter().any(|it| matches!(it.body, Carried::Gone(_)))
+        self.entries.iter().any(|entry| matches!(entry.body, Carried::Gone(_)))
     }
 
     /// How many bytes it takes encoded, near enough to plan with: bodies, facts, frame.
     #[must_use]
     pub fn size(&self) -> usize {
-        let entry = |it: &RunEntry| match &it.body {
+        let bytes = |entry: &RunEntry| match &entry.body {
             Carried::Here(body) => body.len() + 24,
             Carried::Apart { .. } | Carried::Gone(_) => 64,
         };
-        self.entries.iter().map(entry).sum::<usize>() + 192
+        self.entries.iter().map(bytes).sum::<usize>() + 192
     }
 
     /// Deterministic CBOR.
@@ -362,7 +362,7 @@ mod tests {
         let verified = without.clone().verify(MESH).expect("the chain and the seal hold");
         assert_eq!(verified.certificate(), whole.certificate());
         assert!(verified.run().has_gone() && !whole.run().has_gone());
-        let gone = |run: &mut Run, it| run.entries[0].body = Carried::Gone(it);
+        let gone = |run: &mut Run, rest| run.entries[0].body = Carried::Gone(rest);
         let mut another = without.clone();
         gone(&mut another, Gone { hash: sha256(&[b"c"]), len: 1 });
         assert_eq!(another.verify(MESH).unwrap_err(), BadRun::Seal);

@@ -164,7 +164,7 @@ mod tests {
     fn what_is_sealed_opens_with_its_key_and_in_its_place_alone() {
         let sealed = seal("one").seal(&SPOT, b"hello");
         assert_eq!(sealed.len(), 5 + crate::limits::SEAL_BYTES);
-        assert!(!sealed.windows(5).any(|it| it == b"hello"));
+        assert!(!sealed.windows(5).any(|bytes| bytes == b"hello"));
         assert_eq!(seal("one").open(&SPOT, &sealed).as_deref(), Some(&b"hello"[..]));
         assert_eq!(seal("two").open(&SPOT, &sealed), None, "another key");
         let elsewhere = [

@@ -12,7 +12,7 @@ use mesh::{
         import::message_id,
     },
     name::{
-        id::{LocalRef, LogId, LogIx, MessageId, RoomId},
+        id::{EntryRef, LocalRef, LogId, LogIx, MessageId, RoomId},
         number::{Era, Number},
     },
     wire::{
@@ -225,7 +225,8 @@ impl View {
         let canonical = numbers.lowest().unwrap_or(number);
         let several = if numbers.0.len() > 1 { &numbers.0[..] } else { &[] };
         let said = self.said(log, at, &stored)?;
-        let message = message_id(self.room_record()?, (self.id, log, at.seq), said.as_ref());
+        let message =
+            message_id(self.room_record()?, self.id, EntryRef { log, seq: at.seq }, said.as_ref());
         Ok(Row {
             number,
             canonical,

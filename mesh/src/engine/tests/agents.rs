@@ -200,7 +200,7 @@ fn who_types_is_told_where_it_is_a_member_and_to_peers_only_in_rooms_that_they_s
             |it: &&Effect| matches!(it, Effect::Notify { event: RoomEvent::Typing { .. }, .. });
         let sent = |it: &&Effect| {
             matches!(it, Effect::Broadcast { message: Message::Roster(it), .. }
-                if matches!(it.it.what, What::Typing { .. }))
+                if matches!(it.value.what, What::Typing { .. }))
         };
         let count = |it: &dyn Fn(&&Effect) -> bool| node.effects.iter().filter(it).count();
         (refused, count(&told), count(&sent))

@@ -164,7 +164,7 @@ fn who_says_what_another_node_is_or_is_not_connected_is_not_believed() {
     let about = |of: u8| {
         let epoch = crate::name::identity::LinkSecret::new(0, [0; 32]).epoch();
         let it = About { node: identity(of).node_id(), epoch, version: "1".to_owned() };
-        Message::About(Signed { it, signature: [0; 64] })
+        Message::About(Signed { value: it, signature: [0; 64] })
     };
     let stray = node.engine.cx.faults.stray;
     node.hears_from(PEER, about(PEER));
@@ -188,7 +188,7 @@ fn that_somebody_types_is_believed_of_its_own_node_where_it_is_a_member() {
         node.effects.clear();
         let what = What::Typing { agent: "ghost".into(), room, typing: true, nonce: 1 };
         let it = RosterNews { node: identity(of).node_id(), boot: 1, what };
-        node.hears_from(of, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
+        node.hears_from(of, Message::Roster(Box::new(Signed { value: it, signature: [0; 64] })));
         let told =
             |it: &Effect| matches!(it, Effect::Notify { event: RoomEvent::Typing { .. }, .. });
         node.effects.iter().any(told)
@@ -272,7 +272,7 @@ fn who_waits_in_a_room_that_ends_is_told_that_there_is_none() {
     });
     let what = What::Changes { version: 2, changes: vec![RosterChange::NoRoom(room)] };
     let it = RosterNews { node: peer(), boot: 1, what };
-    node.hears_from(PEER, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
+    node.hears_from(PEER, Message::Roster(Box::new(Signed { value: it, signature: [0; 64] })));
     assert!(!node.engine.rooms.contains_key(&room));
     assert_eq!(node.reply(call).and_then(|it| it.err()), Some(Refused::NoRoom));
     assert_eq!(node.reply(there).and_then(|it| it.err()), Some(Refused::NoTask));

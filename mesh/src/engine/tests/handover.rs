@@ -19,7 +19,7 @@ fn stopping() -> Node {
     let peer = identity(HEIR).node_id();
     node.give(Input::PeerUp(peer));
     let it = Beacon { node: peer, boot: 1, tick: 1, roster: 0, digest: 0 };
-    node.told(HEIR, Message::Beacon(Signed { it, signature: [0; 64] }));
+    node.told(HEIR, Message::Beacon(Signed { value: it, signature: [0; 64] }));
     node.begin(Command::Stop);
     let offered = |it: &Effect| matches!(it, Effect::Send { message: Message::Offer(_), .. });
     assert!(node.effects.iter().any(offered));

@@ -303,7 +303,7 @@ fn a_node_is_told_that_it_is_out_by_members_and_nobody_else() {
     let (me, member, stranger) = (id(&world, 0), id(&world, 1), identity(77).node_id());
     let parted = Parted { why: Parting::Retired, by: stranger, wall_ms: 5 };
     let mut told = |from, by, node| {
-        let it = Signed { it: Notice { by, node, parted }, signature: [0; 64] };
+        let it = Signed { value: Notice { by, node, parted }, signature: [0; 64] };
         world.nodes[0].give(Input::Message { from, message: Message::Parted(it) });
         world.nodes[0].engine.cx.out
     };

@@ -17,7 +17,7 @@ impl Node {
         (tick, roster, digest): (u64, u64, u64),
     ) {
         let it = Beacon { node: identity(of).node_id(), boot: 1, tick, roster, digest };
-        self.hears_from(from, Message::Beacon(Signed { it, signature: [0; 64] }));
+        self.hears_from(from, Message::Beacon(Signed { value: it, signature: [0; 64] }));
     }
 
     /// What it sent since it was looked at last.
@@ -182,7 +182,7 @@ fn nobody_is_believed_what_this_node_is_said_to_have_or_what_is_counted_against_
         boot: before.0,
         what: What::Whole { version: before.1 + 5, changes: Vec::new() },
     };
-    node.hears_from(8, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
+    node.hears_from(8, Message::Roster(Box::new(Signed { value: it, signature: [0; 64] })));
     assert_eq!(node.engine.rosters.version(me), before);
     assert!(node.engine.rosters.agents().any(|agent| **agent == *"me"));
     let silent = node.engine.live.last(me).is_none();
@@ -227,7 +227,7 @@ fn a_roster_of_who_is_out_is_not_kept_and_one_beyond_its_limits_is_counted() {
     for (of, agent) in [(out, "a"), (peer, "")] {
         let changes = vec![RosterChange::NoAgent(agent.into())];
         let it = RosterNews { node: of, boot: 1, what: What::Whole { version: 1, changes } };
-        node.hears_from(8, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
+        node.hears_from(8, Message::Roster(Box::new(Signed { value: it, signature: [0; 64] })));
         assert_eq!(node.engine.rosters.version(of), (0, 0));
     }
     assert_eq!(node.engine.cx.faults.stray, stray + 1);

@@ -69,7 +69,7 @@ impl Node {
     pub(super) fn heard_saying(&mut self, from: u8, changes: Vec<RosterChange>) {
         let node = identity(from).node_id();
         let it = Beacon { node, boot: 1, tick: 1, roster: 1, digest: 0 };
-        self.told(from, Message::Beacon(Signed { it, signature: [0; 64] }));
+        self.told(from, Message::Beacon(Signed { value: it, signature: [0; 64] }));
         self.news(node, changes);
     }
 
@@ -265,7 +265,7 @@ fn who_has_no_key_sits_in_no_private_room() {
     assert_eq!(node.members_of(room), 1);
     let what = What::Changes { version: 2, changes: vec![RosterChange::Follows(token)] };
     let it = RosterNews { node: peer, boot: 1, what };
-    let signed = Signed { it, signature: [0; 64] };
+    let signed = Signed { value: it, signature: [0; 64] };
     node.told(7, Message::Roster(Box::new(signed)));
     assert_eq!(node.members_of(room), 2);
 }
@@ -636,7 +636,7 @@ fn a_roster_that_shows_one_more_key_is_answered_once_with_how_far_its_rooms_are_
     let lobby = node.lobby();
     let changes = vec![seated("a", KEY, lobby)];
     let it = RosterNews { node: peer, boot: 1, what: What::Changes { version: 2, changes } };
-    node.told(8, Message::Roster(Box::new(Signed { it, signature: [0; 64] })));
+    node.told(8, Message::Roster(Box::new(Signed { value: it, signature: [0; 64] })));
     assert_eq!(digests(&mut node, 8).len(), 0, "it knows that already");
 }
 

@@ -133,7 +133,7 @@ fn a_room_of_memory_that_comes_back_has_a_log_of_this_node_that_it_never_had() {
         {
             let what = What::Whole { version, changes };
             let it = RosterNews { node: log(8).author, boot: 1, what };
-            let message = Message::Roster(Box::new(Signed { it, signature: [0; 64] }));
+            let message = Message::Roster(Box::new(Signed { value: it, signature: [0; 64] }));
             node.hears_from(8, message);
             mine.extend(node.engine.rooms.get(&id).map(|it| it.mine));
         }

@@ -172,7 +172,7 @@ fn what_this_node_wrote_is_sent_when_another_says_that_it_has_it_or_is_in_step()
                 assert!(node.unsent() > 0);
                 let digest = node.engine.digest() ^ differs;
                 let it = Beacon { node: from, boot: 1, tick, roster: 0, digest };
-                let message = Message::Beacon(Signed { it, signature: [0; 64] });
+                let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
                 node.give(Input::Message { from, message });
             }
         } else {

@@ -439,7 +439,7 @@ fn a_close_of_another_is_believed_when_the_opener_has_had_its_time() {
         for _ in 0..time.as_millis() / STEP.as_millis() {
             let tick = u64::try_from(world.nodes[1].now.mono.as_millis()).expect("short");
             let it = Beacon { node: me, boot, tick, roster: 0, digest: 0 };
-            let message = Message::Beacon(Signed { it, signature: [0; 64] });
+            let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
             world.nodes[1].give(Input::Message { from: me, message });
             world.pass(STEP);
         }

@@ -214,7 +214,7 @@ impl World {
         let (boot, roster) = engine.rosters.version(engine.cx.me);
         let digest = engine.digest();
         let it = Beacon { node: engine.cx.me, boot, tick: self.tick, roster, digest };
-        let message = Message::Beacon(Signed { it, signature: [0; 64] });
+        let message = Message::Beacon(Signed { value: it, signature: [0; 64] });
         let from = engine.cx.me;
         for to in (0..self.nodes.len()).filter(|to| *to != n && self.groups[*to] == self.groups[n])
         {

@@ -11,7 +11,7 @@ use super::Written;
 use crate::{
     api::{
         agenda::{VoteNotes, VoteResult, VoteView},
-        batch::{Told, VoteNote},
+        batch::{ToldResult, VoteNote},
     },
     limits::{
         DESCRIPTION_BYTES_MAX, VOTE_BALLOTS_EACH_MAX, VOTE_CLOSES_MAX, VOTE_FOR_MAX,
@@ -69,7 +69,7 @@ struct Close {
 struct Here {
     /// What this node's agents chose, by the log seq of their ballots, until it is opened.
     choices: BTreeMap<u64, u32>,
-    told: Option<Told>,
+    told: Option<ToldResult>,
     /// Since when it counts as closed here.
     closed: Option<Duration>,
     /// All closes are void by which it was: it has a result again when there is another one.
@@ -153,7 +153,7 @@ impl Vote {
         vote.foreign = imported.id;
         vote.imported = Some(Ended { eligible, tally: imported.tally });
         vote.here.closed = Some(Duration::ZERO);
-        vote.here.told = Some(Told { close: None, missing: Vec::new() });
+        vote.here.told = Some(ToldResult { close: None, missing: Vec::new() });
         vote
     }
 
@@ -459,7 +459,7 @@ impl Vote {
         let missing = self.counted().filter(|(_, it)| it.open.is_none());
         let missing = missing.map(|(place, _)| place).collect();
         let close = self.counting().map(|(it, _)| it.place);
-        self.here.told = Some(Told { close, missing });
+        self.here.told = Some(ToldResult { close, missing });
         self.here.dirty = true;
     }
 

@@ -133,13 +133,13 @@ impl<R> Message<R> {
             Message::Fork(..) => Traits::of("fork", Entries).gossiped(),
             Message::Parted(_) => Traits::of("parted", Membership),
             Message::Secret(handed) => {
-                let without = handed.it.secret.without().len();
+                let without = handed.value.secret.without().len();
                 Traits::of("secret", Membership).with(without, EXPELLED_NAMED_MAX)
             }
             // A peer with an older secret is given the newest, signed.
             Message::About(about) => Traits::of("about", Membership)
                 .asks(FromEngine)
-                .with(about.it.version.len(), VERSION_BYTES_MAX),
+                .with(about.value.version.len(), VERSION_BYTES_MAX),
             Message::Follows(keys) => {
                 Traits::of("follows", Holdings).with(keys.len(), KEYS_FOLLOWED_MAX)
             }

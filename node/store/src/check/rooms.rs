@@ -72,7 +72,7 @@ pub(super) fn kept_id(
         return None;
     }
     let said = record.body(&SealContext { room, log, seq, kind }, &entry.body).said();
-    let id = message_id(record, (room, log, seq), said.as_ref());
+    let id = message_id(record, room, EntryRef { log, seq }, said.as_ref());
     id.is_foreign().then_some(id)
 }
 

@@ -35,7 +35,8 @@ fn messages_votes_and_tasks_keep_their_ids_at_every_node() {
         for row in &node.rows {
             let Change::Entry { room: BROUGHT, at, entry } = row else { continue };
             let Some(said) = Body::decode(entry.facts.kind, &entry.body).said() else { continue };
-            let shown = message_id(&room.record, (BROUGHT, log, at.seq), Some(&said));
+            let shown =
+                message_id(&room.record, BROUGHT, EntryRef { log, seq: at.seq }, Some(&said));
             let expected = said.id.unwrap_or(MessageId::new(BROUGHT, log, at.seq));
             assert_eq!(shown, expected, "{}", said.content);
         }
