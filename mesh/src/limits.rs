@@ -64,9 +64,9 @@ pub const VERSION_BYTES_MAX: usize = 40;
 pub const PROOFS_MAX: usize = 64;
 /// A turn without effects waits for so long until it is committed with another: a few commits' time, so that a peer
 /// that causes only such turns costs a hundred commits a second at most.
-pub const UNSAID_FOR: Duration = Duration::from_millis(10);
+pub const COMMIT_DEFERRED_FOR: Duration = Duration::from_millis(10);
 /// Rows that wait so, beside those of the last turn.
-pub const UNSAID_ROWS_MAX: usize = 256;
+pub const COMMIT_DEFERRED_ROWS_MAX: usize = 256;
 
 // Order: numbers, eras, sequencers.
 
@@ -193,7 +193,7 @@ pub const ROSTER_NEWS_KEPT: usize = 64;
 pub const ROSTER_NEWS_KEPT_BYTES: usize = 64 * 1024;
 /// A node not heard for this long takes its agents with it.
 pub const ROSTER_LEASE: Duration = Duration::from_secs(3);
-/// How long a vanished agent's record is kept, so that it can reconnect anywhere (spec §2).
+/// How long a vanished agent's record is kept, so that it can reconnect anywhere.
 pub const RECONNECT_WITHIN: Duration = Duration::from_secs(120);
 /// How far ahead of our own a peer's roster stamp may be; a clock further off is not followed.
 pub const STAMP_AHEAD_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -437,7 +437,7 @@ pub const ELECTIONS_BYTES_PER_LOG_MAX: usize = 16 * 1024 * 1024;
 pub const ELECTIONS_PER_AGENT_MAX: usize = 100;
 /// See [`ELECTIONS_PER_AGENT_MAX`].
 pub const ELECTIONS_COUNTED_FOR: Duration = Duration::from_secs(3_600);
-/// How long candidates of an election may decline (spec §3).
+/// How long candidates of an election may decline.
 pub const ELECTION_WINDOW: Duration = Duration::from_secs(2);
 /// How long nodes have for their next step in an election, once it is due.
 pub const ELECTION_GRACE: Duration = Duration::from_secs(1);

@@ -422,7 +422,7 @@ pub struct RoomInfo {
     pub leader: Option<LeaderView>,
 }
 
-/// An expected no. The bridge gives each a code of spec §12.
+/// An expected no. Each dialect has codes for them.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
     /// No such room, or none that the caller may know of.

@@ -216,8 +216,8 @@ impl MessageId {
         (self.0[..8] == Self::tag(room, log)).then(|| u64::from_be_bytes(low) & (u64::MAX >> 2))
     }
 
-    /// Whether a ClawChat server can have drawn it: it names no entry of any log then, for those of our own
-    /// are of version 8.
+    /// Whether it may have been drawn elsewhere: it names no entry of any log then, since ids of entries are of
+    /// version 8.
     #[must_use]
     pub fn is_foreign(self) -> bool {
         is_foreign(self.0)

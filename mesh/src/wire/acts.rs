@@ -344,7 +344,7 @@ pub struct TaskUpdated {
     pub by: AgentId,
 }
 
-/// How far a task is (spec §3, `update_task`).
+/// How far a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 #[cbor(index_only)]
 pub enum TaskStatus {

@@ -26,7 +26,7 @@ pub struct Presence {
     pub progress: Option<u8>,
 }
 
-/// The four things an agent may be doing (spec §3, `set_presence`).
+/// The activity of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Encode, Decode)]
 #[cbor(index_only)]
 pub enum Status {
