@@ -231,7 +231,7 @@ impl Driver {
             Effect::ShutOut(node) => self.net.shut_out(node.0),
             Effect::Pulse(pulse) => self.pulse.set(pulse),
             Effect::Noisy(author) => self.queue.noise.note(author),
-            Effect::Alarm(Alarm::Parted { node, it }) if node.0 == self.net.node() => farewell(it),
+            Effect::Alarm(Alarm::Parted { node, removal }) if node.0 == self.net.node() => farewell(removal),
             Effect::Alarm(alarm) => {
                 self.meters.alarm(&alarm);
                 warn(&alarm);
@@ -308,7 +308,7 @@ fn warn(alarm: &Alarm) {
             "node {author} has signed two histories of one log: nothing more is taken from it; \
              its operator should stop it, it was probably restored from a backup"
         ),
-        Alarm::Parted { node, it } => warn_of_removal(*node, *it),
+        Alarm::Parted { node, removal } => warn_of_removal(*node, *removal),
         Alarm::EraOpened { room, era, before } => tracing::warn!(event = "era_opened",
             %room, ?era,
             "this node numbers a room from now on, in a new era: node {} did before",

@@ -141,7 +141,7 @@ pub enum Alarm {
         /// Which.
         node: NodeId,
         /// Why.
-        it: Parted,
+        removal: Parted,
     },
     /// This node opened an era: its number space in the room is another from now on.
     EraOpened {

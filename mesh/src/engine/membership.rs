@@ -48,7 +48,7 @@ impl Engine {
         let effects: Vec<Effect> = others.map(Effect::ShutOut).collect();
         self.cx.effects.extend(effects);
         if let Some(it) = self.farewell() {
-            self.cx.alarm(Alarm::Parted { node: self.cx.me, it });
+            self.cx.alarm(Alarm::Parted { node: self.cx.me, removal: it });
         }
     }
 
@@ -102,7 +102,7 @@ impl Engine {
             return self.note_farewell(it);
         }
         if news {
-            self.cx.alarm(Alarm::Parted { node, it });
+            self.cx.alarm(Alarm::Parted { node, removal: it });
         }
         self.ask_for_secret_without_the_expelled();
         if connected {
@@ -162,7 +162,7 @@ impl Engine {
         }
         self.change_node().parted = Some(it);
         self.cx.out = true;
-        self.cx.alarm(Alarm::Parted { node: self.cx.me, it });
+        self.cx.alarm(Alarm::Parted { node: self.cx.me, removal: it });
         self.refuse_waiters(|_, _| true);
         self.cx.active.extend(self.busy.iter().copied());
     }

@@ -38,62 +38,62 @@ pub enum Names<'c> {
     Key(&'c Attach),
     /// A room.
     Room {
-        /// Of this key.
+        /// The key that asks.
         key: KeyPrint,
-        /// Which.
+        /// The room.
         room: RoomId,
     },
     /// All members of a room: they may vote.
     Voters {
-        /// Opens the vote.
+        /// The agent that opens the vote.
         caller: &'c Caller,
-        /// Where.
+        /// The room.
         room: RoomId,
     },
     /// All members of a room: they can be elected.
     Candidates {
-        /// Wants the election.
+        /// The agent that wants the election.
         caller: &'c Caller,
-        /// Where.
+        /// The room.
         room: RoomId,
     },
     /// An election that is under way.
     Election {
-        /// Of this key.
+        /// The key that asks.
         key: KeyPrint,
-        /// Where.
+        /// The room.
         room: RoomId,
     },
     /// The leader of a room.
     Leader {
-        /// Says to be the leader.
+        /// The agent that says to be the leader.
         caller: &'c Caller,
-        /// Where.
+        /// The room.
         room: RoomId,
     },
     /// A vote.
     Vote {
-        /// Of this key.
+        /// The key that asks.
         key: KeyPrint,
         /// The agent that asks, in whose rooms the vote is looked for. Without one it is not looked for.
         agent: Option<&'c AgentId>,
-        /// Which.
+        /// The vote.
         vote: MessageId,
     },
     /// A task.
     Task {
-        /// Updates it.
+        /// The agent that updates it.
         caller: &'c Caller,
-        /// Which.
+        /// The task.
         task: MessageId,
     },
     /// A message.
     Message {
-        /// Of this key.
+        /// The key that asks.
         key: KeyPrint,
-        /// Where.
+        /// The room.
         room: RoomId,
-        /// Which.
+        /// The message.
         message: MessageId,
     },
 }
