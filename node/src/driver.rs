@@ -231,7 +231,9 @@ impl Driver {
             Effect::ShutOut(node) => self.net.shut_out(node.0),
             Effect::Pulse(pulse) => self.pulse.set(pulse),
             Effect::Noisy(author) => self.queue.noise.note(author),
-            Effect::Alarm(Alarm::Parted { node, removal }) if node.0 == self.net.node() => farewell(removal),
+            Effect::Alarm(Alarm::Parted { node, removal }) if node.0 == self.net.node() => {
+                farewell(removal)
+            }
             Effect::Alarm(alarm) => {
                 self.meters.alarm(&alarm);
                 warn(&alarm);
