@@ -77,7 +77,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mesh = MeshSecret::new([7; 32], me).mesh_id();
     let room = RoomId::lobby(mesh);
     let disk = CrashingBackend::new(7);
-    // As a store makes them; then what is in them is not its own.
+    // Tables as a store makes them, with rows that no store wrote.
     drop(Store::on(disk.clone()).expect("an empty disk"));
     let ids = |disk: &CrashingBackend| -> Result<(), redb::Error> {
         let db = Database::builder().create_with_backend(disk.clone())?;
