@@ -17,8 +17,8 @@ use crate::{
     limits::{CACHE_BYTES, PROGRESS_ROWS},
     reader::{Reader, Snapshot},
     schema::{
-        ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, FORETOLD, KEPT, LOGS, META, NODE, NOTES,
-        NUMBERS, PLACES, PRUNED, ROOM_IDS, ROOMS,
+        ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, META, NODE, NOTES,
+        NUMBER_RANGES, NUMBERS, PLACES, PRUNED, ROOM_IDS, ROOMS,
     },
 };
 
@@ -137,12 +137,12 @@ impl Copy<'_> {
         macro_rules! each {
             ($step:ident: $($table:ident),* $(,)?) => { $(self.$step(&mut left, $table)?;)* };
         }
-        each!(count: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, FORETOLD, DEDUPS);
+        each!(count: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, NUMBER_RANGES, DEDUPS);
         each!(count: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, META);
         if let Some(unknown) = left.pop() {
             return Err(CopyError::Table(unknown));
         }
-        each!(table: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, FORETOLD, DEDUPS);
+        each!(table: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, NUMBER_RANGES, DEDUPS);
         each!(table: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, META);
         if (self.progress)(self.done) { Ok(()) } else { Err(CopyError::GivenUp) }
     }

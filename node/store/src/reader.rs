@@ -223,13 +223,14 @@ impl Reader {
         self.page_of_arrival(room, after, Number::ZERO, limit)
     }
 
-    /// As [`Reader::page_since`], for a client that came from elsewhere with the cursor `came` and
-    /// has got everything since, up to `after`. Adds entries that were delivered here up to `came`
-    /// (so the client did not get them), that are not proven to be seen, and that have another
-    /// number above that, under which this node passes them over. Such an entry got that number
-    /// because some node lacked it, and that may be the node of this client. Each is given once, as
-    /// long as it gets no number of an era above `after`'s. Leaves out entries that `came` proves
-    /// to be seen, though they were delivered here only above it.
+    /// As [`Reader::page_since`], for a client that came from elsewhere with the cursor
+    /// `origin_cursor` and has got everything since, up to `after`. Adds entries that were
+    /// delivered here up to `origin_cursor` (so the client did not get them), that are not proven
+    /// to be seen, and that have another number above that, under which this node passes them over.
+    /// Such an entry got that number because some node lacked it, and that may be the node of this
+    /// client. Each is given once, as long as it gets no number of an era above `after`'s. Leaves
+    /// out entries that `origin_cursor` proves to be seen, though they were delivered here only
+    /// above it.
     ///
     /// # Errors
     ///
@@ -238,7 +239,7 @@ impl Reader {
         &self,
         room: RoomId,
         after: Number,
-        came: Number,
+        origin_cursor: Number,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
         let limit = limit.min(PAGE_ROWS_MAX);
@@ -249,11 +250,11 @@ impl Reader {
         {
             let mut scanned = 0;
             // Nothing is owed to a client that was here from the beginning.
-            let arrival = if came == Number::ZERO {
+            let arrival = if origin_cursor == Number::ZERO {
                 None
             } else {
                 let eras = view.eras()?.into_iter().collect();
-                Some((Seen::new(&eras, came), view.record()?.tip))
+                Some((Seen::new(&eras, origin_cursor), view.record()?.tip))
             };
             from = from.max(Number(view.pruned()?.0.saturating_add(1)));
             for numbered in view.numbers(from, Number(u64::MAX))?.take(SCAN_ROWS) {

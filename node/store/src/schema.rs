@@ -43,7 +43,7 @@ pub(crate) const NUMBERS: TableDefinition<'_, (u32, u64), (u32, u64, u8)> =
 /// (room, log, log seq) → all its numbers with their fates: see [`Numbers`].
 pub(crate) const PLACES: TableDefinition<'_, PlaceKey, &[u8]> = TableDefinition::new("places/1");
 /// (room, log, log seq) → (highest, lowest number).
-pub(crate) const FORETOLD: TableDefinition<'_, PlaceKey, (u64, u64)> =
+pub(crate) const NUMBER_RANGES: TableDefinition<'_, PlaceKey, (u64, u64)> =
     TableDefinition::new("foretold/1");
 /// (wall time, room, id) → (log, log seq). Time first, so that old rows are one range.
 pub(crate) const DEDUPS: TableDefinition<'_, (u64, u32, u128), (u32, u64)> =
@@ -153,7 +153,7 @@ pub(crate) fn prepare(db: &Database, found: u64) -> Result<(), redb::Error> {
     write.open_table(ERAS)?;
     write.open_table(NUMBERS)?;
     write.open_table(PLACES)?;
-    write.open_table(FORETOLD)?;
+    write.open_table(NUMBER_RANGES)?;
     write.open_table(DEDUPS)?;
     write.open_table(EVIDENCE)?;
     write.open_table(NODE)?;
