@@ -212,7 +212,7 @@ impl Control {
             }
             Request::ListKeys => {
                 let Outcome::Keys(keys) = self.engine(Command::ListKeys).await? else {
-                    bail!("the engine answers something else; this is a bug");
+                    return Err(wrong_answer());
                 };
                 Answer::Keys(keys.into_iter().map(keys::minted).collect())
             }
@@ -236,7 +236,7 @@ impl Control {
             Request::Leave { force } => {
                 let Outcome::LeftMesh { heard } = self.engine(Command::LeaveMesh { force }).await?
                 else {
-                    bail!("the engine answers something else; this is a bug");
+                    return Err(wrong_answer());
                 };
                 Answer::Left { heard }
             }
@@ -263,7 +263,7 @@ impl Control {
 
     async fn members(&self) -> Result<Vec<Member>> {
         let Outcome::Members(members) = self.engine(Command::Members).await? else {
-            bail!("the engine answers something else; this is a bug");
+            return Err(wrong_answer());
         };
         let mut members: Vec<Member> = members.into_iter().map(members::member).collect();
         for member in members.iter_mut().filter(|member| member.joined.is_none()) {
@@ -298,14 +298,14 @@ impl Control {
     /// Entries that connected nodes have and this one has not, over all rooms.
     pub(crate) async fn behind(&self) -> Result<u64> {
         let Outcome::Behind(behind) = self.engine(Command::Behind).await? else {
-            bail!("the engine answers something else; this is a bug");
+            return Err(wrong_answer());
         };
         Ok(behind)
     }
 
     async fn status(&self) -> Result<mesh::api::status::Status> {
         let Outcome::Status(status) = self.engine(Command::Status).await? else {
-            bail!("the engine answers something else; this is a bug");
+            return Err(wrong_answer());
         };
         Ok(status)
     }
@@ -344,6 +344,11 @@ impl Control {
         tracing::info!("the key was rotated");
         Ok(())
     }
+}
+
+/// Each command has one kind of outcome.
+fn wrong_answer() -> anyhow::Error {
+    anyhow::anyhow!("the engine answers something else; this is a bug")
 }
 
 fn failure(error: anyhow::Error) -> Answer {

@@ -305,7 +305,7 @@ impl ApiKey {
 
     /// A new key.
     pub(crate) fn draw() -> Result<ApiKey> {
-        Ok(ApiKey(hex(&*chance::draw()?)))
+        Ok(ApiKey(hex(&*chance::draw::<32>()?)))
     }
 
     /// A new key, in `file` when this returns.
@@ -350,10 +350,11 @@ fn warn_if_open(file: &Path, advice: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn hex(bytes: &[u8; 32]) -> Zeroizing<String> {
+/// As hex digits; the bytes may be a secret.
+pub(crate) fn hex(bytes: &[u8]) -> Zeroizing<String> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |half: u8| char::from(DIGITS[usize::from(half & 15)]);
-    let mut text = Zeroizing::new(String::with_capacity(64));
+    let mut text = Zeroizing::new(String::with_capacity(2 * bytes.len()));
     for byte in bytes {
         text.push(digit(byte >> 4));
         text.push(digit(*byte));
