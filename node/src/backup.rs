@@ -20,7 +20,10 @@ use store::{FILE_NAME, Progress, Reader, Store, check};
 use crate::{
     chance,
     clock::Clock,
-    files::{DataDir, copy_private, make_private_dir, read_json, sync_dir, write_json},
+    files::{
+        DataDir,
+        private::{copy_private, make_private_dir, read_json, sync_dir, write_json},
+    },
 };
 
 /// Says what a backup is. Written last: without it a directory is none.

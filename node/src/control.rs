@@ -36,7 +36,7 @@ use tokio::{
 
 use crate::{
     backup, chance, entry,
-    files::{ApiKey, DataDir, RunFile},
+    files::{DataDir, RunFile, api_key::ApiKey},
     invitations::Invitations,
     keys,
     limits::{

@@ -20,7 +20,7 @@ use protocol::operator::{self, InvitationState};
 use crate::{
     chance,
     clock::Clock,
-    files::{DataDir, hex},
+    files::{DataDir, private::hex},
     invitation::{Invitation, Reply},
     limits::{INVITATION_LASTS_MAX, INVITATION_LASTS_MIN, INVITATION_USES_MAX},
     secret::Keeper,

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::files::make_private_dir;
+use crate::files::private::make_private_dir;
 
 /// Binds `HOST:PORT` for `--flag`.
 pub(crate) async fn tcp(flag: &str, at: &str) -> Result<(TcpListener, SocketAddr)> {

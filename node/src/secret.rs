@@ -11,7 +11,7 @@ use net::{Net, Secret};
 
 use crate::{
     chance,
-    files::{DataDir, is_full},
+    files::{DataDir, private::is_full},
     queue::{Asker, Queue},
 };
 

@@ -31,7 +31,10 @@ use crate::{
     control::{self, Control, Files},
     driver::Driver,
     ending::{End, Ending},
-    files::{ApiKey, DataDir, RunFile, admin_secret},
+    files::{
+        DataDir, RunFile,
+        api_key::{ApiKey, admin_secret},
+    },
     guest,
     import::Journal,
     intake::Intake,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     control::ask,
-    files::{ApiKey, DataDir},
+    files::{DataDir, api_key::ApiKey},
 };
 
 /// The key that clients of this node need.
