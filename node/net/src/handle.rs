@@ -1,11 +1,11 @@
 //! The owner's handle.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::address::{Address, PeerAddress};
 use crate::book::Book;
@@ -14,9 +14,11 @@ use crate::inbox::{Inbox, Ticket, inbox};
 use crate::keys::{Doorkeeper, InvitationId, Keys};
 use crate::limits::{
     COMMANDS_MAX, DRAIN_TIMEOUT, FAULT_CHARS_MAX, GOSSIP_BYTES_MAX, PUBLISH_BYTES_MAX,
-    PUBLISH_ITEMS_MAX, STRIKES_MAX, TOPICS_MAX, VERDICTS_MAX,
+    PUBLISH_ITEMS_MAX, TOPICS_MAX, VERDICTS_MAX,
 };
-use crate::outbox::{Outboxes, QueueLength, SendError};
+use crate::listening;
+use crate::orders::{Command, Orders, Publish, Reason, Shared, Verdict};
+use crate::outbox::{QueueLength, SendError};
 use crate::settings::{Secret, Settings, StartError};
 use crate::task::{self, Task};
 
@@ -31,36 +33,6 @@ pub struct Net {
     publish_bytes: Arc<Semaphore>,
     verdicts: mpsc::Sender<(Ticket, Verdict)>,
     commands: mpsc::Sender<Command>,
-}
-
-/// The owner's verdict on a gossip message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Relay it, unless much is passed on already.
-    Accept,
-    /// Do not relay it; nobody is to blame (already known, not for us, too busy).
-    Ignore,
-    /// Do not relay it; the peer that passed it on should not have. Counts as a strike.
-    Reject,
-}
-
-/// Why a peer is penalised.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// One bad thing: [`crate::limits::STRIKES_MAX`] of them within
-    /// [`crate::limits::STRIKES_WINDOW`] are too many.
-    Invalid,
-    /// No correct node does this: disconnected and refused at once.
-    Hostile,
-}
-
-impl Reason {
-    pub(crate) fn strikes(self) -> u32 {
-        match self {
-            Reason::Invalid => 1,
-            Reason::Hostile => STRIKES_MAX,
-        }
-    }
 }
 
 /// Why a payload was not queued for gossip.
@@ -104,50 +76,6 @@ pub struct PeerStatus {
     pub next_dial: Option<Duration>,
 }
 
-/// State that handle and swarm task share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    book: Mutex<Book>,
-    pub(crate) outboxes: Outboxes,
-    pub(crate) keys: Arc<Keys>,
-    listening: Mutex<Vec<SocketAddr>>,
-    /// The task is to look at what the owner has changed here.
-    pub(crate) changed: Notify,
-}
-
-impl Shared {
-    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn listening(&self) -> MutexGuard<'_, Vec<SocketAddr>> {
-        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A payload on its way to gossipsub, and its share of the bytes.
-#[derive(Debug)]
-pub(crate) struct Publish {
-    pub(crate) topic: u16,
-    pub(crate) payload: Bytes,
-    pub(crate) _share: OwnedSemaphorePermit,
-}
-
-#[derive(Debug)]
-pub(crate) enum Command {
-    AddPeers(Vec<PeerAddress>),
-    Penalise(NodeId, Reason, String),
-    Shutdown(oneshot::Sender<()>),
-}
-
-/// An order to the swarm task.
-#[derive(Debug)]
-pub(crate) struct Orders {
-    pub(crate) publish: mpsc::Receiver<Publish>,
-    pub(crate) verdicts: mpsc::Receiver<(Ticket, Verdict)>,
-    pub(crate) commands: mpsc::Receiver<Command>,
-}
-
 /// Starts the network on the current tokio runtime. It listens when this returns: [`Net::listening`].
 ///
 /// # Errors
@@ -162,19 +90,13 @@ pub async fn start(settings: Settings) -> Result<(Net, Inbox), StartError> {
     let (inbox_sender, inbox) = inbox();
     let keys = Keys::new(settings.pre_shared_key.clone(), settings.former_keys.clone());
     let keys = Arc::new(keys);
-    let (mut swarm, me) = task::swarm(&settings, keys.clone())?;
-    let bound = task::listen(&mut swarm, &settings.listen).await?;
+    let (mut swarm, me) = listening::swarm(&settings, keys.clone())?;
+    let bound = listening::listen(&mut swarm, &settings.listen).await?;
     let mut book = Book::new(me, settings.discovery);
     for peer in settings.peers {
         book.configure(peer, Instant::now());
     }
-    let shared = Arc::new(Shared {
-        book: Mutex::new(book),
-        outboxes: Outboxes::default(),
-        keys,
-        listening: Mutex::new(bound),
-        changed: Notify::new(),
-    });
+    let shared = Arc::new(Shared::new(book, keys, bound));
     let net = Net {
         me,
         topics: settings.topics,

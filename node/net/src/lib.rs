@@ -7,7 +7,7 @@
 //! without gaps; gossip may be lost at any time.
 //!
 //! In reading order: [`limits`] (every bound), `identity`, `address`, `settings`, `inbox`, `handle`
-//! (the API); `frames` and `announcement` (bytes on the wire), `outbox`, `link` (one peer's
+//! (the API), `orders` (from it to the task), `listening` (the first step); `frames` and `announcement` (bytes on the wire), `outbox`, `link` (one peer's
 //! streams), `book`, `dial` and `backoff` (known nodes, and when to dial them), `relay` (how much
 //! gossip is passed on), `gate` (which nodes may connect), `keys` (with which pre-shared key),
 //! `private` (a connection under one), `admission` (guests with an invitation), `stall` (dead
@@ -29,7 +29,9 @@ mod inbox;
 mod keys;
 pub mod limits;
 mod link;
+mod listening;
 mod newest;
+mod orders;
 mod outbox;
 mod private;
 mod relay;
@@ -43,9 +45,10 @@ mod topics;
 
 pub use address::{Address, AddressError, PeerAddress};
 pub use admission::{AdmissionError, ask_admission};
-pub use handle::{Net, PeerStatus, PublishError, Reason, Verdict, start};
+pub use handle::{Net, PeerStatus, PublishError, start};
 pub use identity::NodeId;
 pub use inbox::{Inbox, Incoming, Share, Ticket};
 pub use keys::{Doorkeeper, InvitationId};
+pub use orders::{Reason, Verdict};
 pub use outbox::{QueueLength, SendError};
 pub use settings::{Discovery, Secret, Settings, StartError};

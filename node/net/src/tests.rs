@@ -431,7 +431,7 @@ async fn a_peer_with_too_many_strikes_is_refused_for_a_while() {
 async fn rogue(victim: &Node, bytes: Vec<u8>) -> NodeId {
     use futures::{AsyncReadExt as _, AsyncWriteExt as _};
     let (mut swarm, id) = (0..=u8::MAX)
-        .map(|name| crate::task::swarm(&settings(name, &[]), keys()).unwrap())
+        .map(|name| crate::listening::swarm(&settings(name, &[]), keys()).unwrap())
         // The lower id opens the stream.
         .find(|(_, id)| *id < victim.net.node())
         .unwrap();
@@ -501,7 +501,7 @@ async fn a_node_of_another_version_is_told_apart_and_nobody_is_to_blame() {
     for opens in [true, false] {
         let is_wanted = |id: &NodeId| (*id < victim.net.node()) == opens;
         let (name, _) = (0..=u8::MAX)
-            .map(|name| (name, crate::task::swarm(&settings(name, &[]), keys()).unwrap().1))
+            .map(|name| (name, crate::listening::swarm(&settings(name, &[]), keys()).unwrap().1))
             .find(|(name, id)| *name != 200 && is_wanted(id))
             .unwrap();
         let mut other =
@@ -767,7 +767,7 @@ async fn a_guest_is_answered_and_gets_no_further() {
     assert!(matches!(unknown, Err(AdmissionError::Unknown(_))), "{unknown:?}");
     a.net.invite(vec![([1; 8], [76; 32].into()), ([2; 8], invitation.clone())]);
     a.net.keep_door(Arc::new(Echo));
-    let node = crate::task::swarm(&settings(9, &[]), keys()).unwrap().1;
+    let node = crate::listening::swarm(&settings(9, &[]), keys()).unwrap().1;
     let answer = ask_admission(&guest, &invitation, &at[1..]).await.unwrap();
     assert_eq!(answer, [[2; 8].as_slice(), &node].concat());
     // Not the node that invited; and whoever is not there.
