@@ -13,9 +13,10 @@ use redb::{
 use thiserror::Error;
 
 use crate::{
+    databases::Snapshot,
     error::ReadError,
     limits::{CACHE_BYTES, PROGRESS_ROWS},
-    reader::{Reader, Snapshot},
+    reader::Reader,
     schema::{
         ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, META, NODE, NOTES,
         NUMBER_RANGES, NUMBERS, PLACES, PRUNED, ROOM_IDS, ROOMS,

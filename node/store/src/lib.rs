@@ -4,7 +4,7 @@
 //! ([`mesh::api::batch::Summary`]). Its one contract: [`Store::commit`] writes a whole batch or nothing of
 //! it, durably when it returns. A [`Reader`] never waits for the writer.
 //!
-//! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming, copies),
+//! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming, copies) over `databases`,
 //! [`check`] (every row of a stopped one), [`error`]s, [`limits`], and [`testing`] (a disk that crashes). The file, byte by byte:
 //! `docs/store.md`.
 
@@ -13,6 +13,7 @@
 mod apply;
 pub mod check;
 mod copy;
+mod databases;
 pub mod error;
 mod held;
 pub mod limits;
@@ -20,6 +21,7 @@ mod plan;
 mod prune;
 mod reader;
 mod roam;
+mod row;
 mod schema;
 mod spans;
 mod store;
@@ -29,7 +31,8 @@ mod view;
 
 pub use copy::{CopyError, Progress};
 pub use error::{CommitError, OpenError, ReadError};
-pub use reader::{Kept, Reader, Row};
+pub use reader::{Kept, Reader};
 pub use roam::{Cursor, Roam};
+pub use row::Row;
 pub use spans::Spans;
 pub use store::{FILE_NAME, Store};

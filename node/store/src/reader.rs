@@ -3,97 +3,28 @@
 use std::{
     collections::BTreeMap,
     iter,
-    ops::Deref,
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
 };
 
 use mesh::{
     api::batch::{Fate, RoomRecord},
     name::{
-        id::{LocalRef, LogId, MessageId, RoomId},
+        id::{LocalRef, MessageId, RoomId},
         number::Number,
     },
-    wire::{
-        entry::{Facts, Said},
-        run::{Certificate, Run},
-    },
+    wire::run::{Certificate, Run},
 };
-use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
+use redb::{ReadableDatabase, ReadableTable};
 
 use crate::{
+    databases::{Databases, Snapshot},
     error::ReadError,
-    held::Gate,
     limits::{PAGE_ROWS_MAX, PROVEN_ROOMS_MAX, SCAN_ROWS},
     roam::{Proven, Seen},
+    row::Row,
     schema::{EVIDENCE, KEPT, ROOMS, decode, table},
     view::{View, room_row},
 };
-
-/// The database of the file: opened anew after the disk was full.
-#[derive(Debug)]
-pub(crate) struct Disk {
-    gate: Arc<Gate>,
-    current: Mutex<Arc<Database>>,
-}
-
-impl Disk {
-    pub(crate) fn new(database: Database, gate: Arc<Gate>) -> Disk {
-        Disk { gate, current: Mutex::new(Arc::new(database)) }
-    }
-
-    /// For the writer: these rows may not be on the disk.
-    pub(crate) fn database(&self) -> Arc<Database> {
-        Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Replaces the database. Reads of the one before go on to their end.
-    pub(crate) fn replace(&self, database: Database) -> Weak<Database> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *current, Arc::new(database));
-        drop(current);
-        self.gate.open();
-        Arc::downgrade(&before)
-    }
-
-    /// A snapshot of the rows on the disk.
-    pub(crate) fn read(&self) -> Result<Snapshot, ReadError> {
-        loop {
-            let state = self.gate.wait();
-            let database = self.database();
-            let read = database.begin_read()?;
-            if self.gate.is_still(state) {
-                return Ok(Snapshot { read, database: Some(database) });
-            }
-        }
-    }
-}
-
-/// One moment of a database, which is not closed while something of it is read.
-pub(crate) struct Snapshot {
-    read: ReadTransaction,
-    database: Option<Arc<Database>>,
-}
-
-impl Deref for Snapshot {
-    type Target = ReadTransaction;
-
-    fn deref(&self) -> &ReadTransaction {
-        &self.read
-    }
-}
-
-/// State that store and readers share.
-#[derive(Debug)]
-pub(crate) struct Databases {
-    pub(crate) disk: Disk,
-    /// Ephemeral rooms, once there are any.
-    pub(crate) memory: OnceLock<Database>,
-    /// Bytes of the file.
-    pub(crate) size: Arc<AtomicU64>,
-}
 
 /// Reads snapshots. Each call sees one moment (long scans several, in order) and never waits for the
 /// writer, nor the writer for it. A call takes some ten microseconds plus some for each row: fine in
@@ -104,30 +35,6 @@ pub struct Reader {
     databases: Arc<Databases>,
     /// Results of earlier reads about cursors; all clones share them.
     proven: Arc<Mutex<BTreeMap<RoomId, Proven>>>,
-}
-
-/// A message, or another numbered entry, of a room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// Its number: which one, the method says that gives the row.
-    pub number: Number,
-    /// The lowest number it has here. Another than `number`: it came late.
-    pub canonical: Number,
-    /// All its numbers, if it has several: ascending, the lowest [`ROW_NUMBERS_MAX`] of them.
-    ///
-    /// [`ROW_NUMBERS_MAX`]: crate::limits::ROW_NUMBERS_MAX
-    pub numbers: Vec<Number>,
-    /// Where it is at this node.
-    pub at: LocalRef,
-    /// Whose log it is in.
-    pub log: LogId,
-    /// Its id.
-    pub message: MessageId,
-    /// Clock, wall time, kind.
-    pub facts: Facts,
-    /// The message. `None`: an entry that is no message (of the directory, or of a later version),
-    /// or one whose body was dropped because it was old.
-    pub said: Option<Said>,
 }
 
 /// A name and its value ([`Reader::kept`]).
@@ -157,12 +64,12 @@ impl Reader {
         proven.insert(room, cursor);
     }
 
-    /// That of ephemeral rooms is never replaced.
+    /// One snapshot of each database.
     fn snapshots(&self) -> impl Iterator<Item = Result<Snapshot, ReadError>> {
         let memory = || {
             let memory = self.databases.memory.get()?;
             let read = memory.begin_read().map_err(ReadError::from);
-            Some(read.map(|read| Snapshot { read, database: None }))
+            Some(read.map(Snapshot::of_memory))
         };
         let disk = iter::once_with(|| self.databases.disk.read());
         disk.chain(iter::once_with(memory).flatten())

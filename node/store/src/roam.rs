@@ -17,7 +17,8 @@ use crate::{
         AT_ONCE_ERAS_MAX, AT_ONCE_ROWS_MAX, PAGE_AHEAD_NUMBERS_MAX, PAGE_ROWS_MAX,
         UNPROVEN_NUMBERS_MAX,
     },
-    reader::{Reader, Row},
+    reader::Reader,
+    row::Row,
     schema::Numbers,
     view::View,
 };

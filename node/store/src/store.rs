@@ -22,12 +22,13 @@ use redb::{
 
 use crate::{
     apply::{apply, prune_dedups},
+    databases::{Databases, Disk},
     error::{CommitError, OpenError, ReadError},
     held::{HoldBack, is_full},
     limits::{CACHE_BYTES, DEDUP_PRUNE_EVERY, MEMORY_CACHE_BYTES},
     plan::{Keep, Plan, Rows, Seat, Seats},
     prune::{self, Drops},
-    reader::{Databases, Disk, Reader},
+    reader::Reader,
     schema::{self, Found, LAYOUT, ROOMS},
     summary,
 };

@@ -25,7 +25,7 @@ use redb::{Database, ReadOnlyTable, ReadTransaction};
 use crate::{
     error::ReadError,
     limits::ROW_NUMBERS_MAX,
-    reader::Row,
+    row::Row,
     schema::{
         CALLED, ENTRIES, ERAS, Gist, LOGS, NUMBERS, Numbers, PLACES, PRUNED, PlaceKey, ROOM_IDS,
         ROOMS, decode, fate_of, table,
