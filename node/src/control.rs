@@ -1,5 +1,5 @@
-//! Operators' commands to a running node: one line of JSON each way, over a Unix socket that only its
-//! owner can open.
+//! Operators' commands to a running node: one line of JSON each way, over a Unix socket that only
+//! its owner can open.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -83,8 +83,8 @@ impl Files {
     }
 }
 
-/// Binds the control socket: in the data directory, or if that is too deep for a socket in a private
-/// directory of its own, to be found in `run.json`.
+/// Binds the control socket: in the data directory, or if that is too deep for a socket in a
+/// private directory of its own, to be found in `run.json`.
 pub(crate) async fn bind(dir: &DataDir) -> Result<(UnixListener, SocketFile)> {
     let path = dir.control_socket();
     let path = if listen::fits(&path) { path } else { elsewhere()? };
@@ -145,8 +145,8 @@ impl Control {
         Ok(None)
     }
 
-    /// Writes a backup on a thread of its own, and tells every second how far it is. Ends when nobody
-    /// listens any more.
+    /// Writes a backup on a thread of its own, and tells every second how far it is. Ends when
+    /// nobody listens any more.
     async fn back_up(&self, to: &Path, write: &mut OwnedWriteHalf) -> Result<()> {
         let Ok(_alone) = self.files.backing_up.try_acquire() else {
             bail!("a backup is being written already: wait for its end");

@@ -45,8 +45,8 @@ impl DataDir {
         Ok(DataDir(path.canonicalize().with_context(hint)?))
     }
 
-    /// Closes to everybody else what is in it: the store holds keys of private rooms, and may be from a
-    /// version, or a backup, that left it open.
+    /// Closes to everybody else what is in it: the store holds keys of private rooms, and may be
+    /// from a version, or a backup, that left it open.
     pub(crate) fn tighten(&self) -> Result<()> {
         let hint = || format!("--data-dir {}", self.0.display());
         for entry in fs::read_dir(&self.0).with_context(hint)? {
@@ -131,8 +131,8 @@ impl DataDir {
         write_json(&self.file("invitations.json"), &kept)
     }
 
-    /// Addresses of peers from earlier, the newest last. A file that cannot be read is no reason not
-    /// to start: the addresses come again with the first peer.
+    /// Addresses of peers from earlier, the newest last. A file that cannot be read is no reason
+    /// not to start: the addresses come again with the first peer.
     pub(crate) fn peers(&self) -> Vec<PeerAddress> {
         let file = self.file("peers.json");
         let texts: Vec<String> = match read_json(&file) {

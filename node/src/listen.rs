@@ -27,7 +27,8 @@ pub(crate) async fn tcp(flag: &str, at: &str) -> Result<(TcpListener, SocketAddr
     Ok((listener, bound))
 }
 
-/// A Unix socket's file: removed with this, unless somebody listens there. So drop the listener first.
+/// A Unix socket's file: removed with this, unless somebody listens there. So drop the listener
+/// first.
 #[derive(Debug)]
 pub(crate) struct SocketFile(PathBuf);
 

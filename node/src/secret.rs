@@ -32,7 +32,8 @@ impl Keeper {
         self.locked().clone()
     }
 
-    /// Another one: durable before any connection has it. `false`: the disk is full, and nothing has changed.
+    /// Another one: durable before any connection has it. `false`: the disk is full, and nothing
+    /// has changed.
     pub(crate) fn renew(&self, link: LinkSecret, net: &Net) -> Result<bool> {
         let mut mesh = self.locked();
         let mut next = mesh.clone();

@@ -22,8 +22,8 @@ use crate::outbox::{QueueLength, SendError};
 use crate::settings::{Secret, Settings, StartError};
 use crate::task::{self, Task};
 
-/// The network, from the outside. Cheap to clone; no call waits, except [`Net::shutdown`]. The network stops when all
-/// clones are dropped, or its [`Inbox`].
+/// The network, from the outside. Cheap to clone; no call waits, except [`Net::shutdown`]. The
+/// network stops when all clones are dropped, or its [`Inbox`].
 #[derive(Clone, Debug)]
 pub struct Net {
     me: NodeId,
@@ -76,7 +76,8 @@ pub struct PeerStatus {
     pub next_dial: Option<Duration>,
 }
 
-/// Starts the network on the current tokio runtime. It listens when this returns: [`Net::listening`].
+/// Starts the network on the current tokio runtime. It listens when this returns:
+/// [`Net::listening`].
 ///
 /// # Errors
 /// An address that cannot be bound is named.
@@ -125,8 +126,8 @@ impl Net {
         self.shared.listening().clone()
     }
 
-    /// Queues a payload for all nodes. Ok promises nothing: gossip is lossy, nobody may listen, and a payload that went
-    /// through the same topic within a minute is not sent again.
+    /// Queues a payload for all nodes. Ok promises nothing: gossip is lossy, nobody may listen, and
+    /// a payload that went through the same topic within a minute is not sent again.
     ///
     /// # Errors
     /// See [`PublishError`].
@@ -169,16 +170,16 @@ impl Net {
         self.commands.try_send(Command::AddPeers(peers)).is_ok()
     }
 
-    /// Counts a misdeed against a peer; after too many it is disconnected and refused for a while. `what` it did is
-    /// for operators, and cut after [`FAULT_CHARS_MAX`].
+    /// Counts a misdeed against a peer; after too many it is disconnected and refused for a while.
+    /// `what` it did is for operators, and cut after [`FAULT_CHARS_MAX`].
     pub fn penalise(&self, node: NodeId, reason: Reason, what: &str) {
         let what = what.chars().take(FAULT_CHARS_MAX).collect();
         // Lost only in a flood of them, and then others arrive.
         let _ = self.commands.try_send(Command::Penalise(node, reason, what));
     }
 
-    /// From here on connections are made with this key; of those that are there the ones to nodes that are not known
-    /// ([`Net::know`]) are closed. `former`: the keys before, the newest first.
+    /// From here on connections are made with this key; of those that are there the ones to nodes
+    /// that are not known ([`Net::know`]) are closed. `former`: the keys before, the newest first.
     pub fn renew_keys(&self, newest: Secret, former: Vec<Secret>) {
         self.shared.keys.renew(newest, former);
         self.shared.changed.notify_one();
@@ -194,7 +195,8 @@ impl Net {
         self.shared.keys.keep_door(doorkeeper);
     }
 
-    /// From here on these are the invitations, each with its key: the first [`crate::limits::INVITATIONS_MAX`].
+    /// From here on these are the invitations, each with its key: the first
+    /// [`crate::limits::INVITATIONS_MAX`].
     pub fn invite(&self, invitations: Vec<(InvitationId, Secret)>) {
         self.shared.keys.invite(invitations);
     }
@@ -249,7 +251,8 @@ impl Net {
         peers
     }
 
-    /// Writes what is queued (for at most half a second), then stops. The inbox ends after it; other handles are dead.
+    /// Writes what is queued (for at most half a second), then stops. The inbox ends after it;
+    /// other handles are dead.
     pub async fn shutdown(self) {
         let (stopped, stop) = oneshot::channel();
         if self.commands.send(Command::Shutdown(stopped)).await.is_ok() {

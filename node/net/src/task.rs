@@ -70,7 +70,8 @@ pub(crate) struct Task {
 /// Waiting for queued frames to be written.
 struct Stopping {
     until: Instant,
-    /// They were when this was last looked at. Then they are with their connections, which need a moment, too.
+    /// They were when this was last looked at. Then they are with their connections, which need a
+    /// moment, too.
     written: bool,
     done: oneshot::Sender<()>,
 }
@@ -278,7 +279,8 @@ impl Task {
     fn on_publish(&mut self, publish: Publish) {
         let Some(topic) = self.topics.get(usize::from(publish.topic)) else { return };
         let topic = topic.hash();
-        // No subscribers, a full queue and a duplicate are all no news to the owner: gossip is lossy.
+        // No subscribers, a full queue and a duplicate are all no news to the owner: gossip is
+        // lossy.
         if let Err(error) = self.swarm.behaviour_mut().gossip.publish(topic, publish.payload) {
             tracing::trace!(%error, topic = publish.topic, "gossip not sent");
         }
@@ -556,7 +558,8 @@ impl Task {
     }
 
     fn on_resolved(&mut self, resolved: Option<Resolved>) {
-        // A lookup that panicked leaves its target under way; lookups are library code that does not.
+        // A lookup that panicked leaves its target under way; lookups are library code that does
+        // not.
         let Some(Resolved { target, addresses, error }) = resolved else { return };
         self.look_soon();
         let now = Instant::now();
@@ -621,7 +624,8 @@ impl Task {
         if self.shared.book().opened(&node, Instant::now()) {
             self.penalise(&node, Reason::Invalid, "it opens its frame stream again and again");
         }
-        // The stream may overtake the news of its connection. If its queue is full, the peer opens another.
+        // The stream may overtake the news of its connection. If its queue is full, the peer opens
+        // another.
         let _ = self.link(node, *peer).streams.try_send(stream);
     }
 
@@ -718,8 +722,8 @@ impl Task {
     }
 }
 
-/// A new port for each dial: with the listening port, two nodes that dial each other at once would meet in one connection
-/// with two dialling ends (TCP simultaneous open).
+/// A new port for each dial: with the listening port, two nodes that dial each other at once would
+/// meet in one connection with two dialling ends (TCP simultaneous open).
 fn dial_options(target: &Target, addresses: Vec<Multiaddr>, failures: u32) -> Option<DialOpts> {
     match target {
         Target::Peer(node) => Some(

@@ -1,6 +1,6 @@
-//! The text of `mesh.key`. A mesh whose secret never changed: the secret, and the founder. Any other: `2`,
-//! its id and the founder; then a line for each secret, the newest first: its number, the secret, and the
-//! nodes that had been expelled.
+//! The text of `mesh.key`. A mesh whose secret never changed: the secret, and the founder. Any
+//! other: `2`, its id and the founder; then a line for each secret, the newest first: its number,
+//! the secret, and the nodes that had been expelled.
 
 use mesh::{
     LinkSecret, MeshSecret,

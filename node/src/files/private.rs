@@ -90,7 +90,8 @@ pub(crate) fn replace(file: &Path, content: &[u8]) -> Result<()> {
         sync_dir(file.parent().unwrap_or(Path::new(".")))
     };
     write().map_err(|error| {
-        // Half a file is of no use to anybody, and takes room. If it stays, the next one replaces it.
+        // Half a file is of no use to anybody, and takes room. If it stays, the next one replaces
+        // it.
         drop(fs::remove_file(&new));
         let file = file.display();
         let what = match no_room(&error) {

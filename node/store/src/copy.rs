@@ -77,10 +77,11 @@ macro_rules! from_redb {
 from_redb!(StorageError, TableError);
 
 impl Reader {
-    /// Copies the file, as it is at this moment, into a new store `file`, which must not exist; it is its
-    /// owner's alone, and durable when this returns (its directory is for the caller to sync). Neither the
-    /// writer nor readers wait meanwhile; the pages of this moment are kept until it is done. Ephemeral
-    /// rooms are left out. `progress` is called every some thousand rows; `false` gives up.
+    /// Copies the file, as it is at this moment, into a new store `file`, which must not exist; it
+    /// is its owner's alone, and durable when this returns (its directory is for the caller to
+    /// sync). Neither the writer nor readers wait meanwhile; the pages of this moment are kept
+    /// until it is done. Ephemeral rooms are left out. `progress` is called every some thousand
+    /// rows; `false` gives up.
     ///
     /// # Errors
     ///

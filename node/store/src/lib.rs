@@ -1,12 +1,12 @@
 //! The store of a node: redb behind one commit per turn, and snapshots to read from.
 //!
 //! It decides nothing: rows come from the core ([`mesh::api::batch::Change`]) and go back to it
-//! ([`mesh::api::batch::Summary`]). Its one contract: [`Store::commit`] writes a whole batch or nothing of
-//! it, durably when it returns. A [`Reader`] never waits for the writer.
+//! ([`mesh::api::batch::Summary`]). Its one contract: [`Store::commit`] writes a whole batch or
+//! nothing of it, durably when it returns. A [`Reader`] never waits for the writer.
 //!
-//! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming, copies) over `databases`,
-//! [`check`] (every row of a stopped one), [`error`]s, [`limits`], and [`testing`] (a disk that crashes). The file, byte by byte:
-//! `docs/store.md`.
+//! In reading order: [`Store`] (open, commit, summary), [`Reader`] (history, spans, roaming,
+//! copies) over `databases`, [`check`] (every row of a stopped one), [`error`]s, [`limits`], and
+//! [`testing`] (a disk that crashes). The file, byte by byte: `docs/store.md`.
 
 #![warn(missing_docs)]
 

@@ -26,10 +26,10 @@ use crate::{
     view::{View, room_row},
 };
 
-/// Reads snapshots. Each call sees one moment (long scans several, in order) and never waits for the
-/// writer, nor the writer for it. A call takes some ten microseconds plus some for each row: fine in
-/// async code, but for [`Reader::page_newest`] with a time, [`Reader::runs`] and [`Reader::roam`],
-/// which may look at a whole room.
+/// Reads snapshots. Each call sees one moment (long scans several, in order) and never waits for
+/// the writer, nor the writer for it. A call takes some ten microseconds plus some for each row:
+/// fine in async code, but for [`Reader::page_newest`] with a time, [`Reader::runs`] and
+/// [`Reader::roam`], which may look at a whole room.
 #[derive(Clone, Debug)]
 pub struct Reader {
     databases: Arc<Databases>,
@@ -190,10 +190,10 @@ impl Reader {
         Ok(rows)
     }
 
-    /// The newest `limit` (at most [`PAGE_ROWS_MAX`]) rows of the delivery log, ascending, under the
-    /// numbers they were delivered under. With `before_wall_ms` only those written before that time
-    /// (Unix milliseconds, by their authors' clocks), which may look at the whole room. Those whose
-    /// bodies were dropped are passed over.
+    /// The newest `limit` (at most [`PAGE_ROWS_MAX`]) rows of the delivery log, ascending, under
+    /// the numbers they were delivered under. With `before_wall_ms` only those written before that
+    /// time (Unix milliseconds, by their authors' clocks), which may look at the whole room. Those
+    /// whose bodies were dropped are passed over.
     ///
     /// # Errors
     ///
@@ -301,8 +301,8 @@ impl Reader {
         Ok(proofs)
     }
 
-    /// Names and values of the node's own ([`mesh::api::batch::Change::Keep`]) whose names begin so,
-    /// ascending.
+    /// Names and values of the node's own ([`mesh::api::batch::Change::Keep`]) whose names begin
+    /// so, ascending.
     ///
     /// # Errors
     ///

@@ -63,13 +63,14 @@ pub(crate) const KEPT: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new(
 /// Room → the number up to which all that was delivered has lost its body. From layout 2 on.
 pub(crate) const PRUNED: TableDefinition<'_, u32, u64> = TableDefinition::new("pruned/1");
 
-/// (room, message id) of each message that keeps the id that a ClawChat server gave it → (log, log seq). From layout 3 on.
+/// (room, message id) of each message that keeps the id that a ClawChat server gave it → (log, log
+/// seq). From layout 3 on.
 pub(crate) const CALLED: TableDefinition<'_, (u32, u128), (u32, u64)> =
     TableDefinition::new("called/1");
 
-/// Steps from one layout to the next: `MIGRATIONS[i]` makes layout `i + 2` of layout `i + 1`, in the
-/// one transaction that also writes the new layout's number. Tables that begin empty are made after
-/// all steps.
+/// Steps from one layout to the next: `MIGRATIONS[i]` makes layout `i + 2` of layout `i + 1`, in
+/// the one transaction that also writes the new layout's number. Tables that begin empty are made
+/// after all steps.
 const MIGRATIONS: &[Step] = &[index_acts, nothing_called];
 
 type Step = fn(&WriteTransaction) -> Result<(), redb::Error>;

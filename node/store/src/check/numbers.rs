@@ -103,7 +103,8 @@ fn delivered(
     Ok(())
 }
 
-/// Numbers that an era knows and a sequencer gave, to a log that the room has, and that have no row.
+/// Numbers that an era knows and a sequencer gave, to a log that the room has, and that have no
+/// row.
 fn missing(room: &Room<'_>, given: &[Given], report: &mut Report) -> Result<(), ReadError> {
     let row = room.row();
     let numbers = table(room.read, NUMBERS)?;
@@ -126,8 +127,8 @@ fn missing(room: &Room<'_>, given: &[Given], report: &mut Report) -> Result<(), 
     Ok(())
 }
 
-/// The first number from `from` up to `upto`, left out, that should have a row. However far these are
-/// apart, only what was given is looked at.
+/// The first number from `from` up to `upto`, left out, that should have a row. However far these
+/// are apart, only what was given is looked at.
 fn lost(given: &[Given], from: Number, upto: Number) -> Option<Number> {
     if from >= upto {
         return None;
@@ -140,8 +141,8 @@ fn lost(given: &[Given], from: Number, upto: Number) -> Option<Number> {
     numbers.map(Number).find(|number| can_have_row(given, *number))
 }
 
-/// Whether it was given to a log that the room has, and by nobody to one that it cannot have: such a
-/// number is taken and has no row.
+/// Whether it was given to a log that the room has, and by nobody to one that it cannot have: such
+/// a number is taken and has no row.
 fn can_have_row(given: &[Given], number: Number) -> bool {
     let end = given.partition_point(|range| range.first <= number);
     let near = given[..end]

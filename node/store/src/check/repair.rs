@@ -100,8 +100,8 @@ fn acts(write: &WriteTransaction) -> Result<(), CommitError> {
     Ok(())
 }
 
-/// Adds what is not there, and takes away what leads to another message. A row of one whose body was dropped
-/// stays: nothing else has its id.
+/// Adds what is not there, and takes away what leads to another message. A row of one whose body
+/// was dropped stays: nothing else has its id.
 fn called(write: &WriteTransaction) -> Result<(), CommitError> {
     let rooms = write.open_table(ROOMS)?;
     let logs = write.open_table(LOGS)?;
