@@ -1,9 +1,9 @@
 //! Operators' commands to a running node: one line of JSON each way, over a Unix socket that only
 //! its owner can open.
 
+pub(crate) mod client;
+
 use std::{
-    io::{BufRead, BufReader, Read, Write},
-    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -36,12 +36,11 @@ use tokio::{
 
 use crate::{
     backup, chance, entry,
-    files::{DataDir, RunFile, api_key::ApiKey},
+    files::{DataDir, api_key::ApiKey},
     invitations::Invitations,
     keys,
     limits::{
-        CONTROL_ANSWER_BYTES_MAX, CONTROL_CLIENTS_MAX, CONTROL_PROGRESS_EVERY,
-        CONTROL_REQUEST_BYTES_MAX, CONTROL_TIMEOUT,
+        CONTROL_CLIENTS_MAX, CONTROL_PROGRESS_EVERY, CONTROL_REQUEST_BYTES_MAX, CONTROL_TIMEOUT,
     },
     listen::{self, SocketFile},
     members,
@@ -363,38 +362,4 @@ async fn tell(write: &mut OwnedWriteHalf, answer: &Answer) -> std::io::Result<()
 
 fn fingerprint(text: &str) -> Result<KeyPrint> {
     parse_hex(text).map(KeyPrint).context("a fingerprint has 32 hex digits")
-}
-
-/// Asks the node that runs on `dir`; `None`: none does.
-pub(crate) fn ask(dir: &DataDir, request: Request) -> Result<Option<(RunFile, Answer)>> {
-    ask_long(dir, request, &mut |_| ())
-}
-
-/// The same for a request that may take long, as long as the node says how far it is.
-pub(crate) fn ask_long(
-    dir: &DataDir,
-    request: Request,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Option<(RunFile, Answer)>> {
-    let Some(run) = dir.run()? else { return Ok(None) };
-    // Killed, or just stopping.
-    let Ok(mut socket) = UnixStream::connect(&run.control) else { return Ok(None) };
-    let mut exchange = || -> Result<Answer> {
-        socket.set_read_timeout(Some(CONTROL_TIMEOUT))?;
-        socket.set_write_timeout(Some(CONTROL_TIMEOUT))?;
-        writeln!(socket, "{}", serde_json::to_string(&request)?)?;
-        let mut answers = BufReader::new(&socket);
-        loop {
-            let mut line = String::new();
-            answers.by_ref().take(CONTROL_ANSWER_BYTES_MAX).read_line(&mut line)?;
-            let answer = serde_json::from_str(&line)?;
-            let Answer::Progress { rows, of } = answer else { return Ok(answer) };
-            progress(Progress { rows, of });
-        }
-    };
-    let answer = exchange().context("the running node does not answer")?;
-    if let Answer::Error(why) = answer {
-        bail!(why);
-    }
-    Ok(Some((run, answer)))
 }

@@ -11,7 +11,7 @@ use super::{
     output::{log_to_stderr, note, say},
 };
 use crate::{
-    control::ask,
+    control::client::ask,
     files::{DataDir, api_key::ApiKey},
 };
 
