@@ -1,10 +1,10 @@
 //! Backups: everything that a node keeps, as it was at one moment, in a directory of their own; and
 //! nodes that are made of a backup.
 //!
-//! A backup is old the moment it is written. A node that went on from it under its own name would write
-//! entries, and give numbers, that it has written and given before, in another way: its log would be forked,
-//! and nobody would follow it any more (`docs/numbering.md`, "Forks"). So what is restored is a new node,
-//! which has what the old one had.
+//! A backup is old the moment it is written. A node that went on from it under its own name would
+//! write entries, and give numbers, that it has written and given before, in another way: its log
+//! would be forked, and nobody would follow it any more (`docs/numbering.md`, "Forks"). So what is
+//! restored is a new node, which has what the old one had.
 
 use std::{
     fs,
@@ -20,7 +20,10 @@ use store::{FILE_NAME, Progress, Reader, Store, check};
 use crate::{
     chance,
     clock::Clock,
-    files::{DataDir, copy_private, make_private_dir, read_json, sync_dir, write_json},
+    files::{
+        DataDir,
+        private::{copy_private, make_private_dir, read_json, sync_dir, write_json},
+    },
 };
 
 /// Says what a backup is. Written last: without it a directory is none.
@@ -46,8 +49,8 @@ pub(crate) struct Manifest {
     key_file: Option<PathBuf>,
 }
 
-/// Writes a backup of the node in `dir` to `to`, which must not exist. It is whole or not there. `progress`
-/// may give up by `false`.
+/// Writes a backup of the node in `dir` to `to`, which must not exist. It is whole or not there.
+/// `progress` may give up by `false`.
 pub(crate) fn write(
     dir: &DataDir,
     reader: &Reader,

@@ -1,7 +1,7 @@
 //! Beacons: that this node lives, said by a thread that waits for nothing but the time.
 //!
-//! To each peer directly, which does not depend on gossip, and by gossip, which reaches everybody: now and then only
-//! while all who live are peers and nothing waits for them.
+//! To each peer directly, which does not depend on gossip, and by gossip, which reaches everybody:
+//! now and then only while all who live are peers and nothing waits for them.
 
 use std::{
     collections::BTreeSet,

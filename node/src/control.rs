@@ -1,9 +1,9 @@
-//! Operators' commands to a running node: one line of JSON each way, over a Unix socket that only its
-//! owner can open.
+//! Operators' commands to a running node: one line of JSON each way, over a Unix socket that only
+//! its owner can open.
+
+pub(crate) mod client;
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
-    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -36,12 +36,11 @@ use tokio::{
 
 use crate::{
     backup, chance, entry,
-    files::{ApiKey, DataDir, RunFile},
+    files::{DataDir, api_key::ApiKey},
     invitations::Invitations,
     keys,
     limits::{
-        CONTROL_ANSWER_BYTES_MAX, CONTROL_CLIENTS_MAX, CONTROL_PROGRESS_EVERY,
-        CONTROL_REQUEST_BYTES_MAX, CONTROL_TIMEOUT,
+        CONTROL_CLIENTS_MAX, CONTROL_PROGRESS_EVERY, CONTROL_REQUEST_BYTES_MAX, CONTROL_TIMEOUT,
     },
     listen::{self, SocketFile},
     members,
@@ -83,8 +82,8 @@ impl Files {
     }
 }
 
-/// Binds the control socket: in the data directory, or if that is too deep for a socket in a private
-/// directory of its own, to be found in `run.json`.
+/// Binds the control socket: in the data directory, or if that is too deep for a socket in a
+/// private directory of its own, to be found in `run.json`.
 pub(crate) async fn bind(dir: &DataDir) -> Result<(UnixListener, SocketFile)> {
     let path = dir.control_socket();
     let path = if listen::fits(&path) { path } else { elsewhere()? };
@@ -145,8 +144,8 @@ impl Control {
         Ok(None)
     }
 
-    /// Writes a backup on a thread of its own, and tells every second how far it is. Ends when nobody
-    /// listens any more.
+    /// Writes a backup on a thread of its own, and tells every second how far it is. Ends when
+    /// nobody listens any more.
     async fn back_up(&self, to: &Path, write: &mut OwnedWriteHalf) -> Result<()> {
         let Ok(_alone) = self.files.backing_up.try_acquire() else {
             bail!("a backup is being written already: wait for its end");
@@ -212,7 +211,7 @@ impl Control {
             }
             Request::ListKeys => {
                 let Outcome::Keys(keys) = self.engine(Command::ListKeys).await? else {
-                    bail!("the engine answers something else; this is a bug");
+                    return Err(wrong_answer());
                 };
                 Answer::Keys(keys.into_iter().map(keys::minted).collect())
             }
@@ -236,7 +235,7 @@ impl Control {
             Request::Leave { force } => {
                 let Outcome::LeftMesh { heard } = self.engine(Command::LeaveMesh { force }).await?
                 else {
-                    bail!("the engine answers something else; this is a bug");
+                    return Err(wrong_answer());
                 };
                 Answer::Left { heard }
             }
@@ -263,7 +262,7 @@ impl Control {
 
     async fn members(&self) -> Result<Vec<Member>> {
         let Outcome::Members(members) = self.engine(Command::Members).await? else {
-            bail!("the engine answers something else; this is a bug");
+            return Err(wrong_answer());
         };
         let mut members: Vec<Member> = members.into_iter().map(members::member).collect();
         for member in members.iter_mut().filter(|member| member.joined.is_none()) {
@@ -298,14 +297,14 @@ impl Control {
     /// Entries that connected nodes have and this one has not, over all rooms.
     pub(crate) async fn behind(&self) -> Result<u64> {
         let Outcome::Behind(behind) = self.engine(Command::Behind).await? else {
-            bail!("the engine answers something else; this is a bug");
+            return Err(wrong_answer());
         };
         Ok(behind)
     }
 
     async fn status(&self) -> Result<mesh::api::status::Status> {
         let Outcome::Status(status) = self.engine(Command::Status).await? else {
-            bail!("the engine answers something else; this is a bug");
+            return Err(wrong_answer());
         };
         Ok(status)
     }
@@ -346,6 +345,11 @@ impl Control {
     }
 }
 
+/// Each command has one kind of outcome.
+fn wrong_answer() -> anyhow::Error {
+    anyhow::anyhow!("the engine answers something else; this is a bug")
+}
+
 fn failure(error: anyhow::Error) -> Answer {
     Answer::Error(format!("{error:#}"))
 }
@@ -358,38 +362,4 @@ async fn tell(write: &mut OwnedWriteHalf, answer: &Answer) -> std::io::Result<()
 
 fn fingerprint(text: &str) -> Result<KeyPrint> {
     parse_hex(text).map(KeyPrint).context("a fingerprint has 32 hex digits")
-}
-
-/// Asks the node that runs on `dir`; `None`: none does.
-pub(crate) fn ask(dir: &DataDir, request: Request) -> Result<Option<(RunFile, Answer)>> {
-    ask_long(dir, request, &mut |_| ())
-}
-
-/// The same for a request that may take long, as long as the node says how far it is.
-pub(crate) fn ask_long(
-    dir: &DataDir,
-    request: Request,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Option<(RunFile, Answer)>> {
-    let Some(run) = dir.run()? else { return Ok(None) };
-    // Killed, or just stopping.
-    let Ok(mut socket) = UnixStream::connect(&run.control) else { return Ok(None) };
-    let mut exchange = || -> Result<Answer> {
-        socket.set_read_timeout(Some(CONTROL_TIMEOUT))?;
-        socket.set_write_timeout(Some(CONTROL_TIMEOUT))?;
-        writeln!(socket, "{}", serde_json::to_string(&request)?)?;
-        let mut answers = BufReader::new(&socket);
-        loop {
-            let mut line = String::new();
-            answers.by_ref().take(CONTROL_ANSWER_BYTES_MAX).read_line(&mut line)?;
-            let answer = serde_json::from_str(&line)?;
-            let Answer::Progress { rows, of } = answer else { return Ok(answer) };
-            progress(Progress { rows, of });
-        }
-    };
-    let answer = exchange().context("the running node does not answer")?;
-    if let Answer::Error(why) = answer {
-        bail!(why);
-    }
-    Ok(Some((run, answer)))
 }

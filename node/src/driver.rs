@@ -71,13 +71,13 @@ impl Driver {
 
     fn run(mut self) -> End {
         let mut calls = Calls::default();
-        let mut unsaid = DeferredCommit::default();
+        let mut deferred = DeferredCommit::default();
         let mut inputs = 0;
         let mut written = self.clock.now().mono;
         loop {
             // The first turn is of the engine's opening: it has no input.
             let turn = self.engine.take_turn();
-            if let Some(turn) = unsaid.add(turn, self.clock.now().mono) {
+            if let Some(turn) = deferred.add(turn, self.clock.now().mono) {
                 if !turn.batch.is_empty() {
                     written = self.clock.now().mono;
                 } else if let Err(error) = self.settle(written) {
@@ -89,7 +89,7 @@ impl Driver {
                     Err(error) => return End::Failed(error),
                 }
             }
-            let Some(items) = self.next(unsaid.due()) else { return End::Stopped };
+            let Some(items) = self.next(deferred.due()) else { return End::Stopped };
             inputs += self.handle(items, &mut calls);
         }
     }

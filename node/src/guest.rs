@@ -1,4 +1,5 @@
-//! Joining by an invitation: it is shown to the node that made it, which answers with a ticket or says why not.
+//! Joining by an invitation: it is shown to the node that made it, which answers with a ticket or
+//! says why not.
 
 use anyhow::{Context, Result, bail};
 use mesh::name::id::NodeId;

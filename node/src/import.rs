@@ -1,8 +1,8 @@
 //! `clawmeshd import`: the content of a ClawChat server, into a node that has nothing yet.
 //!
-//! All that cannot be brought is found before anything is written ([`plan`]). Then it is written in an
-//! order that is always the same, in batches, each with how far it got ([`journal`]) in one commit: so an
-//! import that was killed goes on, and one that is done is not done again ([`run`]).
+//! All that cannot be brought is found before anything is written ([`plan`]). Then it is written in
+//! an order that is always the same, in batches, each with how far it got ([`journal`]) in one
+//! commit: so an import that was killed goes on, and one that is done is not done again ([`run`]).
 
 mod choices;
 mod journal;

@@ -1,8 +1,8 @@
 //! Everything that the network brings, checked before anybody else sees it.
 //!
-//! One thread takes it from the network; signatures are checked by a few others. Peers take turns, and of one peer one
-//! thing is checked at a time, so that its frames stay in order between its `Up` and its `Down`. That it lives a peer says
-//! past all of that.
+//! One thread takes it from the network; signatures are checked by a few others. Peers take turns,
+//! and of one peer one thing is checked at a time, so that its frames stay in order between its
+//! `Up` and its `Down`. That it lives a peer says past all of that.
 
 mod desk;
 mod questions;

@@ -1,8 +1,10 @@
-//! Invitations: tickets that admit so many nodes, for so long. They carry no secret of the mesh, but the key of one
-//! answer by the node that made them: it counts who comes, and gives a ticket of the mesh or says why not.
+//! Invitations: tickets that admit so many nodes, for so long. They carry no secret of the mesh,
+//! but the key of one answer by the node that made them: it counts who comes, and gives a ticket of
+//! the mesh or says why not.
 //!
-//! As a [ticket](crate::ticket) of version 3: flags (0), mesh (16), the invitation's number (8), its key (32), the
-//! inviter (32), when it expires (8, milliseconds since 1970, big endian), and addresses as there.
+//! As a [ticket](crate::ticket) of version 3: flags (0), mesh (16), the invitation's number (8),
+//! its key (32), the inviter (32), when it expires (8, milliseconds since 1970, big endian), and
+//! addresses as there.
 
 use std::{fmt, str::FromStr};
 

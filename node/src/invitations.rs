@@ -6,7 +6,7 @@ pub(crate) mod kept;
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
@@ -19,7 +19,8 @@ use protocol::operator::{self, InvitationState};
 
 use crate::{
     chance,
-    files::DataDir,
+    clock::Clock,
+    files::{DataDir, private::hex},
     invitation::{Invitation, Reply},
     limits::{INVITATION_LASTS_MAX, INVITATION_LASTS_MIN, INVITATION_USES_MAX},
     secret::Keeper,
@@ -69,11 +70,11 @@ impl Invitations {
         let (id, key) = (*chance::draw::<8>()?, chance::draw::<32>()?);
         let mesh = self.secret.current();
         let print = print_of(&mesh);
-        let made_ms = now_ms();
+        let made_ms = Clock::start().now().wall_ms;
         let expires_ms = made_ms.saturating_add(u64::try_from(lasts.as_millis())?);
         let new = KeptInvitation {
-            id: hex(&id),
-            key: hex(&*key),
+            id: hex(&id).to_string(),
+            key: hex(&*key).to_string(),
             made_ms,
             expires_ms,
             uses,
@@ -116,7 +117,7 @@ impl Invitations {
 
     /// For operators, the oldest first.
     pub(crate) fn list(&self) -> Vec<operator::Invitation> {
-        let (print, now) = (print_of(&self.secret.current()), now_ms());
+        let (print, now) = (print_of(&self.secret.current()), Clock::start().now().wall_ms);
         let shown = |invitation: &KeptInvitation| operator::Invitation {
             id: invitation.id.clone(),
             made: bridge::timestamp(invitation.made_ms),
@@ -157,7 +158,7 @@ impl Invitations {
     }
 
     fn admit(&self, invitation: InvitationId, node: NodeId) -> Result<Reply> {
-        let (now, node) = (now_ms(), node.to_string());
+        let (now, node) = (Clock::start().now().wall_ms, node.to_string());
         let mut kept = self.locked();
         // Once: the ticket is to carry the secret that the invitation was judged by.
         let mesh = self.secret.current();
@@ -205,14 +206,5 @@ impl Doorkeeper for Invitations {
 }
 
 fn print_of(mesh: &MeshSecret) -> String {
-    hex(&mesh.link().epoch().print)
-}
-
-fn now_ms() -> u64 {
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    u64::try_from(wall.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&mesh.link().epoch().print).to_string()
 }

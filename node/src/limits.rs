@@ -11,8 +11,8 @@ pub const TURN_WITHIN: Duration = Duration::from_millis(10);
 pub const INPUTS_AT_ONCE: usize = 64;
 /// While the disk is full, the turn that waits is tried again so often: room is made by people.
 pub const DISK_FULL_RETRY: Duration = Duration::from_secs(1);
-/// Effects and rows that wait for room on the disk, besides those of the turn that found it full: agents that
-/// come and go make some each. With more nobody new is let in.
+/// Effects and rows that wait for room on the disk, besides those of the turn that found it full:
+/// agents that come and go make some each. With more nobody new is let in.
 pub const DISK_FULL_WAITING_MAX: usize = 65_536;
 /// When nothing was written for so long the store is settled: a burst has ended, and a client that
 /// writes a few messages a second does not pay for it while waiting for an `ok`.
@@ -21,8 +21,9 @@ pub const SETTLE_AFTER: Duration = Duration::from_millis(200);
 pub const COMMANDS_MAX: usize = 8_192;
 /// Bytes that these carry.
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Verified messages of peers that wait for the engine. When full gossip is dropped. Frames of a peer are not read any
-/// more while too many of that peer, or of all, wait: the network sees to that.
+/// Verified messages of peers that wait for the engine. When full gossip is dropped. Frames of a
+/// peer are not read any more while too many of that peer, or of all, wait: the network sees to
+/// that.
 pub const PEER_INPUTS_MAX: usize = 4_096;
 /// Bytes of these, as they came.
 pub const PEER_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -38,8 +39,8 @@ pub const QUESTIONS_PER_SECOND_MAX: u32 = 2_000;
 pub const QUESTIONS_BURST_MAX: u32 = 16_384;
 /// Beyond, each this many count as a strike; the peer asks again.
 pub const QUESTIONS_PER_STRIKE: u32 = 2_048;
-/// Answers from the store, and frames that have to wait behind them. When full they are dropped, and
-/// asked for again.
+/// Answers from the store, and frames that have to wait behind them. When full they are dropped,
+/// and asked for again.
 pub const ANSWERS_MAX: usize = 1_024;
 /// Of these, for one peer.
 pub const ANSWERS_PER_PEER_MAX: usize = 512;
@@ -68,8 +69,8 @@ pub const INVITATION_LASTS_MAX: Duration = Duration::from_secs(365 * 24 * 3_600)
 
 /// A node's name, in bytes: it is part of room names.
 pub const NODE_NAME_BYTES_MAX: usize = 64;
-/// The shortest `--takeover-after`: two beacons may be lost of a node that has it, too. Others send fewer while all
-/// is calm ([`mesh::order::pulse`]).
+/// The shortest `--takeover-after`: two beacons may be lost of a node that has it, too. Others send
+/// fewer while all is calm ([`mesh::order::pulse`]).
 pub const TAKEOVER_AFTER_MIN: Duration = Duration::from_millis(700);
 /// The longest. Past the roster's lease nobody would be sure who is there.
 pub const TAKEOVER_AFTER_MAX: Duration = Duration::from_secs(600);

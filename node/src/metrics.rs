@@ -57,8 +57,8 @@ impl Sources {
         page.text()
     }
 
-    /// The engine's own view, asked for at most every few seconds, however many ask: with very many rooms
-    /// it is work. `None`: it does not answer in time.
+    /// The engine's own view, asked for at most every few seconds, however many ask: with very many
+    /// rooms it is work. `None`: it does not answer in time.
     async fn status(&self) -> Option<Arc<Status>> {
         let kept = self.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some((_, status)) = kept.filter(|(at, _)| at.elapsed() < METRICS_STATUS_EVERY) {

@@ -1,8 +1,8 @@
 //! The inputs that wait for the engine: commands of clients, and events of peers.
 //!
-//! They take turns, clients as a whole and each peer for itself, with a bound for each of the two: clients are
-//! refused when theirs is full, and of peers the network holds back what is too much. A flood of one does not
-//! crowd out the others.
+//! They take turns, clients as a whole and each peer for itself, with a bound for each of the two:
+//! clients are refused when theirs is full, and of peers the network holds back what is too much. A
+//! flood of one does not crowd out the others.
 
 use std::{
     collections::VecDeque,
@@ -28,8 +28,8 @@ use crate::{
 /// The asker that waits for a command's end.
 #[derive(Debug)]
 pub(crate) enum Asker {
-    /// A client of the bridge. Dropped, it is told that the node is too busy, or, if the engine had it already, that nobody knows
-    /// what becomes of it.
+    /// A client of the bridge. Dropped, it is told that the node is too busy, or, if the engine had
+    /// it already, that nobody knows what becomes of it.
     Client(Reply),
     /// An operator, or this program itself.
     Operator(oneshot::Sender<Result<Outcome, Refused>>),
@@ -159,12 +159,13 @@ impl Usage {
 }
 
 impl Queue {
-    /// Queues a command. If there is no room for it the asker is dropped; if there is nobody any more
-    /// to take it, it is told so.
+    /// Queues a command. If there is no room for it the asker is dropped; if there is nobody any
+    /// more to take it, it is told so.
     pub(crate) fn ask(&self, command: Command, asker: Asker) {
         let bytes = command.traits().bytes;
         let mut state = self.locked();
-        // A command that nobody waits for is this program's own: to stop, or to draw a secret. Few at a time.
+        // A command that nobody waits for is this program's own: to stop, or to draw a secret. Few
+        // at a time.
         let own = matches!(asker, Asker::Nobody);
         let fits = own || state.commands_held.takes(bytes, COMMANDS_MAX, COMMAND_BYTES_MAX);
         // Not under the lock: there is somebody to tell.
@@ -221,8 +222,8 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// Takes up to `max` items, or none if none has come within `wait`: of clients and of each peer in turn, each in
-    /// the order in which they came. `None`: it is closed.
+    /// Takes up to `max` items, or none if none has come within `wait`: of clients and of each peer
+    /// in turn, each in the order in which they came. `None`: it is closed.
     pub(crate) fn take(&self, max: usize, wait: Duration) -> Option<Vec<Item>> {
         let idle = |state: &mut Inputs| state.is_empty() && !state.closed;
         let waited = self.work.wait_timeout_while(self.locked(), wait, idle);

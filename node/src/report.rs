@@ -7,7 +7,7 @@ use std::{
 
 use mesh::api::status::{NodeStatus, RoomStatus};
 use net::PeerStatus;
-use protocol::operator::{Blamed, Faults, PartedHow, Peer, Room, Status};
+use protocol::operator::{Blamed, Faults, Parted, PartedHow, Peer, Room, Status};
 use serde::Serialize;
 
 use crate::{
@@ -144,7 +144,7 @@ pub(crate) fn status(status: mesh::api::status::Status, own: Own) -> Status {
 /// The same for people.
 pub(crate) fn text(status: &Status) -> String {
     let mut text = format!(
-        "Node {} ({}), mesh {}: {} agents here, {} in the mesh, store {}\n\nPeers\n",
+        "Node {} ({}), mesh {}: {} agents here, {} in the mesh, store {}\n",
         status.name,
         &status.node_id[..8],
         status.mesh_id,
@@ -153,36 +153,27 @@ pub(crate) fn text(status: &Status) -> String {
         size(status.store_bytes)
     );
     if status.disk_full {
-        let peers = text.split_off(text.len() - "\nPeers\n".len());
         text.push_str(
             "DISK FULL: nothing new is taken; make room, and this node goes on by itself\n",
         );
-        text.push_str(&peers);
     }
-    let mut line = |text_line: fmt::Arguments<'_>| {
+    text.push_str("\nPeers\n");
+    let mut line = |line: fmt::Arguments<'_>| {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {text_line}");
+        let _ = writeln!(text, "  {line}");
     };
     if let Some(removal) = &status.parted {
-        let how = match removal.how {
-            PartedHow::Expelled => "was expelled from",
-            PartedHow::Left => "has left",
-            PartedHow::Retired => "was retired from",
-        };
-        let says = match removal.how {
-            PartedHow::Left => String::new(),
-            PartedHow::Expelled | PartedHow::Retired => {
-                format!(", says node {}", members::short(&removal.by))
-            }
-        };
-        line(format_args!("this node {how} the mesh {}{says}: it is an archive", removal.at));
+        line(format_args!("{}", removal_line(removal)));
     } else if status.peers.is_empty() {
         line(format_args!("none: `clawmeshd invite` prints a ticket"));
     }
     for peer in &status.peers {
         line(format_args!("{}", peer_line(peer)));
     }
-    line(format_args!("\nRooms"));
+    text.push_str("\nRooms\n");
+    let mut line = |line: fmt::Arguments<'_>| {
+        let _ = writeln!(text, "  {line}");
+    };
     for room in status.rooms.iter().take(STATUS_ROOMS_SHOWN) {
         line(format_args!("{}", room_line(room, &status.node_id)));
     }
@@ -200,7 +191,22 @@ pub(crate) fn text(status: &Status) -> String {
              continue its log"
         ));
     }
-    text.replace("  \nRooms", "\nRooms")
+    text
+}
+
+/// The removal of this node.
+fn removal_line(removal: &Parted) -> String {
+    let Parted { how, by, at } = removal;
+    let by = members::short(by);
+    match how {
+        PartedHow::Expelled => {
+            format!("this node was expelled from the mesh {at}, says node {by}: it is an archive")
+        }
+        PartedHow::Left => format!("this node has left the mesh {at}: it is an archive"),
+        PartedHow::Retired => {
+            format!("this node was retired from the mesh {at}, says node {by}: it is an archive")
+        }
+    }
 }
 
 fn peer_line(peer: &Peer) -> String {

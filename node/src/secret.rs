@@ -11,7 +11,7 @@ use net::{Net, Secret};
 
 use crate::{
     chance,
-    files::{DataDir, is_full},
+    files::{DataDir, private::is_full},
     queue::{Asker, Queue},
 };
 
@@ -32,7 +32,8 @@ impl Keeper {
         self.locked().clone()
     }
 
-    /// Another one: durable before any connection has it. `false`: the disk is full, and nothing has changed.
+    /// Another one: durable before any connection has it. `false`: the disk is full, and nothing
+    /// has changed.
     pub(crate) fn renew(&self, link: LinkSecret, net: &Net) -> Result<bool> {
         let mut mesh = self.locked();
         let mut next = mesh.clone();

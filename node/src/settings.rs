@@ -126,8 +126,8 @@ pub(crate) struct Layered {
 }
 
 impl Layered {
-    /// `flags` over the environment (`env` looks a variable up) over the file that `config`, or else
-    /// `CLAWMESH_CONFIG`, names.
+    /// `flags` over the environment (`env` looks a variable up) over the file that `config`, or
+    /// else `CLAWMESH_CONFIG`, names.
     pub(crate) fn new(
         flags: Layer,
         config: Option<PathBuf>,

@@ -31,7 +31,10 @@ use crate::{
     control::{self, Control, Files},
     driver::Driver,
     ending::{End, Ending},
-    files::{ApiKey, DataDir, RunFile, admin_secret},
+    files::{
+        DataDir, RunFile,
+        api_key::{ApiKey, admin_secret},
+    },
     guest,
     import::Journal,
     intake::Intake,
@@ -223,8 +226,8 @@ impl Running {
         self.key_file.as_deref()
     }
 
-    /// Comes when the node cannot go on, or (without an error) when it has left its mesh: then it is to be
-    /// stopped. Cancel-safe.
+    /// Comes when the node cannot go on, or (without an error) when it has left its mesh: then it
+    /// is to be stopped. Cancel-safe.
     ///
     /// # Errors
     /// Why it cannot go on.
@@ -436,7 +439,8 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
     )
 }
 
-/// Until the engine has told of all rooms, and webhooks know where they were: nobody is let in before.
+/// Until the engine has told of all rooms, and webhooks know where they were: nobody is let in
+/// before.
 async fn first_turn(queue: &Queue, bridge: &Bridge) -> Result<()> {
     let (asker, answer) = oneshot::channel();
     queue.ask(Command::Status, Asker::Operator(asker));

@@ -1,9 +1,11 @@
 //! Tickets: all that a new node needs to join a mesh, as one word of text.
 //!
-//! `clawmesh1` and base32 (RFC 4648, lower case, no padding) of: version (1; 2 once the secret has changed), a flag (1: the inviter is
-//! the founder), in version 2 the mesh's id (16) and the number of its secret (8), the mesh's secret (32), its founder (32), the inviter (32, unless it is the founder),
-//! the number of addresses (1), each with its length (1) before its text; and the CRC-32 of all that
-//! (4, big endian). A changed character changes at most 5 adjacent bits, which CRC-32 always notices.
+//! `clawmesh1` and base32 (RFC 4648, lower case, no padding) of: version (1; 2 once the secret has
+//! changed), a flag (1: the inviter is the founder), in version 2 the mesh's id (16) and the number
+//! of its secret (8), the mesh's secret (32), its founder (32), the inviter (32, unless it is the
+//! founder), the number of addresses (1), each with its length (1) before its text; and the CRC-32
+//! of all that (4, big endian). A changed character changes at most 5 adjacent bits, which CRC-32
+//! always notices.
 
 use std::{fmt, str::FromStr};
 
@@ -50,8 +52,8 @@ pub enum TicketError {
 }
 
 impl Ticket {
-    /// An invitation into `mesh` by its node `inviter`, which is met at `addresses`. The first few of
-    /// them are kept.
+    /// An invitation into `mesh` by its node `inviter`, which is met at `addresses`. The first few
+    /// of them are kept.
     #[must_use]
     pub fn new(mesh: MeshSecret, inviter: NodeId, addresses: Vec<Address>) -> Ticket {
         Ticket { mesh, inviter, addresses: usable(addresses) }

@@ -1,4 +1,5 @@
-//! Tables and columns of a ClawChat server's file (0.3; `docs/decisions/import.md` has the same table).
+//! Tables and columns of a ClawChat server's file (0.3; `docs/decisions/import.md` has the same
+//! table).
 
 /// A column that is read.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +64,8 @@ pub(crate) const MESSAGES: Table = Table {
         needed("reply_to_message"),
         needed("metadata"),
         needed("created_at"),
-        // In the order in which they were written, as a server numbers them that is given such a file.
+        // In the order in which they were written, as a server numbers them that is given such a
+        // file.
         newer("seq", "row_number() OVER (PARTITION BY t.room_id ORDER BY {created}, {made})"),
     ],
 };

@@ -92,8 +92,8 @@ struct Selected {
     has_rowid: bool,
 }
 
-/// The database of a ClawChat server, as it was when it was opened. Never written to, and nothing is made
-/// beside it.
+/// The database of a ClawChat server, as it was when it was opened. Never written to, and nothing
+/// is made beside it.
 #[derive(Debug)]
 pub struct ServerFile {
     /// Holds one read transaction, so that all is of one moment.

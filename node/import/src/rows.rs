@@ -47,7 +47,8 @@ pub struct Room {
     pub description: Option<String>,
     /// The room it is under.
     pub parent: Option<String>,
-    /// Unix milliseconds. `None`: it cannot be read, and the room is the [`LOBBY`], which is there without it.
+    /// Unix milliseconds. `None`: it cannot be read, and the room is the [`LOBBY`], which is there
+    /// without it.
     pub created_ms: Option<u64>,
     /// The agent that made it.
     pub created_by: Option<String>,

@@ -1,8 +1,9 @@
 //! The files that a database is in, and how they are looked at without leaving a trace.
 //!
-//! SQLite makes `-wal` and `-shm` beside a database that it opens, also to read. So one that is whole is
-//! opened as one that nobody writes to; one of which something is still in a log (its server runs, or was
-//! killed) is copied to where only this user can look, with its log, and the copy is opened.
+//! SQLite makes `-wal` and `-shm` beside a database that it opens, also to read. So one that is
+//! whole is opened as one that nobody writes to; one of which something is still in a log (its
+//! server runs, or was killed) is copied to where only this user can look, with its log, and the
+//! copy is opened.
 
 use std::{
     ffi::OsString,
@@ -124,7 +125,8 @@ fn copy_to(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A name under which SQLite takes the file for one that nobody writes to, and makes nothing beside it.
+/// A name under which SQLite takes the file for one that nobody writes to, and makes nothing beside
+/// it.
 fn whole(file: &Path) -> PathBuf {
     let mut name = "file:".to_owned();
     for byte in file.as_os_str().as_bytes() {

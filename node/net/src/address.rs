@@ -145,7 +145,8 @@ impl fmt::Display for PeerAddress {
     }
 }
 
-/// `host:port`, `node@host:port` with the node id in hex, or a multiaddr such as `/ip4/10.0.0.7/tcp/7000/p2p/12D3…`.
+/// `host:port`, `node@host:port` with the node id in hex, or a multiaddr such as
+/// `/ip4/10.0.0.7/tcp/7000/p2p/12D3…`.
 impl FromStr for PeerAddress {
     type Err = AddressError;
 

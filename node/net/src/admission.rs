@@ -1,5 +1,5 @@
-//! Those who come with an invitation: they show who they are, get one answer, and the connection ends. Nothing of the
-//! mesh is said to them before, and no swarm sees them.
+//! Those who come with an invitation: they show who they are, get one answer, and the connection
+//! ends. Nothing of the mesh is said to them before, and no swarm sees them.
 
 use std::io;
 use std::time::Duration;
@@ -43,8 +43,8 @@ pub enum AdmissionError {
     Setup(String),
 }
 
-/// Shows the invitation whose key this is to the node that made it, as the node of `secret_key`, and returns
-/// what it answers. `at` names that node.
+/// Shows the invitation whose key this is to the node that made it, as the node of `secret_key`,
+/// and returns what it answers. `at` names that node.
 ///
 /// # Errors
 /// See [`AdmissionError`]: of several addresses what the one said that came furthest.

@@ -1,5 +1,6 @@
 //! The libp2p stack: TCP, pre-shared key, noise, yamux; gossipsub, frame streams, identify, ping.
-//! Where a setting differs from libp2p's default, the default was measured to fail: reasons here and in `limits.rs`.
+//! Where a setting differs from libp2p's default, the default was measured to fail: reasons here
+//! and in `limits.rs`.
 
 use std::collections::HashSet;
 use std::io;
@@ -142,9 +143,9 @@ fn gossip(topics: u16) -> Result<Gossip, StartError> {
         .forward_queue_duration(GOSSIP_QUEUE_TIME)
         // The default is 5 s without a mesh.
         .heartbeat_initial_delay(Duration::from_millis(100))
-        // To all subscribers at once: one hop in a full mesh, which is the usual case. There all that is
-        // passed on is passed on for nothing, so it goes to few: in a larger mesh, or while a link is cut,
-        // three ways out of each node reach everybody.
+        // To all subscribers at once: one hop in a full mesh, which is the usual case. There all
+        // that is passed on is passed on for nothing, so it goes to few: in a larger mesh, or while
+        // a link is cut, three ways out of each node reach everybody.
         .flood_publish(true)
         .mesh_n(3)
         .mesh_n_low(2)

@@ -147,8 +147,8 @@ impl Book {
         }
     }
 
-    /// The entry of a node, new if there is room; the longest failing forgettable peer makes room, first of those
-    /// that are hearsay. Never for ourselves.
+    /// The entry of a node, new if there is room; the longest failing forgettable peer makes room,
+    /// first of those that are hearsay. Never for ourselves.
     fn admit(&mut self, node: NodeId, now: Instant) -> Option<&mut Peer> {
         if node == self.me {
             return None;
@@ -189,7 +189,8 @@ impl Book {
         due
     }
 
-    /// When [`Self::due`] will name somebody, if nothing happens before. `None`: not before something does.
+    /// When [`Self::due`] will name somebody, if nothing happens before. `None`: not before
+    /// something does.
     pub(crate) fn next_dial(&self, now: Instant) -> Option<Instant> {
         let (under_way, connected) = (self.under_way(), self.connected_count());
         if under_way >= DIALS_MAX {
@@ -251,8 +252,8 @@ impl Book {
         }
     }
 
-    /// Another node (or we) answered where this one was expected. Only what the operator said of this very node is kept;
-    /// a seed that led here is nameless again.
+    /// Another node (or we) answered where this one was expected. Only what the operator said of
+    /// this very node is kept; a seed that led here is nameless again.
     pub(crate) fn not_there(&mut self, node: &NodeId, address: &Address) {
         let Some(peer) = self.peers.get_mut(node) else { return };
         // The address of a name is not among the known ones: then it is the names that have moved.
@@ -295,9 +296,9 @@ impl Book {
         Admission::Admitted
     }
 
-    /// A node that has connections has dialled us. No node does that while it has one, unless both dial at once: of
-    /// those that have been there for longer than a dial takes the other end has gone, and they are to be closed. The
-    /// others have to show a sign of life soon.
+    /// A node that has connections has dialled us. No node does that while it has one, unless both
+    /// dial at once: of those that have been there for longer than a dial takes the other end has
+    /// gone, and they are to be closed. The others have to show a sign of life soon.
     pub(crate) fn dialled_again(&mut self, node: &NodeId, now: Instant) -> Vec<ConnectionId> {
         let Some(peer) = self.peers.get_mut(node) else { return Vec::new() };
         let newest = peer.newest;
@@ -326,7 +327,8 @@ impl Book {
                 peer.note(seeded, Origin::Seeded);
                 false
             }
-            // A name was looked up if the address is not among the known ones; the name is worth more.
+            // A name was looked up if the address is not among the known ones; the name is worth
+            // more.
             Target::Peer(_) if peer.addresses().any(|known| known == address) => {
                 peer.note(address, Origin::Dialled)
             }
@@ -355,7 +357,8 @@ impl Book {
         peer.topics_changed = 0;
         peer.slow = None;
         peer.rtt = None;
-        // A connection that never came up counts as a failed dial, or we would connect and fail at full speed.
+        // A connection that never came up counts as a failed dial, or we would connect and fail at
+        // full speed.
         peer.redial.fail(now);
         Left::None
     }
@@ -522,7 +525,8 @@ impl Book {
         }
     }
 
-    /// A peer begins or ceases to listen to so many topics. `true`: that is too much, and is to be counted against it.
+    /// A peer begins or ceases to listen to so many topics. `true`: that is too much, and is to be
+    /// counted against it.
     pub(crate) fn topics_changed(&mut self, node: &NodeId, changes: u32) -> bool {
         let Some(peer) = self.peers.get_mut(node) else { return false };
         peer.topics_changed = peer.topics_changed.saturating_add(changes);
@@ -568,7 +572,8 @@ impl Book {
         Err(strike.then_some("it passes on more gossip than nodes say"))
     }
 
-    /// A peer opens its frame stream (anew). `true`: that is too often, and is to be counted against it.
+    /// A peer opens its frame stream (anew). `true`: that is too often, and is to be counted
+    /// against it.
     pub(crate) fn opened(&mut self, node: &NodeId, now: Instant) -> bool {
         let Some(peer) = self.peers.get_mut(node) else { return false };
         if peer.opened_since.is_none_or(|since| now - since > STRIKES_WINDOW) {

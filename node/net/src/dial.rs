@@ -22,7 +22,8 @@ pub(crate) struct Resolved {
     pub(crate) error: Option<String>,
 }
 
-/// Looks up the names among the addresses, anew for each dial: the machine behind a name may have moved.
+/// Looks up the names among the addresses, anew for each dial: the machine behind a name may have
+/// moved.
 pub(crate) async fn resolve(target: Target, addresses: Vec<Address>) -> Resolved {
     let (mut found, mut error) = (Vec::new(), None);
     for address in addresses {

@@ -64,8 +64,8 @@ pub(crate) fn put_header(buffer: &mut BytesMut, tag: Tag, payload_bytes: usize) 
     buffer.put_u8(tag.byte());
 }
 
-/// Takes the next whole frame off the front of `buffer`; `None` if more must be read first. The payload is a copy, so
-/// that a small frame does not keep a whole read buffer alive.
+/// Takes the next whole frame off the front of `buffer`; `None` if more must be read first. The
+/// payload is a copy, so that a small frame does not keep a whole read buffer alive.
 pub(crate) fn take_frame(buffer: &mut BytesMut) -> Result<Option<(Tag, Bytes)>, FrameError> {
     let Some(prefix) = buffer.first_chunk::<LENGTH_BYTES>() else { return Ok(None) };
     // The length is judged before the rest arrives: nobody makes us buffer what we would refuse.

@@ -96,7 +96,8 @@ impl Gate {
         Ok(())
     }
 
-    /// Its handshake begins, if not too many from there are under way. [`Gate::ends`] when it has ended, or failed.
+    /// Its handshake begins, if not too many from there are under way. [`Gate::ends`] when it has
+    /// ended, or failed.
     fn may_begin(&mut self, connection: ConnectionId, remote: &Multiaddr) -> Result<(), Refusal> {
         let Some(ip) = ip_of(remote).filter(|ip| !ip.is_loopback()) else { return Ok(()) };
         if self.pending.values().filter(|address| **address == ip).count()

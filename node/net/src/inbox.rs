@@ -44,11 +44,13 @@ pub enum Incoming {
         /// To be dropped when the owner has done what the payload asks for.
         share: Share,
     },
-    /// A node was met at an address, or said that it is to be met there: worth remembering over a restart.
+    /// A node was met at an address, or said that it is to be met there: worth remembering over a
+    /// restart.
     Learned(PeerAddress),
 }
 
-/// The right to one verdict on one gossip message. Dropped without a verdict, the message is not relayed.
+/// The right to one verdict on one gossip message. Dropped without a verdict, the message is not
+/// relayed.
 #[derive(Debug)]
 pub struct Ticket {
     pub(crate) message: MessageId,
@@ -96,7 +98,8 @@ impl Inbox {
         self.0.recv().await
     }
 
-    /// The next thing if there is one already, so that one turn can take many; `None` if not (or not any more).
+    /// The next thing if there is one already, so that one turn can take many; `None` if not (or
+    /// not any more).
     pub fn try_recv(&mut self) -> Option<Incoming> {
         self.0.try_recv().ok()
     }
@@ -148,7 +151,8 @@ impl InboxSender {
         self.items.send(Incoming::Frame { from, payload, share }).await.map_err(|_| Closed)
     }
 
-    /// Gossip: only if there is room beyond what is reserved, and its peer's allowance is not used up. `false`: dropped.
+    /// Gossip: only if there is room beyond what is reserved, and its peer's allowance is not used
+    /// up. `false`: dropped.
     pub(crate) fn try_put_gossip(
         &self,
         topic: u16,

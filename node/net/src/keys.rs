@@ -1,8 +1,8 @@
 //! The pre-shared keys of connections, and the rights that each of them gives.
 //!
-//! With the newest key a node may come in. With one of the last few before it only a node may that the owner
-//! knows: a member that was away while the key changed. With the key of an invitation nobody comes in: it
-//! gets the [`Doorkeeper`]'s answer.
+//! With the newest key a node may come in. With one of the last few before it only a node may that
+//! the owner knows: a member that was away while the key changed. With the key of an invitation
+//! nobody comes in: it gets the [`Doorkeeper`]'s answer.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -125,8 +125,8 @@ impl Keys {
         self.locked().doorkeeper.clone()
     }
 
-    /// The key to dial with. To nodes that are known the newest and one of those before take turns: such a
-    /// node may have been away, or the key may have changed on both sides of a split.
+    /// The key to dial with. To nodes that are known the newest and one of those before take turns:
+    /// such a node may have been away, or the key may have changed on both sides of a split.
     pub(crate) fn to_dial(self: &Arc<Keys>, endpoint: &ConnectedPoint) -> (Secret, Noted) {
         let mut state = self.locked();
         let address = endpoint.get_remote_address().clone();

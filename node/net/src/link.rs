@@ -1,5 +1,5 @@
-//! The link to one peer: a task that keeps one frame stream open while there is a connection, and tells the owner `Up` and
-//! `Down`.
+//! The link to one peer: a task that keeps one frame stream open while there is a connection, and
+//! tells the owner `Up` and `Down`.
 //!
 //! A session is one stream, used in both directions, which the node with the lower id opens (with a
 //! stream of each side's own, the two sides can restart each other for ever, each closing the half
@@ -303,7 +303,8 @@ impl Source {
     async fn open(&mut self) -> Result<Stream, Broken> {
         let mut stream = self.control.open_stream(self.peer, PROTOCOL).await?;
         let mut answer = [0];
-        // libp2p-stream drops streams that arrive faster than they are fetched; the byte says that it did not.
+        // libp2p-stream drops streams that arrive faster than they are fetched; the byte says that
+        // it did not.
         stream.read_exact(&mut answer).await?;
         Ok(stream)
     }

@@ -20,8 +20,8 @@ use libp2p::swarm::{
 };
 use libp2p::{Multiaddr, PeerId};
 
-/// See the module. Where it stands, nothing after it may deny a connection: the older one would have been given up
-/// for it.
+/// See the module. Where it stands, nothing after it may deny a connection: the older one would
+/// have been given up for it.
 pub(crate) struct Newest<B> {
     inner: B,
     /// The connections that the behaviour knows of: one for each peer that is connected.

@@ -16,8 +16,8 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Whether a payload of so many bytes that came from `node` is passed on. When much was, those who send most
-    /// are left out first.
+    /// Whether a payload of so many bytes that came from `node` is passed on. When much was, those
+    /// who send most are left out first.
     pub(crate) fn takes(&mut self, node: NodeId, bytes: usize, now: Instant) -> bool {
         self.earn(now);
         let units = u32::try_from(bytes.div_ceil(RELAY_UNIT_BYTES).max(1)).unwrap_or(u32::MAX);

@@ -41,9 +41,11 @@ pub struct Settings {
     pub secret_key: Secret,
     /// Only nodes with the same key can connect.
     pub pre_shared_key: Secret,
-    /// Keys before that one, the newest first: members that were away while it changed know no other. May be empty.
+    /// Keys before that one, the newest first: members that were away while it changed know no
+    /// other. May be empty.
     pub former_keys: Vec<Secret>,
-    /// Where to listen: port 0 takes a free one, an unspecified address means all interfaces. May be empty.
+    /// Where to listen: port 0 takes a free one, an unspecified address means all interfaces. May
+    /// be empty.
     pub listen: Vec<SocketAddr>,
     /// Addresses to announce besides those we listen on: behind address translation, or by name.
     pub announce: Vec<Address>,

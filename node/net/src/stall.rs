@@ -1,8 +1,9 @@
 //! A socket that fails when nothing can be written to it for too long.
 //!
-//! Our peers always read their sockets (flow control is per stream), so a socket that takes nothing is dead. Without this, closing
-//! a connection over a cut cable waits for TCP, up to a quarter of an hour, and for as long libp2p takes the dead
-//! connection for one of the peer's: gossipsub then sends no subscriptions over a new one.
+//! Our peers always read their sockets (flow control is per stream), so a socket that takes nothing
+//! is dead. Without this, closing a connection over a cut cable waits for TCP, up to a quarter of
+//! an hour, and for as long libp2p takes the dead connection for one of the peer's: gossipsub then
+//! sends no subscriptions over a new one.
 
 use std::io;
 use std::pin::Pin;

@@ -1,14 +1,12 @@
 //! The loop that owns the swarm. It never waits for anything but its next event.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures::StreamExt;
 use libp2p::core::ConnectedPoint;
-use libp2p::core::transport::{ListenerId, TransportError};
 use libp2p::gossipsub::{IdentTopic, MessageAcceptance, TopicHash};
 use libp2p::swarm::dial_opts::{DialOpts, PeerCondition};
 use libp2p::swarm::{ConnectionId, DialError, SwarmEvent};
@@ -18,24 +16,22 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
-use crate::address::{Address, PeerAddress, address_in, multiaddr_of};
+use crate::address::{Address, PeerAddress, address_in};
 use crate::announcement;
 use crate::behaviour::{self, Behaviour, BehaviourEvent, VERSION};
 use crate::book::{Admission, Left, Place, Target};
 use crate::dial::{self, Resolved};
 use crate::gate::is_same_machine;
-use crate::handle::{Command, Orders, Publish, Reason, Shared, Verdict};
 use crate::identity::{NodeId, node_of, peer_of, short};
 use crate::inbox::{InboxSender, Ticket};
-use crate::keys::Keys;
 use crate::limits::{
-    ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, GOSSIP_BYTES_MAX, HANDSHAKE_TIMEOUT,
-    LEARNED_MAX, LINK_EVENTS_MAX, OWN_PAUSE, SHUT_OUT_FOR, STRANGERS_MAX, STREAMS_MAX, TICK,
-    TICK_CALM,
+    ANNOUNCE_DELAY, ANNOUNCE_INTERVAL, DRAIN_TIMEOUT, GOSSIP_BYTES_MAX, LEARNED_MAX,
+    LINK_EVENTS_MAX, OWN_PAUSE, SHUT_OUT_FOR, STRANGERS_MAX, STREAMS_MAX, TICK, TICK_CALM,
 };
 use crate::link::{self, Connection, ControlHandle, Ends, Link, LinkEvent, Role};
+use crate::orders::{Command, Orders, Publish, Reason, Shared, Verdict};
 use crate::relay::Relay;
-use crate::settings::{Discovery, Settings, StartError};
+use crate::settings::{Discovery, StartError};
 use crate::topics::GossipEvent;
 
 /// Our announcement, besides where we listen.
@@ -74,7 +70,8 @@ pub(crate) struct Task {
 /// Waiting for queued frames to be written.
 struct Stopping {
     until: Instant,
-    /// They were when this was last looked at. Then they are with their connections, which need a moment, too.
+    /// They were when this was last looked at. Then they are with their connections, which need a
+    /// moment, too.
     written: bool,
     done: oneshot::Sender<()>,
 }
@@ -84,59 +81,6 @@ struct Stopping {
 enum Next {
     Continue,
     Stop,
-}
-
-/// The swarm and our node id.
-pub(crate) fn swarm(
-    settings: &Settings,
-    keys: Arc<Keys>,
-) -> Result<(Swarm<Behaviour>, NodeId), StartError> {
-    let swarm = behaviour::swarm(settings, keys, VERSION)?;
-    let me = node_of(swarm.local_peer_id())
-        .ok_or_else(|| StartError::Setup("our key is not an ed25519 key".to_owned()))?;
-    Ok((swarm, me))
-}
-
-/// Binds all addresses and returns what they became.
-pub(crate) async fn listen(
-    swarm: &mut Swarm<Behaviour>,
-    addresses: &[SocketAddr],
-) -> Result<Vec<SocketAddr>, StartError> {
-    let mut waiting: HashMap<ListenerId, SocketAddr> = HashMap::new();
-    for &address in addresses {
-        let listener = swarm.listen_on(multiaddr_of(address)).map_err(|error| {
-            let source = match error {
-                TransportError::Other(source) => source,
-                TransportError::MultiaddrNotSupported(_) => std::io::ErrorKind::Unsupported.into(),
-            };
-            StartError::Listen { address, source }
-        })?;
-        waiting.insert(listener, address);
-    }
-    let mut bound = Vec::new();
-    while !waiting.is_empty() {
-        let Some(event) = next_within(swarm, HANDSHAKE_TIMEOUT).await else {
-            let address = *waiting.values().next().unwrap_or(&addresses[0]);
-            let source = std::io::ErrorKind::TimedOut.into();
-            return Err(StartError::Listen { address, source });
-        };
-        if let SwarmEvent::NewListenAddr { listener_id, address } = event {
-            waiting.remove(&listener_id);
-            bound.extend(address_in(&address).and_then(|address| address.socket()));
-        } else if let SwarmEvent::ListenerError { listener_id, error } = event
-            && let Some(address) = waiting.remove(&listener_id)
-        {
-            return Err(StartError::Listen { address, source: error });
-        }
-    }
-    Ok(bound)
-}
-
-async fn next_within(
-    swarm: &mut Swarm<Behaviour>,
-    limit: Duration,
-) -> Option<SwarmEvent<BehaviourEvent>> {
-    tokio::time::timeout(limit, swarm.select_next_some()).await.ok()
 }
 
 /// libp2p-stream keeps one arriving stream and drops the next: so somebody must fetch them at once.
@@ -335,7 +279,8 @@ impl Task {
     fn on_publish(&mut self, publish: Publish) {
         let Some(topic) = self.topics.get(usize::from(publish.topic)) else { return };
         let topic = topic.hash();
-        // No subscribers, a full queue and a duplicate are all no news to the owner: gossip is lossy.
+        // No subscribers, a full queue and a duplicate are all no news to the owner: gossip is
+        // lossy.
         if let Err(error) = self.swarm.behaviour_mut().gossip.publish(topic, publish.payload) {
             tracing::trace!(%error, topic = publish.topic, "gossip not sent");
         }
@@ -613,7 +558,8 @@ impl Task {
     }
 
     fn on_resolved(&mut self, resolved: Option<Resolved>) {
-        // A lookup that panicked leaves its target under way; lookups are library code that does not.
+        // A lookup that panicked leaves its target under way; lookups are library code that does
+        // not.
         let Some(Resolved { target, addresses, error }) = resolved else { return };
         self.look_soon();
         let now = Instant::now();
@@ -678,7 +624,8 @@ impl Task {
         if self.shared.book().opened(&node, Instant::now()) {
             self.penalise(&node, Reason::Invalid, "it opens its frame stream again and again");
         }
-        // The stream may overtake the news of its connection. If its queue is full, the peer opens another.
+        // The stream may overtake the news of its connection. If its queue is full, the peer opens
+        // another.
         let _ = self.link(node, *peer).streams.try_send(stream);
     }
 
@@ -775,8 +722,8 @@ impl Task {
     }
 }
 
-/// A new port for each dial: with the listening port, two nodes that dial each other at once would meet in one connection
-/// with two dialling ends (TCP simultaneous open).
+/// A new port for each dial: with the listening port, two nodes that dial each other at once would
+/// meet in one connection with two dialling ends (TCP simultaneous open).
 fn dial_options(target: &Target, addresses: Vec<Multiaddr>, failures: u32) -> Option<DialOpts> {
     match target {
         Target::Peer(node) => Some(

@@ -19,8 +19,8 @@ use libp2p::{Multiaddr, PeerId};
 
 type Inner = gossipsub::Behaviour<IdentityTransform, Filter>;
 
-/// Keeps topics of the mesh, and counts all that are spoken of. Gossipsub's own filters do not say whose they were, and
-/// the one that limits their number drops *all* of a message that has more.
+/// Keeps topics of the mesh, and counts all that are spoken of. Gossipsub's own filters do not say
+/// whose they were, and the one that limits their number drops *all* of a message that has more.
 #[derive(Debug)]
 pub(crate) struct Filter {
     known: HashSet<TopicHash>,

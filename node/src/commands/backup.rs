@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     backup::{self, Name},
-    control::ask_long,
+    control::client::ask_long,
     files::DataDir,
 };
 

@@ -9,7 +9,7 @@ use super::{
     node_args::NodeArgs,
     output::{Percent, log_to_stderr, note, say},
 };
-use crate::files::{DataDir, sync_dir};
+use crate::files::{DataDir, private::sync_dir};
 
 /// Look at everything that a stopped node keeps: every signature, chain, number and index.
 ///

@@ -16,7 +16,7 @@ use super::{
     output::{log_to_stderr, note, say},
 };
 use crate::{
-    files::ApiKey,
+    files::api_key::ApiKey,
     import::{
         Brought, Choices, Journal, OpenVotes, OwnKeys, Plan, ServerKey, Target, Trace, Watch,
         bring, is_there, open, plan_of, server_key,

@@ -13,7 +13,7 @@ use super::{
     running::strange,
 };
 use crate::{
-    control::ask,
+    control::client::ask,
     files::DataDir,
     invitation::Join,
     settings::duration,

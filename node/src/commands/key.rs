@@ -11,8 +11,8 @@ use super::{
     output::{log_to_stderr, note, say},
 };
 use crate::{
-    control::ask,
-    files::{ApiKey, DataDir},
+    control::client::ask,
+    files::{DataDir, api_key::ApiKey},
 };
 
 /// The key that clients of this node need.

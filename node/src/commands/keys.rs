@@ -11,7 +11,7 @@ use super::{
     running::{asked, done, strange},
 };
 use crate::{
-    files::ApiKey,
+    files::api_key::ApiKey,
     keys::{TierName, table},
 };
 

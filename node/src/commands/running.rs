@@ -4,7 +4,7 @@ use anyhow::{Error, Result, anyhow};
 use protocol::operator::{Answer, Request};
 
 use super::node_args::NodeArgs;
-use crate::{control::ask, files::DataDir};
+use crate::{control::client::ask, files::DataDir};
 
 /// The answer of the node that runs there.
 pub(super) fn asked(node_args: &NodeArgs, request: Request) -> Result<Answer> {

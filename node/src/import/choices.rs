@@ -17,7 +17,8 @@ pub(crate) enum OpenVotes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choices {
     pub(crate) open_votes: OpenVotes,
-    /// Private rooms, stable ids and webhooks of keys that are not known become the node's own key's.
+    /// Private rooms, stable ids and webhooks of keys that are not known become the node's own
+    /// key's.
     pub(crate) private_to_own_key: bool,
     /// Rooms that no room of a mesh can be called, described or identified as get something else.
     pub(crate) rename_rooms: bool,

@@ -13,8 +13,8 @@ use zeroize::Zeroizing;
 /// The server's key.
 pub(crate) type ServerKey = Zeroizing<String>;
 
-/// Looks for the server's key: in the file that somebody named, or else in those where it usually is. `minted`: the
-/// texts of the keys that are in the file's table. `note`: told what was found.
+/// Looks for the server's key: in the file that somebody named, or else in those where it usually
+/// is. `minted`: the texts of the keys that are in the file's table. `note`: told what was found.
 ///
 /// # Errors
 /// The file that was named has no such key.

@@ -346,7 +346,8 @@ fn what_a_flag_chooses_is_brought_so() {
     let close = Choices { open_votes: OpenVotes::Close, ..skip };
     let ended = &made.taken(close).votes[0].2;
     assert_eq!((ended.eligible, &ended.tally[..]), (3, &[0, 1][..]));
-    // Its rooms are private to nobody whom this node knows: without a flag only what has no room is taken.
+    // Its rooms are private to nobody whom this node knows: without a flag only what has no room is
+    // taken.
     made.add("DELETE FROM rooms WHERE visibility = 'private' AND coalesce(owner_key, 'unknown') = 'unknown'");
     let plan = made.taken(Choices { private_to_own_key: false, ..close });
     assert_eq!(owner(&plan, "cy"), KeyPrint::of("unknown"), "only that key may ever have it");

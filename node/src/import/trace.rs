@@ -6,7 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A file or directory that was not there, with the directories above it that were not there either.
+/// A file or directory that was not there, with the directories above it that were not there
+/// either.
 #[derive(Debug)]
 pub(crate) struct Trace(Vec<PathBuf>);
 

@@ -9,8 +9,8 @@ use mesh::{Alarm, api::command::SaidOk};
 
 use super::text::Histogram;
 
-/// Upper bounds of how long a commit takes, in seconds. A fast disk syncs within a millisecond, one that
-/// turns within some ten; from a tenth of a second on agents notice.
+/// Upper bounds of how long a commit takes, in seconds. A fast disk syncs within a millisecond, one
+/// that turns within some ten; from a tenth of a second on agents notice.
 const COMMIT_SECONDS: &[f64] =
     &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 /// Upper bounds of how many inputs one commit answers.

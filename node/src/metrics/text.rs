@@ -90,7 +90,8 @@ impl Page {
             below += count.load(Relaxed);
             self.line(format_args!("{name}_bucket{{le=\"{bound}\"}} {below}"));
         }
-        // Of all that are in a bucket, so that the last one and the count are the same whatever is added now.
+        // Of all that are in a bucket, so that the last one and the count are the same whatever is
+        // added now.
         let all = below + histogram.counts.last().map_or(0, |histogram| histogram.load(Relaxed));
         self.line(format_args!("{name}_bucket{{le=\"+Inf\"}} {all}"));
         self.line(format_args!("{name}_sum {}", f64::from_bits(histogram.sum.load(Relaxed))));

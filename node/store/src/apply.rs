@@ -17,8 +17,8 @@ use crate::{
     error::{CommitError, ReadError},
     plan::{Rows, settle},
     schema::{
-        ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, FORETOLD, KEPT, LOGS, NODE, NOTES, NUMBERS,
-        Numbers, PLACES, PlaceKey, ROOM_IDS, ROOMS, encode, fate_byte, fate_of,
+        ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, NODE, NOTES, NUMBER_RANGES,
+        NUMBERS, Numbers, PLACES, PlaceKey, ROOM_IDS, ROOMS, encode, fate_byte, fate_of,
     },
 };
 
@@ -49,9 +49,9 @@ pub(crate) fn apply(write: &WriteTransaction, rows: &Rows<'_>) -> Result<(), Com
         }
     }
     numbers(write, &rows.numbers)?;
-    if !rows.foretold.is_empty() {
-        let mut table = write.open_table(FORETOLD)?;
-        for (key, numbers) in &rows.foretold {
+    if !rows.number_ranges.is_empty() {
+        let mut table = write.open_table(NUMBER_RANGES)?;
+        for (key, numbers) in &rows.number_ranges {
             match numbers {
                 Some(range) => table.insert(key, (range.best.0, range.canonical.0))?,
                 None => table.remove(key)?,
@@ -237,7 +237,7 @@ fn drop_room(write: &WriteTransaction, id: [u8; 16], room: u32) -> Result<(), Co
     write.open_table(ERAS)?.retain_in(numbers.clone(), |_, _| false)?;
     write.open_table(NUMBERS)?.retain_in(numbers, |_, _| false)?;
     write.open_table(PLACES)?.retain_in(places.clone(), |_, _| false)?;
-    write.open_table(FORETOLD)?.retain_in(places.clone(), |_, _| false)?;
+    write.open_table(NUMBER_RANGES)?.retain_in(places.clone(), |_, _| false)?;
     write.open_table(ACTS)?.retain_in(places.clone(), |_, _| false)?;
     write.open_table(NOTES)?.retain_in(places, |_, _| false)?;
     write.open_table(DEDUPS)?.retain(|key, _| key.1 != room)?;

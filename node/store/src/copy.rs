@@ -13,12 +13,13 @@ use redb::{
 use thiserror::Error;
 
 use crate::{
+    databases::Snapshot,
     error::ReadError,
     limits::{CACHE_BYTES, PROGRESS_ROWS},
-    reader::{Reader, Snapshot},
+    reader::Reader,
     schema::{
-        ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, FORETOLD, KEPT, LOGS, META, NODE, NOTES,
-        NUMBERS, PLACES, PRUNED, ROOM_IDS, ROOMS,
+        ACTS, CALLED, DEDUPS, ENTRIES, ERAS, EVIDENCE, KEPT, LOGS, META, NODE, NOTES,
+        NUMBER_RANGES, NUMBERS, PLACES, PRUNED, ROOM_IDS, ROOMS,
     },
 };
 
@@ -76,10 +77,11 @@ macro_rules! from_redb {
 from_redb!(StorageError, TableError);
 
 impl Reader {
-    /// Copies the file, as it is at this moment, into a new store `file`, which must not exist; it is its
-    /// owner's alone, and durable when this returns (its directory is for the caller to sync). Neither the
-    /// writer nor readers wait meanwhile; the pages of this moment are kept until it is done. Ephemeral
-    /// rooms are left out. `progress` is called every some thousand rows; `false` gives up.
+    /// Copies the file, as it is at this moment, into a new store `file`, which must not exist; it
+    /// is its owner's alone, and durable when this returns (its directory is for the caller to
+    /// sync). Neither the writer nor readers wait meanwhile; the pages of this moment are kept
+    /// until it is done. Ephemeral rooms are left out. `progress` is called every some thousand
+    /// rows; `false` gives up.
     ///
     /// # Errors
     ///
@@ -137,12 +139,12 @@ impl Copy<'_> {
         macro_rules! each {
             ($step:ident: $($table:ident),* $(,)?) => { $(self.$step(&mut left, $table)?;)* };
         }
-        each!(count: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, FORETOLD, DEDUPS);
+        each!(count: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, NUMBER_RANGES, DEDUPS);
         each!(count: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, META);
         if let Some(unknown) = left.pop() {
             return Err(CopyError::Table(unknown));
         }
-        each!(table: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, FORETOLD, DEDUPS);
+        each!(table: ROOM_IDS, ROOMS, LOGS, ENTRIES, ERAS, NUMBERS, PLACES, NUMBER_RANGES, DEDUPS);
         each!(table: EVIDENCE, NODE, ACTS, NOTES, KEPT, PRUNED, CALLED, META);
         if (self.progress)(self.done) { Ok(()) } else { Err(CopyError::GivenUp) }
     }

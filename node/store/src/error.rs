@@ -79,11 +79,12 @@ pub enum OpenError {
     },
 }
 
-/// Why a batch was not written. All but [`CommitError::Full`] are fatal: the node stops, a restart replays.
+/// Why a batch was not written. All but [`CommitError::Full`] are fatal: the node stops, a restart
+/// replays.
 #[derive(Debug, Error)]
 pub enum CommitError {
-    /// There is no room for it. Nothing of it is written, the store can be read as it was before, and the
-    /// same batch may be given again.
+    /// There is no room for it. Nothing of it is written, the store can be read as it was before,
+    /// and the same batch may be given again.
     #[error("the disk is full")]
     Full,
     /// The disk was full, and the store could not be opened again as it was before.

@@ -25,8 +25,9 @@ const IN_THE_MAKING: &[u8; 16] = b"clawmesh: made..";
 /// A disk writes this much in one piece: marker and magic number are within the first.
 const SECTOR_BYTES: usize = 512;
 
-/// Shows whoever wants to read which opening of the file is to be read, and that one has to wait: between
-/// the moment at which redb is told that something is written that is not, and the next opening.
+/// Shows whoever wants to read which opening of the file is to be read, and that one has to wait:
+/// between the moment at which redb is told that something is written that is not, and the next
+/// opening.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     /// Odd: closed. Each opening has a number of its own.
@@ -169,8 +170,8 @@ impl HoldBack {
         Ok(self.0.len.load(Ordering::Acquire))
     }
 
-    /// Does what was held back, and from now on everything at once. Nobody else may be writing meanwhile,
-    /// nor reading if it is new. If it fails some of it is done: it may be tried again.
+    /// Does what was held back, and from now on everything at once. Nobody else may be writing
+    /// meanwhile, nor reading if it is new. If it fails some of it is done: it may be tried again.
     pub(crate) fn release(&self) -> io::Result<()> {
         if self.is_unmade() {
             self.make()?;

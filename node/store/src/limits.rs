@@ -7,8 +7,8 @@ pub const MEMORY_CACHE_BYTES: usize = 4 * 1024 * 1024;
 /// Rows looked at within one snapshot by scans that may go on for long: a snapshot that lives pins
 /// the pages it may read, and the file grows meanwhile.
 pub const SCAN_ROWS: usize = 4_096;
-/// Rows of a page that is read without asking whether there is time for it: a tenth of a millisecond. The
-/// default page of clients is half of it.
+/// Rows of a page that is read without asking whether there is time for it: a tenth of a
+/// millisecond. The default page of clients is half of it.
 pub const AT_ONCE_ROWS_MAX: usize = 100;
 /// Eras of a room of which that can be said: each is looked at.
 pub const AT_ONCE_ERAS_MAX: usize = 64;
@@ -18,8 +18,8 @@ pub const AT_ONCE_ERAS_MAX: usize = 64;
 pub const PAGE_AHEAD_NUMBERS_MAX: usize = 4_096;
 /// Rows given in one page, however many were asked for.
 pub const PAGE_ROWS_MAX: usize = 1_000;
-/// Numbers of one message that a row tells. Each split adds one or two; a page of rows with many more
-/// would be a page of numbers.
+/// Numbers of one message that a row tells. Each split adds one or two; a page of rows with many
+/// more would be a page of numbers.
 pub const ROW_NUMBERS_MAX: usize = 32;
 /// Dedup rows are thinned out once per this many new ones: a range removal is not free.
 pub const DEDUP_PRUNE_EVERY: usize = 1_024;
@@ -38,6 +38,6 @@ pub const UNPROVEN_NUMBERS_MAX: usize = 4_096;
 pub const PROVEN_ROOMS_MAX: usize = 1_024;
 /// Rows copied or checked between two words of progress: some milliseconds' worth.
 pub const PROGRESS_ROWS: u64 = 8_192;
-/// Findings of a check that are told one by one. Of more, how many there are is enough: the store is to be
-/// replaced.
+/// Findings of a check that are told one by one. Of more, how many there are is enough: the store
+/// is to be replaced.
 pub const FINDINGS_MAX: usize = 200;

@@ -50,7 +50,7 @@ pub(crate) struct Rows<'b> {
     pub(crate) entries: BTreeMap<PlaceKey, (RoomId, &'b Stored)>,
     pub(crate) eras: BTreeMap<(u32, u64), &'b EraRecord>,
     pub(crate) numbers: BTreeMap<(u32, u64), (LocalRef, Fate)>,
-    pub(crate) foretold: BTreeMap<PlaceKey, Option<NumberRange>>,
+    pub(crate) number_ranges: BTreeMap<PlaceKey, Option<NumberRange>>,
     pub(crate) dedups: BTreeMap<(u64, u32, u128), LocalRef>,
     pub(crate) called: BTreeMap<(u32, u128), LocalRef>,
     pub(crate) evidence: Vec<(&'b Certificate, &'b Run)>,
@@ -70,7 +70,7 @@ impl Rows<'_> {
             && self.entries.is_empty()
             && self.eras.is_empty()
             && self.numbers.is_empty()
-            && self.foretold.is_empty()
+            && self.number_ranges.is_empty()
             && self.dedups.is_empty()
             && self.called.is_empty()
             && self.evidence.is_empty()
@@ -88,7 +88,7 @@ impl Rows<'_> {
         self.entries.retain(|key, _| key.0 != room);
         self.eras.retain(|key, _| key.0 != room);
         self.numbers.retain(|key, _| key.0 != room);
-        self.foretold.retain(|key, _| key.0 != room);
+        self.number_ranges.retain(|key, _| key.0 != room);
         self.dedups.retain(|key, _| key.1 != room);
         self.called.retain(|key, _| key.0 != room);
         self.notes.retain(|key, _| key.0 != room);
@@ -195,7 +195,7 @@ impl<'b> Draft<'_, 'b> {
             }
             Change::NumberRange { room, at, numbers } => {
                 let (rows, room) = self.room(*room)?;
-                rows.foretold.insert((room, at.log, at.seq), *numbers);
+                rows.number_ranges.insert((room, at.log, at.seq), *numbers);
             }
             Change::Dedup { room, id, at, wall_ms } => {
                 let (rows, room) = self.room(*room)?;

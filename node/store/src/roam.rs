@@ -17,7 +17,8 @@ use crate::{
         AT_ONCE_ERAS_MAX, AT_ONCE_ROWS_MAX, PAGE_AHEAD_NUMBERS_MAX, PAGE_ROWS_MAX,
         UNPROVEN_NUMBERS_MAX,
     },
-    reader::{Reader, Row},
+    reader::Reader,
+    row::Row,
     schema::Numbers,
     view::View,
 };
@@ -43,18 +44,19 @@ pub struct Roam {
     /// delivered here before: live delivery will not bring it to this client. Ask again, from the
     /// client's cursor, when the tip or the era's `done` has passed it.
     pub later: Option<Number>,
-    /// Entries that the client is not proven to have seen and that have no number above its cursor, each with the
-    /// number that it was delivered under here, if it was: the node may have to give them one
-    /// (`Command::Roam`) before the rows are served.
+    /// Entries that the client is not proven to have seen and that have no number above its cursor,
+    /// each with the number that it was delivered under here, if it was: the node may have to give
+    /// them one (`Command::Roam`) before the rows are served.
     pub unproven: Vec<(LocalRef, Option<Number>)>,
-    /// There are such entries, or nothing is known of the cursor's era: the node is to be asked first.
+    /// There are such entries, or nothing is known of the cursor's era: the node is to be asked
+    /// first.
     pub needs_claim: bool,
 }
 
 impl Reader {
-    /// Whether a cursor can be served as it is: it is zero, in the delivery log, or ahead of the tip
-    /// in the tip's own era. Right for a client that has read here all along; one that comes from
-    /// another node may have been given less below the same cursor: [`Reader::serves_roamer`].
+    /// Whether a cursor can be served as it is: it is zero, in the delivery log, or ahead of the
+    /// tip in the tip's own era. Right for a client that has read here all along; one that comes
+    /// from another node may have been given less below the same cursor: [`Reader::serves_roamer`].
     ///
     /// # Errors
     ///
@@ -74,8 +76,9 @@ impl Reader {
     }
 
     /// As [`Reader::serves`], for a client that may have its cursor from any node: `Here` only if
-    /// nothing was delivered here below the cursor that the other node may have had to deliver above
-    /// it. Until a split has healed everywhere, that is not so of every cursor in the delivery log.
+    /// nothing was delivered here below the cursor that the other node may have had to deliver
+    /// above it. Until a split has healed everywhere, that is not so of every cursor in the
+    /// delivery log.
     ///
     /// # Errors
     ///
@@ -181,8 +184,8 @@ fn is_done(view: &View, cursor: Number) -> Result<bool, ReadError> {
     Ok(eras.any(|(era, record)| era == cursor.era() && cursor.n() <= record.done))
 }
 
-/// A number that names nothing (numbering.md, rule 1): there is nothing to be seen of it, so it says
-/// what the one before it says that names something.
+/// A number that names nothing (numbering.md, rule 1): there is nothing to be seen of it, so it
+/// says what the one before it says that names something.
 fn before_a_gap(view: &View, cursor: Number) -> Result<Cursor, ReadError> {
     let before = view.numbers(cursor.era().number(1), cursor)?.next_back().transpose()?;
     Ok(match before {
@@ -222,8 +225,9 @@ fn is_one_to_one(view: &View, eras: &BTreeMap<Era, EraRecord>) -> Result<bool, R
     Ok(done == view.record()?.delivered)
 }
 
-/// Whether some entry was delivered here at or below the cursor, is not proven to be seen, and has a number above
-/// it, under which it is passed over here: another node may have had to deliver it under that one.
+/// Whether some entry was delivered here at or below the cursor, is not proven to be seen, and has
+/// a number above it, under which it is passed over here: another node may have had to deliver it
+/// under that one.
 fn passes_over(
     view: &View,
     eras: &BTreeMap<Era, EraRecord>,
@@ -332,7 +336,8 @@ struct Page {
     len: usize,
     /// Those that have a number up to the cursor, too, with their places from 1.
     again: Vec<(usize, Numbers)>,
-    /// Where each era goes on beyond an entry that is not here: other nodes have given that one under this number.
+    /// Where each era goes on beyond an entry that is not here: other nodes have given that one
+    /// under this number.
     beyond: BTreeMap<Era, usize>,
     lacking: Option<Number>,
 }
@@ -340,7 +345,8 @@ struct Page {
 impl Page {
     fn goes_on_with(&mut self, numbers: Numbers, cursor: Number) {
         self.len += 1;
-        // A cut that names a number above the cursor is of a higher era, and below that this is served.
+        // A cut that names a number above the cursor is of a higher era, and below that this is
+        // served.
         if numbers.all().any(|number| number <= cursor) {
             self.again.push((self.len, numbers));
         }
@@ -351,8 +357,8 @@ impl Page {
         self.lacking = self.lacking.or(Some(number));
     }
 
-    /// How many rows to serve: at most `limit` if that can be. `None`: wherever a page ended, its cursor would say too
-    /// much.
+    /// How many rows to serve: at most `limit` if that can be. `None`: wherever a page ended, its
+    /// cursor would say too much.
     fn end(&self, eras: &BTreeMap<Era, EraRecord>, limit: usize) -> Option<usize> {
         // Up to which place an era's cut names what is to come.
         let mut named: BTreeMap<Era, usize> = BTreeMap::new();
@@ -365,8 +371,8 @@ impl Page {
                 if named.len() >= AT_ONCE_ERAS_MAX {
                     break;
                 }
-                // By this cut alone, and also if it has a number in this era: another node may not have heard of the
-                // eras between, nor of that number yet.
+                // By this cut alone, and also if it has a number in this era: another node may not
+                // have heard of the eras between, nor of that number yet.
                 let is_named = |numbers: &Numbers| within(&cuts[&era], numbers);
                 let last = self.again.iter().rev().find(|(_, numbers)| is_named(numbers));
                 named.insert(era, last.map_or(0, |number| number.0));
@@ -409,8 +415,8 @@ impl Seen {
         numbers.above(self.cursor).is_none() && !self.has(numbers)
     }
 
-    /// Whether what was delivered here up to the cursor that a client came with is given under `number`, now that it
-    /// has read up to `after`.
+    /// Whether what was delivered here up to the cursor that a client came with is given under
+    /// `number`, now that it has read up to `after`.
     pub(crate) fn is_owed(
         &self,
         view: &View,
@@ -420,7 +426,8 @@ impl Seen {
     ) -> Result<bool, ReadError> {
         let numbers = view.numbers_of(at)?;
         let before = numbers.delivered().is_some_and(|number| number <= self.cursor);
-        // The first one, so that it is given once. One that it has passed may have become known too late.
+        // The first one, so that it is given once. One that it has passed may have become known too
+        // late.
         let first = numbers.above(after) == Some(number);
         Ok(before && first && !self.has(&numbers) && !own(&numbers, after) && has_body(view, at)?)
     }
@@ -446,10 +453,10 @@ fn own(numbers: &Numbers, cursor: Number) -> bool {
 /// not merely passed over.
 ///
 /// A node that goes on in a lower era after it has entered a higher one passes its numbers over:
-/// their entries are late there and get fresh numbers. So a number counts only if it lies within the
-/// cuts of all eras between its own and the client's: whichever of them the client's node entered
-/// first, it had got so far by then. (An entry that was late has a fresh number in a higher era, and
-/// is proven by that one.)
+/// their entries are late there and get fresh numbers. So a number counts only if it lies within
+/// the cuts of all eras between its own and the client's: whichever of them the client's node
+/// entered first, it had got so far by then. (An entry that was late has a fresh number in a higher
+/// era, and is proven by that one.)
 fn cut(eras: &BTreeMap<Era, EraRecord>, era: Era) -> BTreeMap<Era, u64> {
     if !eras.contains_key(&era) {
         return BTreeMap::new();
@@ -501,8 +508,8 @@ fn whole_cut(
 }
 
 /// Entries held here that the client may not have seen and that no number above its cursor names.
-/// They have numbers, all of them in eras below the cursor's and beyond its cut. Looks at the highest
-/// [`UNPROVEN_NUMBERS_MAX`] such numbers.
+/// They have numbers, all of them in eras below the cursor's and beyond its cut. Looks at the
+/// highest [`UNPROVEN_NUMBERS_MAX`] such numbers.
 fn unproven(
     view: &View,
     eras: &BTreeMap<Era, EraRecord>,

@@ -43,7 +43,7 @@ pub(crate) const NUMBERS: TableDefinition<'_, (u32, u64), (u32, u64, u8)> =
 /// (room, log, log seq) → all its numbers with their fates: see [`Numbers`].
 pub(crate) const PLACES: TableDefinition<'_, PlaceKey, &[u8]> = TableDefinition::new("places/1");
 /// (room, log, log seq) → (highest, lowest number).
-pub(crate) const FORETOLD: TableDefinition<'_, PlaceKey, (u64, u64)> =
+pub(crate) const NUMBER_RANGES: TableDefinition<'_, PlaceKey, (u64, u64)> =
     TableDefinition::new("foretold/1");
 /// (wall time, room, id) → (log, log seq). Time first, so that old rows are one range.
 pub(crate) const DEDUPS: TableDefinition<'_, (u64, u32, u128), (u32, u64)> =
@@ -63,13 +63,14 @@ pub(crate) const KEPT: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new(
 /// Room → the number up to which all that was delivered has lost its body. From layout 2 on.
 pub(crate) const PRUNED: TableDefinition<'_, u32, u64> = TableDefinition::new("pruned/1");
 
-/// (room, message id) of each message that keeps the id that a ClawChat server gave it → (log, log seq). From layout 3 on.
+/// (room, message id) of each message that keeps the id that a ClawChat server gave it → (log, log
+/// seq). From layout 3 on.
 pub(crate) const CALLED: TableDefinition<'_, (u32, u128), (u32, u64)> =
     TableDefinition::new("called/1");
 
-/// Steps from one layout to the next: `MIGRATIONS[i]` makes layout `i + 2` of layout `i + 1`, in the
-/// one transaction that also writes the new layout's number. Tables that begin empty are made after
-/// all steps.
+/// Steps from one layout to the next: `MIGRATIONS[i]` makes layout `i + 2` of layout `i + 1`, in
+/// the one transaction that also writes the new layout's number. Tables that begin empty are made
+/// after all steps.
 const MIGRATIONS: &[Step] = &[index_acts, nothing_called];
 
 type Step = fn(&WriteTransaction) -> Result<(), redb::Error>;
@@ -153,7 +154,7 @@ pub(crate) fn prepare(db: &Database, found: u64) -> Result<(), redb::Error> {
     write.open_table(ERAS)?;
     write.open_table(NUMBERS)?;
     write.open_table(PLACES)?;
-    write.open_table(FORETOLD)?;
+    write.open_table(NUMBER_RANGES)?;
     write.open_table(DEDUPS)?;
     write.open_table(EVIDENCE)?;
     write.open_table(NODE)?;

@@ -40,9 +40,10 @@ pub struct Spans {
 }
 
 impl Reader {
-    /// The runs that hold entries `after + 1` … `upto`, as far as they are here. The first may begin
-    /// earlier, the last end later. Stops when about `budget_bytes` are spent, but never before the
-    /// first run; bodies apart that do not fit are left out (they can be asked for by place).
+    /// The runs that hold entries `after + 1` … `upto`, as far as they are here. The first may
+    /// begin earlier, the last end later. Stops when about `budget_bytes` are spent, but never
+    /// before the first run; bodies apart that do not fit are left out (they can be asked for by
+    /// place).
     ///
     /// # Errors
     ///
@@ -55,8 +56,8 @@ impl Reader {
         Ok(spans)
     }
 
-    /// The bodies at these places, until about `budget_bytes` are spent, but never less than one. An
-    /// empty one says that it is not held here, or not any more.
+    /// The bodies at these places, until about `budget_bytes` are spent, but never less than one.
+    /// An empty one says that it is not held here, or not any more.
     ///
     /// # Errors
     ///

@@ -22,12 +22,13 @@ use redb::{
 
 use crate::{
     apply::{apply, prune_dedups},
+    databases::{Databases, Disk},
     error::{CommitError, OpenError, ReadError},
     held::{HoldBack, is_full},
     limits::{CACHE_BYTES, DEDUP_PRUNE_EVERY, MEMORY_CACHE_BYTES},
     plan::{Keep, Plan, Rows, Seat, Seats},
     prune::{self, Drops},
-    reader::{Databases, Disk, Reader},
+    reader::Reader,
     schema::{self, Found, LAYOUT, ROOMS},
     summary,
 };
@@ -133,9 +134,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// See [`CommitError`]. After [`CommitError::Full`] everything is as it was before, for readers, too, and
-    /// the batch may be given again; after any other failure of the storage the store is not to be used any
-    /// more.
+    /// See [`CommitError`]. After [`CommitError::Full`] everything is as it was before, for
+    /// readers, too, and the batch may be given again; after any other failure of the storage the
+    /// store is not to be used any more.
     pub fn commit(&mut self, batch: &[Change]) -> Result<(), CommitError> {
         if batch.is_empty() {
             return Ok(());
@@ -175,7 +176,8 @@ impl Store {
         Ok(())
     }
 
-    /// Whether all of the file was read when it was opened, because it had not been closed or settled.
+    /// Whether all of the file was read when it was opened, because it had not been closed or
+    /// settled.
     #[must_use]
     pub fn was_repaired(&self) -> bool {
         self.repaired
@@ -187,10 +189,11 @@ impl Store {
         self.unsettled
     }
 
-    /// Writes down which pages of the file are free, so that opening it after a crash takes no longer than
-    /// after an orderly end. Without it that is found out by reading the whole file, some two seconds
-    /// for each gigabyte. It takes a second sync, and longer the larger the file is: a burst of commits is
-    /// settled once, when it is over. To be done at leisure; it is of no use twice.
+    /// Writes down which pages of the file are free, so that opening it after a crash takes no
+    /// longer than after an orderly end. Without it that is found out by reading the whole file,
+    /// some two seconds for each gigabyte. It takes a second sync, and longer the larger the file
+    /// is: a burst of commits is settled once, when it is over. To be done at leisure; it is of no
+    /// use twice.
     ///
     /// # Errors
     ///
@@ -265,9 +268,9 @@ impl Store {
         summary::read(&self.databases.disk.database(), node, mesh)
     }
 
-    /// Makes what `before` kept the beginning of another node, which has restored it from a backup: see
-    /// [`mesh::api::batch::NodeRecord::under_new_identity`]. Which ballots `before` had sealed and not shown is
-    /// forgotten: another node cannot show them.
+    /// Makes what `before` kept the beginning of another node, which has restored it from a backup:
+    /// see [`mesh::api::batch::NodeRecord::under_new_identity`]. Which ballots `before` had sealed
+    /// and not shown is forgotten: another node cannot show them.
     ///
     /// # Errors
     ///
@@ -292,7 +295,8 @@ impl Store {
     }
 }
 
-/// The database of the store in `dir`, if there is one: everything that is done to it stays in memory.
+/// The database of the store in `dir`, if there is one: everything that is done to it stays in
+/// memory.
 pub(crate) fn look(dir: &Path) -> Result<Database, OpenError> {
     Ok(held(dir)?.0)
 }

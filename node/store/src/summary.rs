@@ -20,7 +20,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable};
 
 use crate::{
     error::ReadError,
-    schema::{ACTS, DEDUPS, EVIDENCE, FORETOLD, NODE, NOTES, PlaceKey, ROOMS, decode, table},
+    schema::{ACTS, DEDUPS, EVIDENCE, NODE, NOTES, NUMBER_RANGES, PlaceKey, ROOMS, decode, table},
     view::{View, bounds, room_row},
 };
 
@@ -125,7 +125,7 @@ fn room(read: &ReadTransaction, view: &View, dedups: Dedups) -> Result<StoredRoo
         record: view.record()?,
         waiting: waiting(view, &eras)?,
         unsettled: unsettled(view, &logs)?,
-        foretold: foretold(read, view.room)?,
+        foretold: number_ranges(read, view.room)?,
         dedups: dedups.into_iter().map(with_number).collect::<Result<_, ReadError>>()?,
         logs: logs.into_iter().map(|(_, record)| record).collect(),
         eras,
@@ -171,11 +171,11 @@ fn unsettled(view: &View, logs: &[(LogIx, LogRecord)]) -> Result<Vec<Unsettled>,
     Ok(unsettled)
 }
 
-fn foretold(
+fn number_ranges(
     read: &ReadTransaction,
     room: u32,
 ) -> Result<Vec<(LocalRef, mesh::api::batch::NumberRange)>, ReadError> {
-    table(read, FORETOLD)?
+    table(read, NUMBER_RANGES)?
         .range(all_of(room))?
         .map(|row| {
             let (key, row) = row?;

@@ -25,7 +25,7 @@ use redb::{Database, ReadOnlyTable, ReadTransaction};
 use crate::{
     error::ReadError,
     limits::ROW_NUMBERS_MAX,
-    reader::Row,
+    row::Row,
     schema::{
         CALLED, ENTRIES, ERAS, Gist, LOGS, NUMBERS, Numbers, PLACES, PRUNED, PlaceKey, ROOM_IDS,
         ROOMS, decode, fate_of, table,
@@ -206,7 +206,8 @@ impl View {
         }))
     }
 
-    /// The entry at `at` as a row under `number`; `None` if it is not held, or its body was dropped.
+    /// The entry at `at` as a row under `number`; `None` if it is not held, or its body was
+    /// dropped.
     pub(crate) fn row(&self, number: Number, at: LocalRef) -> Result<Option<Row>, ReadError> {
         match self.stored(at)? {
             Some(stored) if stored.gone.is_none() => self.row_of(number, at, stored).map(Some),
@@ -241,8 +242,8 @@ impl View {
 
     /// The message, if the entry is one. Bodies of sealed rooms are kept sealed.
     fn said(&self, log: LogId, at: LocalRef, stored: &Stored) -> Result<Option<Said>, ReadError> {
-        let spot = SealContext { room: self.id, log, seq: at.seq, kind: stored.facts.kind };
-        Ok(self.room_record()?.body(&spot, &stored.body).said())
+        let context = SealContext { room: self.id, log, seq: at.seq, kind: stored.facts.kind };
+        Ok(self.room_record()?.body(&context, &stored.body).said())
     }
 
     fn room_record(&self) -> Result<&RoomRecord, ReadError> {

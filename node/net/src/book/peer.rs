@@ -65,8 +65,8 @@ pub(crate) struct Peer {
     pub(super) refusals: u32,
     pub(super) refused_until: Option<Instant>,
     pub(super) subscribed: HashSet<u16>,
-    /// Topics, of the mesh or not, that it began or ceased to listen to since it is connected, and since the last strike
-    /// for it.
+    /// Topics, of the mesh or not, that it began or ceased to listen to since it is connected, and
+    /// since the last strike for it.
     pub(super) topics_changed: u32,
     /// The node that spoke of it first, while no better source is known.
     pub(super) told_by: Option<NodeId>,

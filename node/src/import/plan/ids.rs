@@ -8,7 +8,8 @@ use super::{
     texts::shown,
 };
 
-/// The id of something: its own, or, if nobody could find it here under that, another one that follows from it.
+/// The id of something: its own, or, if nobody could find it here under that, another one that
+/// follows from it.
 pub(crate) fn id_of(thing: Thing, text: &str) -> MessageId {
     own(text).unwrap_or_else(|| other(thing, text))
 }

@@ -28,16 +28,16 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// `of_this_node`: the texts of the node's own key, and of the server's, which is in no table and whose rooms, ids
-    /// and webhooks become the node's own key's.
+    /// `of_this_node`: the texts of the node's own key, and of the server's, which is in no table
+    /// and whose rooms, ids and webhooks become the node's own key's.
     pub(super) fn new(choices: Choices, of_this_node: OwnKeys<'_>) -> Owners {
         let texts = [of_this_node.node, of_this_node.server].into_iter().flatten();
         let known = texts.map(|text| (text.to_owned(), choices.own)).collect();
         Owners { choices, known, minted: BTreeSet::new() }
     }
 
-    /// Takes the keys of the file. One that is this node's own, too, comes as any other: it is to be let in at all
-    /// nodes.
+    /// Takes the keys of the file. One that is this node's own, too, comes as any other: it is to
+    /// be let in at all nodes.
     pub(super) fn mint(
         &mut self,
         keys: Vec<Key>,

@@ -76,7 +76,8 @@ pub(super) fn take(
     Ok(())
 }
 
-/// Rooms that there can be here, under their ids, and how those were called that are called otherwise.
+/// Rooms that there can be here, under their ids, and how those were called that are called
+/// otherwise.
 fn possible(
     plan: &mut Plan,
     rows: Vec<Result<Room, BadRow>>,

@@ -1,5 +1,5 @@
-//! Which messages are brought: looked at twice, when a file is looked at and when it is written, with the same
-//! result.
+//! Which messages are brought: looked at twice, when a file is looked at and when it is written,
+//! with the same result.
 
 use import::{BadRow, Message};
 use mesh::{

@@ -66,8 +66,8 @@ pub(super) fn of_no_room(
     Ok(())
 }
 
-/// Whether seal and run are both of the author, and say two things of one place. Of a room that is not
-/// here any more nobody knows which mesh its runs are of: the seal alone is checked.
+/// Whether seal and run are both of the author, and say two things of one place. Of a room that is
+/// not here any more nobody knows which mesh its runs are of: the seal alone is checked.
 fn proves(
     read: &ReadTransaction,
     judge: &dyn Judge,

@@ -1,5 +1,5 @@
-//! The logs of a room: every run's form, hashes and seal, and that each continues the one before. On the
-//! way, which numbers they give, and which entries are acts.
+//! The logs of a room: every run's form, hashes and seal, and that each continues the one before.
+//! On the way, which numbers they give, and which entries are acts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     error::ReadError,
-    schema::{FORETOLD, NUMBERS, Numbers, PLACES, fate_of, table},
+    schema::{NUMBER_RANGES, NUMBERS, Numbers, PLACES, fate_of, table},
 };
 
 pub(super) fn check(
@@ -65,7 +65,7 @@ pub(super) fn check(
     }
     missing(room, given, report)?;
     index(room, steps, report)?;
-    foretold(room, report)?;
+    number_ranges(room, report)?;
     tip(room, report);
     Ok(())
 }
@@ -103,7 +103,8 @@ fn delivered(
     Ok(())
 }
 
-/// Numbers that an era knows and a sequencer gave, to a log that the room has, and that have no row.
+/// Numbers that an era knows and a sequencer gave, to a log that the room has, and that have no
+/// row.
 fn missing(room: &Room<'_>, given: &[Given], report: &mut Report) -> Result<(), ReadError> {
     let row = room.row();
     let numbers = table(room.read, NUMBERS)?;
@@ -126,8 +127,8 @@ fn missing(room: &Room<'_>, given: &[Given], report: &mut Report) -> Result<(), 
     Ok(())
 }
 
-/// The first number from `from` up to `upto`, left out, that should have a row. However far these are
-/// apart, only what was given is looked at.
+/// The first number from `from` up to `upto`, left out, that should have a row. However far these
+/// are apart, only what was given is looked at.
 fn lost(given: &[Given], from: Number, upto: Number) -> Option<Number> {
     if from >= upto {
         return None;
@@ -140,8 +141,8 @@ fn lost(given: &[Given], from: Number, upto: Number) -> Option<Number> {
     numbers.map(Number).find(|number| can_have_row(given, *number))
 }
 
-/// Whether it was given to a log that the room has, and by nobody to one that it cannot have: such a
-/// number is taken and has no row.
+/// Whether it was given to a log that the room has, and by nobody to one that it cannot have: such
+/// a number is taken and has no row.
 fn can_have_row(given: &[Given], number: Number) -> bool {
     let end = given.partition_point(|range| range.first <= number);
     let near = given[..end]
@@ -211,23 +212,23 @@ pub(super) fn expected(room: &Room<'_>) -> Result<BTreeMap<(LogIx, u64), NumberR
     Ok(expected)
 }
 
-fn foretold(room: &Room<'_>, report: &mut Report) -> Result<(), ReadError> {
+fn number_ranges(room: &Room<'_>, report: &mut Report) -> Result<(), ReadError> {
     let row = room.row();
     let mut expected = expected(room)?;
-    for foretold in table(room.read, FORETOLD)?.range((row, 0, 0)..=(row, u32::MAX, u64::MAX))? {
-        let (key, foretold) = foretold?;
-        let ((_, log, seq), (best, canonical)) = (key.value(), foretold.value());
+    for range in table(room.read, NUMBER_RANGES)?.range((row, 0, 0)..=(row, u32::MAX, u64::MAX))? {
+        let (key, range) = range?;
+        let ((_, log, seq), (best, canonical)) = (key.value(), range.value());
         let right = match expected.remove(&(log, seq)) {
             Some(range) => (range.best.0, range.canonical.0) == (best, canonical),
             // Held meanwhile, and nothing that is delivered; or behind a fork.
             None => room.logs.contains_key(&log),
         };
         if !right {
-            report.add(room.entry(log, seq), Derived::ForetoldIndex);
+            report.add(room.entry(log, seq), Derived::NumberRangeIndex);
         }
     }
     for (log, seq) in expected.into_keys() {
-        report.add(room.entry(log, seq), Derived::ForetoldIndex);
+        report.add(room.entry(log, seq), Derived::NumberRangeIndex);
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use crate::{
     apply::call,
     error::{CommitError, OpenError},
     schema::{
-        ACTS, CALLED, DEDUPS, ENTRIES, FORETOLD, Gist, LOGS, NOTES, NUMBERS, Numbers, PLACES,
+        ACTS, CALLED, DEDUPS, ENTRIES, Gist, LOGS, NOTES, NUMBER_RANGES, NUMBERS, Numbers, PLACES,
         PlaceKey, ROOM_IDS, ROOMS, decode, encode, fate_of,
     },
     store,
@@ -53,7 +53,7 @@ fn mend(database: &Database) -> Result<(), CommitError> {
     references(&write)?;
     write.commit()?;
     // Tips and ranges of numbers follow from the indexes, which are right now.
-    let (tips, foretold) = derived(database)?;
+    let (tips, number_ranges) = derived(database)?;
     let mut write = database.begin_write()?;
     write.set_quick_repair(true);
     {
@@ -62,8 +62,8 @@ fn mend(database: &Database) -> Result<(), CommitError> {
             let row = [id.0.as_slice(), &encode(&record)].concat();
             table.insert(room, row.as_slice())?;
         }
-        let mut table = write.open_table(FORETOLD)?;
-        for (key, (best, canonical)) in foretold {
+        let mut table = write.open_table(NUMBER_RANGES)?;
+        for (key, (best, canonical)) in number_ranges {
             match best {
                 0 => drop(table.remove(key)?),
                 best => drop(table.insert(key, (best, canonical))?),
@@ -100,8 +100,8 @@ fn acts(write: &WriteTransaction) -> Result<(), CommitError> {
     Ok(())
 }
 
-/// Adds what is not there, and takes away what leads to another message. A row of one whose body was dropped
-/// stays: nothing else has its id.
+/// Adds what is not there, and takes away what leads to another message. A row of one whose body
+/// was dropped stays: nothing else has its id.
 fn called(write: &WriteTransaction) -> Result<(), CommitError> {
     let rooms = write.open_table(ROOMS)?;
     let logs = write.open_table(LOGS)?;
@@ -188,15 +188,15 @@ fn references(write: &WriteTransaction) -> Result<(), CommitError> {
 
 type Tips = BTreeMap<u32, (RoomId, RoomRecord)>;
 /// By place: highest and lowest number; 0: the row is to go.
-type Foretold = BTreeMap<PlaceKey, (u64, u64)>;
+type NumberRanges = BTreeMap<PlaceKey, (u64, u64)>;
 
-fn derived(database: &Database) -> Result<(Tips, Foretold), CommitError> {
+fn derived(database: &Database) -> Result<(Tips, NumberRanges), CommitError> {
     let read = database.begin_read()?;
-    let (mut tips, mut foretold) = (Tips::new(), Foretold::new());
+    let (mut tips, mut number_ranges) = (Tips::new(), NumberRanges::new());
     // The check reports these problems itself.
     let mut ignored = Report::default();
     let all = rooms::list(&read, &mut ignored)?;
-    let table = read.open_table(FORETOLD)?;
+    let table = read.open_table(NUMBER_RANGES)?;
     for listed in &all {
         let Listed { row, id, record } = listed;
         let Some(room) = rooms::open(&read, listed, &mut ignored)? else { continue };
@@ -207,12 +207,12 @@ fn derived(database: &Database) -> Result<(Tips, Foretold), CommitError> {
         for stale in table.range((*row, 0, 0)..=(*row, u32::MAX, u64::MAX))? {
             let key = stale?.0.value();
             if !room.logs.contains_key(&key.1) {
-                foretold.insert(key, (0, 0));
+                number_ranges.insert(key, (0, 0));
             }
         }
         for ((log, seq), range) in numbers::expected(&room)? {
-            foretold.insert((*row, log, seq), (range.best.0, range.canonical.0));
+            number_ranges.insert((*row, log, seq), (range.best.0, range.canonical.0));
         }
     }
-    Ok((tips, foretold))
+    Ok((tips, number_ranges))
 }

@@ -211,7 +211,7 @@ pub enum Derived {
     NumberIndex,
     /// The range of numbers of an entry that is not held contradicts the numbers.
     #[error("the index of numbers whose entries are not held is wrong")]
-    ForetoldIndex,
+    NumberRangeIndex,
     /// The room's tip is not where its eras are.
     #[error("the room's tip is not where its eras are")]
     Tip,

@@ -23,7 +23,7 @@ use super::report::{Derived, Place, Problem, Report};
 use crate::{
     error::ReadError,
     schema::{
-        ACTS, CALLED, ENTRIES, ERAS, FORETOLD, LOGS, NOTES, NUMBERS, PLACES, PRUNED, ROOM_IDS,
+        ACTS, CALLED, ENTRIES, ERAS, LOGS, NOTES, NUMBER_RANGES, NUMBERS, PLACES, PRUNED, ROOM_IDS,
         ROOMS, decode, table,
     },
     view::{View, room_row},
@@ -187,7 +187,7 @@ pub(super) fn strays(
         ERAS, "eras", room => (room, 0), key => key.0;
         NUMBERS, "numbers", room => (room, 0), key => key.0;
         PLACES, "places", room => (room, 0, 0), key => key.0;
-        FORETOLD, "numbers of entries", room => (room, 0, 0), key => key.0;
+        NUMBER_RANGES, "numbers of entries", room => (room, 0, 0), key => key.0;
         ACTS, "acts", room => (room, 0, 0), key => key.0;
         NOTES, "notes", room => (room, 0, 0), key => key.0;
         CALLED, "ids of messages", room => (room, 0), key => key.0;

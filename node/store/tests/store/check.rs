@@ -27,7 +27,7 @@ const ENTRIES: TableDefinition<'_, Place3, &[u8]> = TableDefinition::new("entrie
 const ERAS: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("eras/1");
 const NUMBERS: TableDefinition<'_, (u32, u64), (u32, u64, u8)> = TableDefinition::new("numbers/1");
 const PLACES: TableDefinition<'_, Place3, &[u8]> = TableDefinition::new("places/1");
-const FORETOLD: TableDefinition<'_, Place3, (u64, u64)> = TableDefinition::new("foretold/1");
+const NUMBER_RANGES: TableDefinition<'_, Place3, (u64, u64)> = TableDefinition::new("foretold/1");
 const DEDUPS: TableDefinition<'_, (u64, u32, u128), (u32, u64)> = TableDefinition::new("dedups/1");
 const EVIDENCE: TableDefinition<'_, &[u8; 56], &[u8]> = TableDefinition::new("evidence/1");
 const NODE: TableDefinition<'_, u8, &[u8]> = TableDefinition::new("node/1");
@@ -381,8 +381,8 @@ fn indexes_are_made_anew() {
         let place = (row, at.0, at.1);
         write.open_table(PLACES).unwrap().insert(place, other.as_slice()).unwrap();
     });
-    finds(&Derived::ForetoldIndex.into(), |write, row| {
-        write.open_table(FORETOLD).unwrap().insert((row, 9, 1), (1, 1)).unwrap();
+    finds(&Derived::NumberRangeIndex.into(), |write, row| {
+        write.open_table(NUMBER_RANGES).unwrap().insert((row, 9, 1), (1, 1)).unwrap();
     });
     finds(&Derived::Dedup.into(), |write, row| {
         write.open_table(DEDUPS).unwrap().insert((1, row, 1), (0, 99)).unwrap();
