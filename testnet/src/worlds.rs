@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::sim::{self, Failure, Kind, Report, promises::Broken};
+use crate::sim::{self, Broken, Failure, Kind, Report};
 
 /// What many worlds came to.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 //! What has happened to worlds, by kind: faults that were injected, what they led to, and lies. A kind that
 //! never happens is tested by nothing.
 
-use super::Kind;
+use super::kind::Kind;
 
 /// In which worlds something can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,9 @@ use mesh::{
 };
 
 use super::{
-    Plan, World,
+    plan::Plan,
     probing::{ask, run},
+    world::World,
 };
 
 const FORKED: usize = 1;

@@ -12,8 +12,9 @@ use mesh::{
 };
 
 use super::{
-    Plan, World,
+    plan::Plan,
     probing::{ask, run},
+    world::World,
 };
 
 /// Who is expelled, and by whom.

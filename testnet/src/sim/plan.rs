@@ -8,7 +8,7 @@ use super::{dice::Dice, network::Weather, signing::Signing};
 
 /// Something that goes wrong, or is done to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(super) enum Fault {
     /// Nodes reach each other only within their group.
     Split(Vec<usize>),
     /// One way of one link is cut.
@@ -58,41 +58,41 @@ const LOUD: u64 = 5;
 
 /// A world before it begins.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     /// How many nodes.
-    pub nodes: usize,
+    pub(super) nodes: usize,
     /// Whether gossip carries anything but beacons.
-    pub gossip: bool,
+    pub(super) gossip: bool,
     /// Numbers an era has here. `None`: all of them.
-    pub era_capacity: Option<u64>,
+    pub(super) era_capacity: Option<u64>,
     /// When what happens, ascending.
-    pub faults: Vec<(Duration, Fault)>,
+    pub(super) faults: Vec<(Duration, Fault)>,
     /// When the last fault is over, and writing with it.
-    pub faults_end: Duration,
+    pub(super) faults_end: Duration,
     /// No crash, no split, no pause: *calm* and *agreement* must hold throughout.
-    pub calm: bool,
+    pub(super) calm: bool,
     /// How messages fare.
-    pub weather: Weather,
+    pub(super) weather: Weather,
     /// Mean time between two things that agents do.
-    pub act_every: Duration,
+    pub(super) act_every: Duration,
     /// Half of what they do is voting.
-    pub voting: bool,
+    pub(super) voting: bool,
     /// Nodes drop bodies, each after a time of its own.
-    pub retention: bool,
+    pub(super) retention: bool,
     /// Some agents have minted keys.
-    pub keys: bool,
+    pub(super) keys: bool,
     /// Agents do what a scenario says, and at first only so many nodes are there. `None`: chance says.
-    pub scripted: Option<usize>,
+    pub(super) scripted: Option<usize>,
     /// This node is to have no part any more.
-    pub parting: Option<usize>,
+    pub(super) parting: Option<usize>,
     /// The last node lies.
-    pub liar: bool,
+    pub(super) liar: bool,
     /// And writes much without effect.
-    pub loud: bool,
+    pub(super) loud: bool,
     /// How nodes sign.
-    pub signing: Signing,
+    pub(super) signing: Signing,
     /// From then on agents do nothing until the last fault is over.
-    pub silent_from: Option<Duration>,
+    pub(super) silent_from: Option<Duration>,
 }
 
 /// Which kinds of faults a world has.
@@ -112,7 +112,7 @@ enum Kind {
 impl Plan {
     /// Nothing happens by chance: for what is told step by step.
     #[must_use]
-    pub fn quiet(nodes: usize) -> Plan {
+    pub(super) fn quiet(nodes: usize) -> Plan {
         Plan {
             nodes,
             gossip: true,
@@ -136,20 +136,20 @@ impl Plan {
 
     /// The plan of a seed.
     #[must_use]
-    pub fn of(seed: u64) -> Plan {
+    pub(super) fn of(seed: u64) -> Plan {
         Plan::draw(seed, 2)
     }
 
     /// A plan of a seed in which the last node lies, and at least two others do not.
     #[must_use]
-    pub fn with_liar(seed: u64) -> Plan {
+    pub(super) fn with_liar(seed: u64) -> Plan {
         Plan { liar: true, loud: seed % 8 == LOUD, ..Plan::draw(seed, 3) }
     }
 
     /// A plan of a seed in which a node is expelled at some time, or fails and is given up, whatever else happens; at
     /// least two others stay.
     #[must_use]
-    pub fn with_parting(seed: u64) -> Plan {
+    pub(super) fn with_parting(seed: u64) -> Plan {
         let mut plan = Plan::draw(seed, 3);
         let mut dice = Dice::new(seed ^ 0x7061_7274);
         let out = dice.index(plan.nodes);

@@ -7,7 +7,7 @@ use mesh::{
     api::command::{Command, Outcome},
 };
 
-use super::{World, promises::Broken};
+use super::{promises::Broken, world::World};
 
 /// Lets so many seconds pass.
 pub(super) fn run(world: &mut World, seconds: u64) -> Result<(), Broken> {

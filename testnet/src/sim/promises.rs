@@ -9,7 +9,7 @@ use mesh::name::{
 };
 
 /// An entry of a room, the same at every node.
-pub type Entry = (LogId, u64);
+pub(super) type Entry = (LogId, u64);
 
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ struct Deliveries {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Promises {
+pub(super) struct Promises {
     deliveries: BTreeMap<(NodeId, RoomId), Deliveries>,
     /// Every number that anybody gave, and to what.
     names: BTreeMap<(RoomId, Number), Entry>,

@@ -6,10 +6,10 @@ use std::{
 };
 
 use super::{
-    Plan, World,
     network::Weather,
-    plan::Fault,
+    plan::{Fault, Plan},
     promises::{Broken, broken},
+    world::World,
 };
 use crate::scenario::{
     file::{Scenario, Step, duration},

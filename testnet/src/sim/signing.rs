@@ -7,7 +7,7 @@ use mesh::{
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signing {
+pub(crate) enum Signing {
     /// With ed25519, as real nodes do.
     Real,
     /// With what only this world believes, and nobody can forge there: half of a world's time would go

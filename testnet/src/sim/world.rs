@@ -87,7 +87,7 @@ enum Operator {
 
 /// See the module.
 #[derive(Debug)]
-pub struct World {
+pub(super) struct World {
     pub(super) plan: Plan,
     pub(super) dice: Dice,
     pub(super) now: Duration,
@@ -143,7 +143,7 @@ impl World {
     /// # Errors
     ///
     /// A promise broken by the first start.
-    pub fn new(seed: u64, plan: Plan, trace: bool) -> Result<World, Broken> {
+    pub(super) fn new(seed: u64, plan: Plan, trace: bool) -> Result<World, Broken> {
         let mut dice = Dice::new(seed);
         let seeds: Vec<[u8; 32]> = (0..plan.nodes).map(|_| key_seed(&mut dice)).collect();
         let founder = mesh::Identity::from_seed(&seeds[0]).node_id();
@@ -263,7 +263,7 @@ impl World {
     /// # Errors
     ///
     /// The promise that was broken.
-    pub fn run_until(&mut self, until: Duration) -> Result<(), Broken> {
+    pub(super) fn run_until(&mut self, until: Duration) -> Result<(), Broken> {
         while let Some(Reverse((when, _, order))) = self.queue.peek().copied() {
             if when > until {
                 break;

@@ -15,7 +15,8 @@ use mesh::{
     },
 };
 
-use super::{Dice, Liar, Signing, Tail, low_byte};
+use super::{Liar, Tail, low_byte};
+use crate::sim::{dice::Dice, signing::Signing};
 
 /// What a lie is about, when somebody wants one of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
