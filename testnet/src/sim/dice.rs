@@ -39,4 +39,13 @@ impl Dice {
     pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.index(from.len())]
     }
+
+    /// The seed of a key.
+    pub(crate) fn seed(&mut self) -> [u8; 32] {
+        let mut seed = [0; 32];
+        for part in seed.chunks_mut(8) {
+            part.copy_from_slice(&self.draw().to_be_bytes());
+        }
+        seed
+    }
 }

@@ -6,35 +6,43 @@
 //! agents and the steps of a [scenario](crate::scenario), which replace chance.
 
 mod agents;
+mod bodies;
+mod cluster;
 mod coverage;
 pub(crate) mod dice;
 mod elections;
+mod end;
 #[cfg(test)]
 mod forks;
 mod handing;
 mod holders;
-mod kept;
-mod keyed;
 mod kind;
 pub(crate) mod liar;
 mod network;
 mod node;
+mod operators;
 mod outcome;
 #[cfg(test)]
 mod parted;
+mod parts;
 mod plan;
 #[cfg(test)]
 mod private;
+mod probes;
 #[cfg(test)]
 mod probing;
-pub(crate) mod promises;
-mod roamer;
+mod promises;
+mod retention;
+mod roamers;
+mod rooms;
 mod run;
 mod script;
 pub(crate) mod scripted;
 pub(crate) mod signing;
 mod sound;
+mod still;
 mod tasks;
+mod timeline;
 mod votes;
 mod world;
 

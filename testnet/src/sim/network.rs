@@ -30,6 +30,15 @@ impl Weather {
         Weather { lost: 0, lost_direct: 0, doubled: 0, late: 0, late_ms_max: 0, delay_ms: 0 };
 }
 
+/// The way that a message takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To all, as gossip.
+    Gossip,
+    /// To one node.
+    Direct,
+}
+
 /// Which node's messages reach which.
 #[derive(Debug)]
 pub(super) struct Network {
@@ -94,15 +103,14 @@ impl Network {
     }
 
     /// When copies of a message that is sent now arrive, from now; none if it is lost.
-    pub(super) fn fate(
-        &self,
-        dice: &mut Dice,
-        coverage: &mut Coverage,
-        direct: bool,
-    ) -> Vec<Duration> {
+    pub(super) fn fate(&self, dice: &mut Dice, coverage: &mut Coverage, way: Way) -> Vec<Duration> {
         let weather = self.weather;
-        if dice.chance(if direct { weather.lost_direct } else { weather.lost }) {
-            coverage.count(if direct { Happening::DirectLost } else { Happening::GossipLost });
+        let (lost, happening) = match way {
+            Way::Gossip => (weather.lost, Happening::GossipLost),
+            Way::Direct => (weather.lost_direct, Happening::DirectLost),
+        };
+        if dice.chance(lost) {
+            coverage.count(happening);
             return Vec::new();
         }
         let copies = if dice.chance(weather.doubled) { 2 } else { 1 };

@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use super::promises::Entry;
 use mesh::{
     Config, DeferredCommit, Effect, Engine, Hearing, Identity, Input, Turn,
     api::{agenda::Retention, batch::Change, command::Refused},
@@ -15,13 +14,15 @@ use mesh::{
         number::Number,
         time::Now,
     },
-    order::pulse::{Pulse, Rhythm},
+    order::pulse::{Beat, Pulse, Rhythm},
     wire::{message::Message, run::Verified},
 };
 use store::{
     CommitError, Reader, Store,
     testing::{self, CrashingBackend, Unsynced},
 };
+
+use super::{promises::Entry, signing::Signing};
 
 /// Inputs that wait for a node that is paused; what comes on top is lost, as a full queue loses it.
 const INBOX_MAX: usize = 20_000;
@@ -86,12 +87,9 @@ const RETRY: Duration = Duration::from_secs(1);
 const EPOCH_MS: u64 = 1_800_000_000_000;
 
 impl Node {
-    /// `as_real`: each of its commits is durable by itself.
-    pub(super) fn new(
-        (identity, as_real): (Identity, bool),
-        config: Config,
-        disk_seed: u64,
-    ) -> Node {
+    /// If it signs as real nodes do, each of its commits is durable by itself.
+    pub(super) fn new(signing: Signing, seed: &[u8; 32], config: Config, disk_seed: u64) -> Node {
+        let identity = signing.identity(seed);
         Node {
             id: identity.node_id(),
             identity,
@@ -101,7 +99,7 @@ impl Node {
             running: None,
             wall_offset_ms: 0,
             busy_until: Duration::ZERO,
-            syncs_later: !as_real,
+            syncs_later: signing == Signing::Simulated,
             doomed: false,
             paused_until: Duration::ZERO,
             stalled_until: Duration::ZERO,
@@ -385,6 +383,13 @@ impl Node {
         turn
     }
 
+    /// Its next sign of life, if it has anything to say.
+    pub(super) fn beat(&mut self) -> Option<Beat> {
+        let running = self.running.as_mut()?;
+        let pulse = running.pulse?;
+        running.rhythm.get_or_insert_default().beat(self.id, pulse)
+    }
+
     /// What its disk holds now.
     pub(super) fn image(&mut self) -> Vec<u8> {
         self.sync();
@@ -406,9 +411,7 @@ impl Node {
     pub(super) fn is_idle_until(&self) -> Duration {
         self.paused_until.max(self.stalled_until).max(self.busy_until)
     }
-}
 
-impl Node {
     /// Its disk is replaced by an old copy, as from a backup.
     pub(super) fn restore(&mut self, image: Vec<u8>) {
         self.exit();

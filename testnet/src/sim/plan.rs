@@ -168,6 +168,11 @@ impl Plan {
         Plan { parting: Some(out), calm: false, ..plan }
     }
 
+    /// Whether nothing at all goes wrong.
+    pub(super) fn is_undisturbed(&self) -> bool {
+        self.calm && self.faults.is_empty()
+    }
+
     fn draw(seed: u64, least: usize) -> Plan {
         let mut dice = Dice::new(seed ^ 0x706c_616e);
         let kind = match seed % 8 {

@@ -31,7 +31,7 @@ use mesh::{
     },
 };
 
-use super::node::Node;
+use super::{node::Node, signing::Signing};
 
 const API_KEY: &str = "a key of the whole mesh";
 /// What nobody without the key is to see.
@@ -63,7 +63,7 @@ impl Nodes {
             let mut config = Config::new(secret.mesh_id(), founder);
             config.name = format!("node{i}");
             config.seed = i as u64;
-            Node::new((mesh::Identity::from_seed(seed), true), config, i as u64)
+            Node::new(Signing::Real, seed, config, i as u64)
         };
         let nodes: Vec<Node> = seeds.iter().enumerate().map(node).collect();
         let mut it = Nodes {

@@ -24,6 +24,20 @@ pub(super) fn broken<T>(promise: &'static str, what: String) -> Result<T, Broken
     Err(Broken { promise, what })
 }
 
+/// The promise that a store can be read.
+const STORE: &str = "store";
+
+pub(super) fn read_failed(error: &store::ReadError) -> Broken {
+    Broken { promise: STORE, what: format!("a read failed: {error}") }
+}
+
+impl Broken {
+    /// Whether a store could not be read.
+    pub(super) fn is_of_store(&self) -> bool {
+        self.promise == STORE
+    }
+}
+
 /// What one node has delivered of one room.
 #[derive(Debug, Default)]
 struct Deliveries {
@@ -42,7 +56,6 @@ pub(super) struct Promises {
     held: BTreeMap<RoomId, BTreeMap<Entry, BTreeSet<NodeId>>>,
     /// Messages that were answered `ok`: room, entry, number, by whose node.
     acknowledged: Vec<(RoomId, Entry, Number, NodeId)>,
-    pub(super) ephemeral: BTreeSet<RoomId>,
 }
 
 impl Promises {
@@ -70,7 +83,8 @@ impl Promises {
         &mut self,
         node: NodeId,
         room: RoomId,
-        (number, entry): (Number, Entry),
+        number: Number,
+        entry: Entry,
     ) -> Result<(), Broken> {
         let seen = self.deliveries.entry((node, room)).or_default();
         if number <= seen.tip {
@@ -129,9 +143,9 @@ impl Promises {
     }
 
     /// A node's memory is gone, and its ephemeral rooms with it.
-    pub(super) fn node_down(&mut self, node: NodeId) {
-        for room in self.ephemeral.clone() {
-            self.forgot(node, room);
+    pub(super) fn node_down(&mut self, node: NodeId, ephemeral: &BTreeSet<RoomId>) {
+        for room in ephemeral {
+            self.forgot(node, *room);
         }
     }
 

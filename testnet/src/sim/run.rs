@@ -1,18 +1,33 @@
 //! A world of a seed, from its plan to its judgement.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use mesh::name::id::{NodeId, RoomId};
+use mesh::name::{
+    id::{NodeId, RoomId},
+    number::Number,
+};
 
 use super::{
     coverage::{Coverage, Happening},
+    elections, holders,
     kind::Kind,
-    node,
+    node::Node,
     outcome::{Failure, Report},
+    parts::Answers,
     plan::{self, Plan},
-    promises::{self, Broken},
-    world::{self, World},
+    promises::{Broken, Entry, broken},
+    roamers,
+    sound::stores_are_sound,
+    still::is_still,
+    tasks, votes,
+    world::World,
 };
+
+/// How long after the last fault everything must be complete (numbering.md).
+const COMPLETE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Plays the world of a seed to its end.
 ///
@@ -30,240 +45,261 @@ pub fn run(kind: Kind, seed: u64, trace: bool) -> Result<Report, Failure> {
     let result = match kind {
         Kind::Honest => judge(&mut world),
         Kind::WithLiar => judge_among_honest(&mut world),
-        Kind::WithParting => judge_among_those_who_stay(&mut world),
+        Kind::WithParting => judge_among_remaining(&mut world),
     };
-    result.map_err(broken_at(world.now))
+    result.map_err(broken_at(world.cluster.now()))
 }
 
 fn judge(world: &mut World) -> Result<Report, Broken> {
-    let end = world.plan.faults_end;
-    world.run_until(end)?;
-    world.quiet = true;
-    world.calm_down()?;
-    let mut complete_at = end + world::COMPLETE_WITHIN;
-    if world.plan.retention {
-        // What was dropped is only taken for gone when nobody has it for so long.
+    let end = calm_down(world)?;
+    let mut complete_at = end + COMPLETE_WITHIN;
+    if world.cluster.plan.retention {
+        // A dropped body is only taken for gone when nobody has it for so long.
         complete_at += mesh::limits::HOLE_AFTER + Duration::from_secs(2);
     }
     world.run_until(complete_at)?;
-    let nodes: Vec<NodeId> = world.nodes.iter().map(|node| node.id).collect();
-    let rooms: Vec<RoomId> = world
-        .promises
-        .rooms()
-        .into_iter()
-        .filter(|room| !world.promises.ephemeral.contains(room))
-        .collect();
-    for room in &rooms {
-        let nodes = world.nodes_with(*room);
-        let is_gone = |node, entry| world.is_gone(node, *room, entry);
-        world.promises.complete(&nodes, *room, is_gone)?;
-        // The home era of a sealed directory is nobody's: two nodes that write there first, at the same
-        // time, each open an era, and go on as after a heal.
-        if world.plan.calm && !world.holders.directories.contains(room) {
-            world.promises.agree(&nodes, *room, |_| true)?;
-            world.promises.calm(&nodes, *room)?;
-        }
-    }
-    world.numbers_resolve_everywhere(&rooms)?;
-    world.nobody_waits()?;
-    world.views_converge()?;
+    let nodes: Vec<NodeId> = world.cluster.nodes.iter().map(|node| node.id).collect();
+    let rooms = permanent_rooms(world);
+    rooms.iter().try_for_each(|room| room_is_complete(world, *room))?;
+    numbers_resolve_everywhere(world, &rooms)?;
+    nobody_waits(world)?;
+    views_converge(world)?;
     numbers_agree_again(world, &nodes)?;
-    world.bodies_are_kept(&rooms)?;
-    roam_to_the_end(world)?;
-    world.votes_converge()?;
-    world.leaders_converge()?;
-    world.tasks_converge()?;
-    let electing = world.everybody_elects()?;
-    world.everybody_votes()?;
-    world.everybody_claims()?;
-    world.nobody_waits()?;
-    world.elected_leads(&electing)?;
-    world.keyed_converge()?;
-    world.secrets_converge()?;
-    world.old_bodies_are_dropped(&rooms)?;
-    world.it_is_still()?;
-    world.nobody_waits()?;
-    world.stores_are_sound()?;
-    Ok(world.report())
+    world.bodies().are_kept(&rooms)?;
+    roamers::end::converge(world)?;
+    votes::end::converge(world)?;
+    elections::end::converge(world)?;
+    tasks::end::converge(world)?;
+    let election = elections::end::everybody_elects(world)?;
+    votes::end::everybody_votes(world)?;
+    tasks::end::everybody_claims(world)?;
+    nobody_waits(world)?;
+    elections::end::elected_leads(world, &election)?;
+    holders::end::converge(world)?;
+    secrets_converge(world)?;
+    world.bodies().old_are_dropped(&rooms)?;
+    is_still(world)?;
+    nobody_waits(world)?;
+    stores_are_sound(&world.cluster)?;
+    Ok(report(world))
 }
 
-/// What is promised to those who do not lie, whatever one of them says: nobody stands still, what they
-/// write is delivered at all of them, and numbers are right.
+/// The promises to nodes that do not lie, whatever one of them says: nobody stands still, their entries
+/// are delivered at all of them, and numbers are right.
 fn judge_among_honest(world: &mut World) -> Result<Report, Broken> {
-    let end = world.plan.faults_end;
-    world.run_until(end)?;
-    world.quiet = true;
-    world.calm_down()?;
-    // What it began may hold others up as long as what a node that is silent began; and its votes are closed by others.
+    let end = calm_down(world)?;
+    // Things that it began may hold others up as long as those of a node that is silent; and its votes are closed by others.
     let held_up = mesh::limits::HOLE_AFTER_SILENCE + mesh::limits::PENDING_FOR;
-    let held_up = if world.plan.parting.is_some() { held_up.max(plan::LASTING) } else { held_up };
-    let complete_at = end + held_up + world::COMPLETE_WITHIN;
-    world.run_until(complete_at)?;
-    let honest: Vec<NodeId> = (0..world.nodes.len())
-        .filter(|it| !world.is_exempt(*it))
-        .map(|it| world.nodes[it].id)
-        .collect();
-    for room in world.promises.rooms() {
-        let void = world.void.contains(&room) || !world.is_with_all_who_stay(room);
-        if world.promises.ephemeral.contains(&room) || void {
+    let parting = world.cluster.plan.parting.is_some();
+    let held_up = if parting { held_up.max(plan::LASTING) } else { held_up };
+    world.run_until(end + held_up + COMPLETE_WITHIN)?;
+    let judged = world.cluster.nodes.iter().map(|node| node.id);
+    let judged: Vec<NodeId> = judged.filter(|node| !world.cluster.exempt.contains(node)).collect();
+    for room in permanent_rooms(world) {
+        if world.cluster.rooms.void.contains(&room) || !is_with_all_who_stay(world, room) {
             continue;
         }
-        let with = world.nodes_with(room);
-        let nodes: Vec<NodeId> = with.into_iter().filter(|it| honest.contains(it)).collect();
-        let may_lack = |node, entry: promises::Entry| {
-            world.is_a_lie(entry) || world.is_gone(node, room, entry)
-        };
-        world.promises.complete(&nodes, room, may_lack)?;
+        let with = world.cluster.nodes_with(room).into_iter();
+        let nodes: Vec<NodeId> = with.filter(|node| judged.contains(node)).collect();
+        world.promises.complete(&nodes, room, may_lack(world, room))?;
     }
-    world.nobody_waits()?;
-    world.secrets_converge()?;
-    if world.plan.parting.is_some() {
-        // Some may have heard of eras that whoever parted had opened beyond what counts: the next ones replace these.
+    nobody_waits(world)?;
+    secrets_converge(world)?;
+    if parting {
+        // Some may have heard of eras that the parted node had opened beyond what counts: the next ones replace these.
         everybody_speaks_once(world)?;
     }
-    numbers_agree_again(world, &honest)?;
-    world.it_is_still()?;
-    Ok(world.report())
+    numbers_agree_again(world, &judged)?;
+    is_still(world)?;
+    Ok(report(world))
 }
 
-/// The same where somebody has parted, and that all others come to the same in the end.
-fn judge_among_those_who_stay(world: &mut World) -> Result<Report, Broken> {
+/// The same where a node has parted, and that all others come to the same in the end.
+fn judge_among_remaining(world: &mut World) -> Result<Report, Broken> {
     judge_among_honest(world)?;
-    world.others_say_the_same_of_votes(None)?;
-    world.others_name_the_same_leaders()?;
-    Ok(world.report())
+    votes::end::others_say_the_same(world, None)?;
+    elections::end::others_name_the_same(world)?;
+    Ok(report(world))
+}
+
+/// All faults happen, and then no more. When the last one is over.
+fn calm_down(world: &mut World) -> Result<Duration, Broken> {
+    let end = world.cluster.plan.faults_end;
+    world.run_until(end)?;
+    world.cluster.quiet = true;
+    world.calm_down()?;
+    Ok(end)
+}
+
+fn permanent_rooms(world: &World) -> Vec<RoomId> {
+    let rooms = world.promises.rooms().into_iter();
+    rooms.filter(|room| !world.cluster.rooms.is_ephemeral(*room)).collect()
+}
+
+/// Lies, and entries whose bodies are gone, a node may lack.
+fn may_lack(world: &World, room: RoomId) -> impl Fn(NodeId, Entry) -> bool {
+    let bodies = world.bodies();
+    move |node, entry| world.cluster.is_a_lie(entry) || bodies.is_gone(node, room, entry)
+}
+
+/// *complete*, and in calm weather *agreement* and *calm*.
+fn room_is_complete(world: &World, room: RoomId) -> Result<(), Broken> {
+    let nodes = world.cluster.nodes_with(room);
+    let bodies = world.bodies();
+    let is_gone = |node, entry| bodies.is_gone(node, room, entry);
+    world.promises.complete(&nodes, room, is_gone)?;
+    // The home era of a sealed directory is nobody's: two nodes that write there first, at the same
+    // time, each open an era, and go on as after a heal.
+    if world.cluster.plan.calm && !world.cluster.rooms.is_sealed_directory(room) {
+        world.promises.agree(&nodes, room, |_| true)?;
+        world.promises.calm(&nodes, room)?;
+    }
+    Ok(())
+}
+
+/// Whether the nodes that may have a room do, unless one lies. Of a private one that a parted node had made each
+/// keeps what it has, and some may have heard of it alone.
+fn is_with_all_who_stay(world: &World, room: RoomId) -> bool {
+    let cluster = &world.cluster;
+    let lacks = |node: &Node| {
+        let rooms = node.running.as_ref().and_then(|running| running.reader.rooms().ok());
+        rooms.is_some_and(|rooms| rooms.iter().all(|(known, _)| *known != room))
+    };
+    let mut judged = cluster.nodes.iter().filter(|node| !cluster.exempt.contains(&node.id));
+    cluster.plan.parting.is_none()
+        || !cluster.rooms.is_sealed(room)
+        || !judged.any(|node| cluster.rooms.is_for(room, node.id) && lacks(node))
 }
 
 /// After the heal new messages have one number everywhere again.
 fn numbers_agree_again(world: &mut World, nodes: &[NodeId]) -> Result<(), Broken> {
-    let lobby = RoomId::lobby(world.secret.mesh_id());
+    let lobby = world.cluster.lobby();
     let before = world.promises.seen(nodes[0], lobby);
     // Where its body is gone an old message need not be delivered.
-    let old: BTreeSet<promises::Entry> =
+    let old: BTreeSet<Entry> =
         nodes.iter().flat_map(|node| world.promises.seen(*node, lobby)).collect();
     everybody_speaks_once(world)?;
-    let is_gone = |node, entry| world.is_gone(node, lobby, entry);
-    let may_lack = |node, entry| is_gone(node, entry) || world.is_a_lie(entry);
-    world.promises.complete(nodes, lobby, may_lack)?;
+    world.promises.complete(nodes, lobby, may_lack(world, lobby))?;
     if world.promises.seen(nodes[0], lobby).len() < before.len() + nodes.len() {
-        return promises::broken("complete", "nobody could speak after the heal".to_owned());
+        return broken("complete", "nobody could speak after the heal".to_owned());
     }
-    world.promises.agree(nodes, lobby, |entry| !old.contains(entry) && !world.is_a_lie(*entry))
+    let is_new = |entry: &Entry| !old.contains(entry) && !world.cluster.is_a_lie(*entry);
+    world.promises.agree(nodes, lobby, is_new)
 }
 
 fn everybody_speaks_once(world: &mut World) -> Result<(), Broken> {
-    world.everybody_joins();
-    let until = world.now + Duration::from_millis(500);
-    world.run_until(until)?;
-    world.everybody_speaks();
-    let until = world.now + Duration::from_secs(3);
-    world.run_until(until)
+    world.agents.everybody_joins(&mut world.cluster);
+    world.go_on(Duration::from_millis(500))?;
+    world.agents.everybody_speaks(&mut world.cluster);
+    world.go_on(Duration::from_secs(3))
 }
 
-fn roam_to_the_end(world: &mut World) -> Result<(), Broken> {
-    // Claims for roaming clients of one room are 10 s apart, and there are two of them.
-    for _ in 0..200 {
-        for i in 0..world.roamers.len() {
-            world.roam_read(i)?;
-        }
-        let until = world.now + Duration::from_millis(200);
-        world.run_until(until)?;
-    }
-    world.roamers_saw_everything()
+fn views_converge(world: &mut World) -> Result<(), Broken> {
+    world.agents.ask_for_views(&mut world.cluster);
+    world.go_on(Duration::from_millis(300))?;
+    world.agents.views_are_the_same(world.cluster.nodes.len())
 }
 
-impl World {
-    /// *names*: every number that anybody knows resolves to its message at every node.
-    fn numbers_resolve_everywhere(&mut self, rooms: &[RoomId]) -> Result<(), Broken> {
-        let names: Vec<_> =
-            rooms.iter().map(|room| (room, self.promises.all_names(*room).collect())).collect();
-        // What was given just now is on its way; without gossip until the next comparison.
-        let until = self.now + Duration::from_secs(3);
-        self.run_until(until)?;
-        for (room, names) in names {
-            let names: Vec<(mesh::name::number::Number, promises::Entry)> = names;
-            let with = self.nodes_with(*room);
-            for (number, entry) in names {
-                for (i, node) in self.nodes.iter().enumerate() {
-                    if !with.contains(&node.id) {
-                        continue;
-                    }
-                    let Some(running) = &node.running else { continue };
-                    let row = running.reader.by_number(*room, number).ok().flatten();
-                    if row.as_ref().map(|it| (it.log, it.at.seq)) != Some(entry) {
-                        let what =
-                            format!("{number:?} of {room}, {entry:?}, is {row:?} at node{i}");
-                        return promises::broken("names", what);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// *secret*: all nodes have the same one for their connections. Later, where some were given too many at once.
-    fn secrets_converge(&mut self) -> Result<(), Broken> {
-        if !self.have_one_secret() {
-            self.run_until(
-                self.now + mesh::limits::SECRETS_TAKEN_WITHIN + mesh::limits::ABOUT_EVERY,
-            )?;
-        }
-        if !self.have_one_secret() {
-            let has: Vec<_> = self.nodes.iter().map(|it| it.secret()).collect();
-            return promises::broken("secret", format!("nodes have {has:?}"));
-        }
-        Ok(())
-    }
-
-    fn have_one_secret(&self) -> bool {
-        // Who is expelled does not get another one.
-        let stays =
-            |it: &&node::Node| self.plan.parting.is_none_or(|out| it.id != self.nodes[out].id);
-        let has: BTreeSet<_> = self.nodes.iter().filter(stays).map(|it| it.secret()).collect();
-        has.len() <= 1
-    }
-
-    fn nobody_waits(&self) -> Result<(), Broken> {
-        let open = self.agents.open() + self.votes.open() + self.holders.open();
-        match open + self.elections.open(self.now) + self.tasks.open() {
-            0 => Ok(()),
-            open => promises::broken("replies", format!("{open} calls were never answered")),
+/// *names*: every number that anybody knows resolves to its message at every node.
+fn numbers_resolve_everywhere(world: &mut World, rooms: &[RoomId]) -> Result<(), Broken> {
+    let names = |room: &RoomId| (*room, world.promises.all_names(*room).collect());
+    let names: BTreeMap<RoomId, Vec<(Number, Entry)>> = rooms.iter().map(names).collect();
+    // Numbers that were given just now are on their way; without gossip until the next comparison.
+    world.go_on(Duration::from_secs(3))?;
+    for (room, names) in names {
+        for (number, entry) in names {
+            number_resolves(world, room, number, entry)?;
         }
     }
+    Ok(())
+}
 
-    fn covered(&self) -> Coverage {
-        let mut coverage = self.coverage;
-        if !self.plan.gossip {
-            coverage.count(Happening::WithoutGossip);
+fn number_resolves(
+    world: &World,
+    room: RoomId,
+    number: Number,
+    entry: Entry,
+) -> Result<(), Broken> {
+    for (i, node) in world.cluster.nodes.iter().enumerate() {
+        let Some(running) = &node.running else { continue };
+        if !world.cluster.rooms.is_for(room, node.id) {
+            continue;
         }
-        if let Some(liar) = &self.liar {
-            coverage.add(&liar.coverage);
+        let row = running.reader.by_number(room, number).ok().flatten();
+        if row.as_ref().map(|row| (row.log, row.at.seq)) != Some(entry) {
+            let what = format!("{number:?} of {room}, {entry:?}, is {row:?} at node{i}");
+            return broken("names", what);
         }
-        coverage
     }
+    Ok(())
+}
 
-    fn report(&self) -> Report {
-        let (entries, eras, holes) = self.promises.counts();
-        Report {
-            entries,
-            eras,
-            holes,
-            answered: self.agents.answered,
-            refused: self.agents.refused,
-            moves: self.roamers.iter().map(|it| it.moves).sum(),
-            taken: self.roamers.iter().map(|it| it.taken).sum(),
-            repeats: self.roamers.iter().map(|it| it.repeats).sum(),
-            votes: self.votes.made(),
-            ballots: self.votes.cast,
-            elections: self.elections.made(),
-            leaders: self.elections.elected,
-            decisions: self.elections.decided,
-            tasks: self.tasks.made(),
-            claims: self.tasks.claimed,
-            granted: self.tasks.granted,
-            contested: self.tasks.contested,
-            lies: self.liar.as_ref().map_or((0, 0), |it| (it.taken, it.refused)),
-            coverage: self.covered(),
-        }
+/// *secret*: all nodes have the same one for their connections. Later, where some were given too many at once.
+fn secrets_converge(world: &mut World) -> Result<(), Broken> {
+    if !have_one_secret(world) {
+        world.go_on(mesh::limits::SECRETS_TAKEN_WITHIN + mesh::limits::ABOUT_EVERY)?;
+    }
+    if !have_one_secret(world) {
+        let secrets: Vec<_> = world.cluster.nodes.iter().map(Node::secret).collect();
+        return broken("secret", format!("nodes have {secrets:?}"));
+    }
+    Ok(())
+}
+
+/// A node that is expelled does not get another one.
+fn have_one_secret(world: &World) -> bool {
+    let nodes = world.cluster.nodes.iter().enumerate();
+    let stay = nodes.filter(|(i, _)| world.cluster.plan.parting != Some(*i));
+    stay.map(|(_, node)| node.secret()).collect::<BTreeSet<_>>().len() <= 1
+}
+
+fn nobody_waits(world: &World) -> Result<(), Broken> {
+    let now = world.cluster.now();
+    match world.parts().into_iter().map(|part| part.open(now)).sum::<usize>() {
+        0 => Ok(()),
+        open => broken("replies", format!("{open} calls were never answered")),
+    }
+}
+
+fn covered(world: &World) -> Coverage {
+    let mut coverage = world.cluster.coverage;
+    if !world.cluster.plan.gossip {
+        coverage.count(Happening::WithoutGossip);
+    }
+    if let Some(liar) = &world.liar {
+        coverage.add(&liar.coverage);
+    }
+    coverage
+}
+
+fn report(world: &World) -> Report {
+    let (entries, eras, holes) = world.promises.counts();
+    let sum = |sum: Answers, more: Answers| Answers {
+        all: sum.all + more.all,
+        refused: sum.refused + more.refused,
+    };
+    let answers = world.parts().into_iter().map(|part| part.answers());
+    let answers = answers.fold(Answers::default(), sum);
+    let roamed = world.roamers.counts();
+    Report {
+        entries,
+        eras,
+        holes,
+        answered: answers.all,
+        refused: answers.refused,
+        moves: roamed.moves,
+        taken: roamed.taken,
+        repeats: roamed.repeats,
+        votes: world.votes.made(),
+        ballots: world.votes.cast,
+        elections: world.elections.made(),
+        leaders: world.elections.elected,
+        decisions: world.elections.decided,
+        tasks: world.tasks.made(),
+        claims: world.tasks.claimed,
+        granted: world.tasks.granted,
+        contested: world.tasks.contested,
+        lies: world.liar.as_ref().map_or((0, 0), |liar| (liar.taken, liar.refused)),
+        coverage: covered(world),
     }
 }
