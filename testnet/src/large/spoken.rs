@@ -1,4 +1,4 @@
-//! What travels: a message that was encoded, decoded and verified once, and everybody who has it.
+//! A message on its way, encoded, decoded and verified once, and the nodes that have it.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -7,7 +7,7 @@ use mesh::{
     wire::{kinds::CHAT, message::Message, run::Verified},
 };
 
-/// What gossip is counted for.
+/// The subject for which gossip is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {
     /// A chat message.
@@ -32,16 +32,16 @@ pub(super) struct Spoken {
 struct Seen(Vec<u64>);
 
 impl Spoken {
-    /// What a node says, as others get it.
-    pub(super) fn new(message: &Message, mesh: MeshId, topic: usize) -> (Rc<Spoken>, Vec<u8>) {
+    /// A node's message, as others get it.
+    pub(super) fn new(message: &Message, mesh: MeshId, topic: usize) -> Rc<Spoken> {
         let bytes = message.encode();
         let decoded = Message::decode(&bytes).expect("what nodes send can be read");
         let verified = decoded.verify(mesh).expect("what nodes send is sealed");
         let spoken = Spoken::verified(verified, bytes.len(), mesh);
-        (Rc::new(Spoken { topic, ..spoken }), bytes)
+        Rc::new(Spoken { topic, ..spoken })
     }
 
-    /// The same of what was verified before.
+    /// The same of a message that was verified before.
     pub(super) fn verified(message: Message<Verified>, bytes: usize, mesh: MeshId) -> Spoken {
         let kind = kind(&message);
         let about = about(&message, RoomId::lobby(mesh));
@@ -54,7 +54,7 @@ impl Spoken {
     }
 
     pub(super) fn was_seen_by(&self, node: usize) -> bool {
-        self.seen.borrow().0.get(node / 64).is_some_and(|it| it >> (node % 64) & 1 == 1)
+        self.seen.borrow().0.get(node / 64).is_some_and(|bits| bits >> (node % 64) & 1 == 1)
     }
 
     /// `node` has it. Whether that is new.
@@ -71,11 +71,11 @@ impl Spoken {
 
 fn about(message: &Message<Verified>, lobby: RoomId) -> About {
     let Message::Runs(runs) = message else { return About::Other };
-    let mut here = runs.iter().map(Verified::run).filter(|it| it.room == lobby).peekable();
+    let mut here = runs.iter().map(Verified::run).filter(|run| run.room == lobby).peekable();
     if here.peek().is_none() {
         return About::Other;
     }
-    let chat = here.any(|run| run.entries.iter().any(|it| it.facts.kind == CHAT));
+    let chat = here.any(|run| run.entries.iter().any(|entry| entry.facts.kind == CHAT));
     if chat { About::Chat } else { About::Number }
 }
 

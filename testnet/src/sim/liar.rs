@@ -131,35 +131,18 @@ impl Liar {
 
     /// It hears what others say, and learns names from it.
     pub(crate) fn hear(&mut self, message: &Message<Verified>) {
-        let runs: Vec<&Verified> = match message {
-            Message::Runs(runs) | Message::Spans { runs, .. } => runs.iter().collect(),
-            Message::Fork(_, run) => vec![run],
-            Message::WantBodies { .. }
-            | Message::Want { .. }
-            | Message::Have { .. }
-            | Message::Buckets(_)
-            | Message::Digests(_)
-            | Message::Beacon(_)
-            | Message::Roster(_)
-            | Message::WantRoster { .. }
-            | Message::Ask { .. }
-            | Message::Probe { .. }
-            | Message::Sighting { .. }
-            | Message::Offer(_)
-            | Message::Accept(_)
-            | Message::Taken(_)
-            | Message::Parted(_)
-            | Message::Secret(_)
-            | Message::About(_)
-            | Message::Frontier { .. }
-            | Message::Follows(_) => Vec::new(),
-            Message::AskFrontier { nonce, .. } => {
-                self.asked = *nonce;
-                Vec::new()
-            }
+        let runs = if let Message::Runs(runs) | Message::Spans { runs, .. } = message {
+            runs.as_slice()
+        } else if let Message::Fork(_, run) = message {
+            std::slice::from_ref(&**run)
+        } else {
+            &[]
         };
+        if let Message::AskFrontier { nonce, .. } = message {
+            self.asked = *nonce;
+        }
         let lies: Vec<NodeId> = self.authors().collect();
-        for run in runs.into_iter().map(Verified::run) {
+        for run in runs.iter().map(Verified::run) {
             if lies.contains(&run.log.author) {
                 return;
             }
@@ -179,28 +162,16 @@ impl Liar {
         }
         for (seq, entry) in (run.first..).zip(&run.entries) {
             let Carried::Here(bytes) = &entry.body else { continue };
-            match Body::decode(entry.facts.kind, bytes) {
-                Body::Chat(it) | Body::Thinking(it) => {
-                    remember(&mut self.dice, &mut self.agents, KNOWN_MAX, it.agent);
-                }
-                Body::Vote(_) | Body::Election(_) | Body::Task(_) => {
-                    let place = EntryRef { log: run.log, seq };
-                    remember(&mut self.dice, &mut self.acts, KNOWN_MAX, place);
-                }
-                Body::EraClaimed(it) => {
-                    remember(&mut self.dice, &mut self.eras, KNOWN_MAX, it.era);
-                }
-                Body::NodeAdmitted(it) => {
-                    remember(&mut self.dice, &mut self.lanes, KNOWN_MAX, it.lane);
-                }
-                Body::Decision(_)
-                | Body::Ordered(_)
-                | Body::HandedOver(_)
-                | Body::RoomCreated(_)
-                | Body::AgentClaimed(_)
-                | Body::Key(_)
-                | Body::Parted(_)
-                | Body::Unknown => {}
+            let body = Body::decode(entry.facts.kind, bytes);
+            if let Body::Chat(said) | Body::Thinking(said) = body {
+                remember(&mut self.dice, &mut self.agents, KNOWN_MAX, said.agent);
+            } else if let Body::EraClaimed(claim) = body {
+                remember(&mut self.dice, &mut self.eras, KNOWN_MAX, claim.era);
+            } else if let Body::NodeAdmitted(node) = body {
+                remember(&mut self.dice, &mut self.lanes, KNOWN_MAX, node.lane);
+            } else if matches!(body, Body::Vote(_) | Body::Election(_) | Body::Task(_)) {
+                let place = EntryRef { log: run.log, seq };
+                remember(&mut self.dice, &mut self.acts, KNOWN_MAX, place);
             }
         }
     }
@@ -251,17 +222,18 @@ impl Liar {
         let incarnation = if self.dice.chance(80) { 0 } else { self.some_u64() };
         let log = LogId { author: self.authors[author].node_id(), incarnation };
         let before = self.tails.get(&(room, log)).cloned().unwrap_or_default();
-        let run = self.run((room, author, log), &before);
+        let run = self.run(room, author, incarnation, &before);
         let forks = self.dice.chance(3);
         let mut runs = vec![run];
         if forks {
             self.coverage.count(Happening::Forked);
-            runs.push(self.run((room, author, log), &before));
+            runs.push(self.run(room, author, incarnation, &before));
         }
         runs
     }
 
-    fn run(&mut self, (room, author, log): (RoomId, usize, LogId), before: &Tail) -> Run {
+    fn run(&mut self, room: RoomId, author: usize, incarnation: u64, before: &Tail) -> Run {
+        let log = LogId { author: self.authors[author].node_id(), incarnation };
         let mut clock = before.clock;
         let entries: Vec<RunEntry> = (0..self.dice.within(1, 3))
             .map(|_| {
@@ -766,11 +738,11 @@ fn low_byte(dice: &mut Dice) -> u8 {
 }
 
 /// Keeps at most so many; a new one takes the place of another.
-fn remember<T>(dice: &mut Dice, kept: &mut Vec<T>, most: usize, it: T) {
+fn remember<T>(dice: &mut Dice, kept: &mut Vec<T>, most: usize, new: T) {
     if kept.len() < most {
-        kept.push(it);
+        kept.push(new);
     } else {
         let at = dice.index(most);
-        kept[at] = it;
+        kept[at] = new;
     }
 }

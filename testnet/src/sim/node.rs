@@ -39,8 +39,6 @@ pub(super) struct Running {
     pub(super) pulse: Option<Pulse>,
     /// Since it first had something to say.
     pub(super) rhythm: Option<Rhythm>,
-    /// Whether the process may exit.
-    pub(super) stopped: bool,
     logs: BTreeMap<(RoomId, LogIx), LogId>,
 }
 
@@ -140,7 +138,6 @@ impl Node {
             hearing: Hearing::default(),
             pulse: None,
             rhythm: None,
-            stopped: false,
             logs,
         });
     }
@@ -284,8 +281,7 @@ impl Node {
                     running.engine.handle(held.at, Input::Command { call, command });
                     let Turn { batch, effects } = running.engine.take_turn();
                     held.turn.batch.extend(batch);
-                    let answers =
-                        |it: &Effect| matches!(it, Effect::Reply { call: to, .. } if *to == call);
+                    let answers = |effect: &Effect| matches!(effect, Effect::Reply { call: to, .. } if *to == call);
                     let (now, then): (Vec<_>, Vec<_>) = effects.into_iter().partition(answers);
                     said.extend(now);
                     held.turn.effects.extend(then);
@@ -362,22 +358,8 @@ impl Node {
             }
         }
         for effect in &turn.effects {
-            match effect {
-                Effect::Pulse(pulse) => running.pulse = Some(*pulse),
-                Effect::Stopped => running.stopped = true,
-                Effect::Broadcast { .. }
-                | Effect::Send { .. }
-                | Effect::SendSpans { .. }
-                | Effect::SendBodies { .. }
-                | Effect::Reply { .. }
-                | Effect::Notify { .. }
-                | Effect::Tell(_)
-                | Effect::ShutOut(_)
-                | Effect::Known(_)
-                | Effect::Noisy(_)
-                | Effect::Secret(_)
-                | Effect::DrawSecret
-                | Effect::Alarm(_) => {}
+            if let Effect::Pulse(pulse) = effect {
+                running.pulse = Some(*pulse);
             }
         }
         turn

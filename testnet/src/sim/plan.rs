@@ -190,7 +190,7 @@ impl Plan {
         let lasting = kind == Kind::Lasting;
         let faults_end = if lasting && dice.chance(50) { LASTING } else { faults_end };
         let calm = matches!(kind, Kind::Calm | Kind::PlannedRestarts);
-        let faults = faults(&mut dice, kind, (nodes, faults_end));
+        let faults = faults(&mut dice, kind, nodes, faults_end);
         let silent_from = faults.last().map(|(at, _)| *at);
         let weather =
             if calm && dice.chance(50) { Weather::CALM } else { some_weather(&mut dice, calm) };
@@ -230,13 +230,13 @@ pub(super) fn some_weather(dice: &mut Dice, calm: bool) -> Weather {
     }
 }
 
-fn faults(dice: &mut Dice, kind: Kind, (nodes, end): (usize, Duration)) -> Vec<(Duration, Fault)> {
+fn faults(dice: &mut Dice, kind: Kind, nodes: usize, end: Duration) -> Vec<(Duration, Fault)> {
     let mut out = Vec::new();
     let mut at = Duration::from_secs(2);
     match kind {
         Kind::Calm => return out,
         Kind::Lonely => return lonely(dice, nodes),
-        Kind::Lasting => return lasting(dice, (nodes, end)),
+        Kind::Lasting => return lasting(dice, nodes, end),
         Kind::PlannedRestarts | Kind::Splits | Kind::Crashes | Kind::Everything => {}
     }
     while at < end {
@@ -285,7 +285,7 @@ fn lonely(dice: &mut Dice, nodes: usize) -> Vec<(Duration, Fault)> {
 
 /// Two sides that do not hear each other to the end, and perhaps somebody who is away for a while; or
 /// one node that is away to the end.
-fn lasting(dice: &mut Dice, (nodes, end): (usize, Duration)) -> Vec<(Duration, Fault)> {
+fn lasting(dice: &mut Dice, nodes: usize, end: Duration) -> Vec<(Duration, Fault)> {
     let at = Duration::from_millis(dice.within(4_000, 8_000));
     let node = dice.index(nodes);
     if dice.chance(40) {

@@ -130,7 +130,7 @@ impl Promises {
 
     /// Whether a node ever left a number of an entry as a hole.
     pub(super) fn left_out(&self, node: NodeId, room: RoomId, entry: Entry) -> bool {
-        let holes = self.deliveries.get(&(node, room)).into_iter().flat_map(|it| &it.holes);
+        let holes = self.deliveries.get(&(node, room)).into_iter().flat_map(|seen| &seen.holes);
         holes.into_iter().any(|number| self.names.get(&(room, *number)) == Some(&entry))
     }
 
@@ -175,7 +175,7 @@ impl Promises {
                 .iter()
                 .filter(|(_, holders)| !holders.is_empty())
                 .map(|(entry, _)| entry)
-                .filter(|entry| !seen.is_some_and(|it| it.numbers.contains_key(entry)))
+                .filter(|entry| !seen.is_some_and(|seen| seen.numbers.contains_key(entry)))
                 .filter(|entry| !may_lack(*node, **entry))
                 .collect();
             if !lacks.is_empty() {
@@ -194,7 +194,7 @@ impl Promises {
         });
         match lost {
             None => Ok(()),
-            Some(it) => broken("acknowledged survives", format!("{it:?} is nowhere")),
+            Some(lost) => broken("acknowledged survives", format!("{lost:?} is nowhere")),
         }
     }
 
@@ -241,7 +241,7 @@ impl Promises {
     /// Every entry that a node has delivered of a room.
     pub(super) fn seen(&self, node: NodeId, room: RoomId) -> BTreeSet<Entry> {
         let seen = self.deliveries.get(&(node, room));
-        seen.map(|it| it.numbers.keys().copied().collect()).unwrap_or_default()
+        seen.map(|seen| seen.numbers.keys().copied().collect()).unwrap_or_default()
     }
 
     /// Under which number a node has delivered an entry.
@@ -256,7 +256,7 @@ impl Promises {
         room: RoomId,
     ) -> impl Iterator<Item = Number> + '_ {
         let seen = self.deliveries.get(&(node, room)).into_iter();
-        seen.flat_map(|it| it.numbers.values().copied())
+        seen.flat_map(|seen| seen.numbers.values().copied())
     }
 
     pub(super) fn rooms(&self) -> BTreeSet<RoomId> {
@@ -274,7 +274,7 @@ impl Promises {
         let eras: BTreeSet<(RoomId, Era)> =
             self.names.keys().map(|(room, number)| (*room, number.era())).collect();
         let entries = self.held.values().map(BTreeMap::len).sum();
-        let holes = self.deliveries.values().map(|it| it.holes.len()).sum();
+        let holes = self.deliveries.values().map(|seen| seen.holes.len()).sum();
         (entries, eras.len(), holes)
     }
 }

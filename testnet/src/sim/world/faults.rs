@@ -105,21 +105,17 @@ impl World {
 
     /// A node tells its operator something.
     pub(super) fn alarmed(&mut self, node: usize, alarm: &Alarm) {
-        match alarm {
-            Alarm::EraOpened { before, .. } => {
-                let own = *before == self.cluster.nodes[node].id;
-                let what = if own { Happening::EraFull } else { Happening::EraOpened };
-                self.cluster.coverage.count(what);
-            }
-            Alarm::Hole { .. } => self.cluster.coverage.count(Happening::Hole),
-            Alarm::Forked { .. } => self.cluster.coverage.count(Happening::ForkFound),
-            Alarm::Parted { .. }
-            | Alarm::LaneClash { .. }
-            | Alarm::SecretWithout { .. }
-            | Alarm::DroppedThoughOpen { .. }
-            | Alarm::ClockJumped { .. }
-            | Alarm::Exhausted { .. } => {}
-        }
+        let happening = if let Alarm::EraOpened { before, .. } = alarm {
+            let own = *before == self.cluster.nodes[node].id;
+            if own { Happening::EraFull } else { Happening::EraOpened }
+        } else if let Alarm::Hole { .. } = alarm {
+            Happening::Hole
+        } else if let Alarm::Forked { .. } = alarm {
+            Happening::ForkFound
+        } else {
+            return;
+        };
+        self.cluster.coverage.count(happening);
     }
 
     /// No more faults: all links are up, all nodes run, clocks are right.

@@ -40,34 +40,26 @@ impl World {
     }
 
     fn stored(&mut self, node: usize, change: &Change) -> Result<(), Broken> {
-        match change {
-            Change::Entry { room, at, entry } if kinds::is_act(entry.facts.kind) => {
-                self.act_stored(node, *room, *at, entry)?;
+        let id = self.cluster.nodes[node].id;
+        if let Change::Entry { room, at, entry } = change {
+            if kinds::is_act(entry.facts.kind) {
+                return self.act_stored(node, *room, *at, entry);
             }
-            Change::Entry { room, at, entry } if entry.facts.visible => {
+            if entry.facts.visible {
                 let entry = self.cluster.entry(node, *room, *at)?;
-                self.promises.stored(self.cluster.nodes[node].id, *room, entry);
+                self.promises.stored(id, *room, entry);
             }
-            Change::Number { .. } => self.numbered(node, change)?,
-            Change::Drop { room } => {
-                self.promises.forgot(self.cluster.nodes[node].id, *room);
-                self.parts_mut().1.into_iter().for_each(|part| part.forgot(node, *room));
-            }
-            Change::Room { room, record } if record.ephemeral => {
+        } else if let Change::Number { .. } = change {
+            return self.numbered(node, change);
+        } else if let Change::Drop { room } = change {
+            self.promises.forgot(id, *room);
+            self.parts_mut().1.into_iter().for_each(|part| part.forgot(node, *room));
+        } else if let Change::Room { room, record } = change {
+            if record.ephemeral {
                 self.cluster.rooms.ephemeral.insert(*room);
             }
-            Change::Prune { .. } => self.cluster.coverage.count(Happening::Pruned),
-            Change::Room { .. }
-            | Change::Note { .. }
-            | Change::Keep { .. }
-            | Change::Entry { .. }
-            | Change::Log { .. }
-            | Change::Era { .. }
-            | Change::NumberRange { .. }
-            | Change::Dedup { .. }
-            | Change::Called { .. }
-            | Change::Evidence { .. }
-            | Change::Node(_) => {}
+        } else if let Change::Prune { .. } = change {
+            self.cluster.coverage.count(Happening::Pruned);
         }
         Ok(())
     }
