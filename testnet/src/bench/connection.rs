@@ -125,9 +125,9 @@ impl Connection {
         let (reader, writer) = stream.into_split();
         let reader = BufReader::with_capacity(READ_BYTES, reader);
         let (line, out) = (Vec::new(), Vec::new());
-        let mut it = Connection { reader, writer, line, out, requests: 0 };
-        it.call("register", &json!({ "key": key.unwrap_or(""), "name": name })).await?;
-        Ok(it)
+        let mut connection = Connection { reader, writer, line, out, requests: 0 };
+        connection.call("register", &json!({ "key": key.unwrap_or(""), "name": name })).await?;
+        Ok(connection)
     }
 
     /// A room of its own, which it is in.
