@@ -49,7 +49,7 @@ pub fn beside() -> Result<PathBuf, BinaryError> {
 /// Whether a source that cargo lists for the binary is younger than it. `false` when cargo left no list.
 #[must_use]
 pub fn is_stale(binary: &Path) -> bool {
-    let changed = |path: &Path| fs::metadata(path).and_then(|it| it.modified());
+    let changed = |path: &Path| fs::metadata(path).and_then(|file| file.modified());
     let built: io::Result<SystemTime> = changed(binary);
     let Ok(built) = built else { return true };
     let Ok(list) = fs::read_to_string(binary.with_extension("d")) else { return false };

@@ -90,7 +90,7 @@ impl ProcessError {
     fn is_of_ports(&self) -> bool {
         let ProcessError::Daemon { log, .. } = self else { return false };
         let last = log.trim_end().rsplit('\n').take(LAST_WORDS).collect::<String>();
-        PORTS_TAKEN.iter().any(|it| last.contains(it))
+        PORTS_TAKEN.iter().any(|text| last.contains(text))
     }
 }
 
@@ -385,14 +385,16 @@ impl Daemon {
 impl Options {
     fn command(&self, before: Option<&Ready>) -> Command {
         let free = "127.0.0.1:0";
-        let at = |pick: fn(&Ready) -> Option<&String>| before.and_then(pick).map_or(free, |it| it);
+        let at = |pick: fn(&Ready) -> Option<&String>| {
+            before.and_then(pick).map_or(free, |address| address)
+        };
         let mut command = Command::new(&self.binary);
         command.args(["up", "--json", "--name", &self.name]);
         command.arg("--data-dir").arg(&self.data_dir);
         command.arg("--socket").arg(self.data_dir.join("clawchat.sock"));
-        command.args(["--tcp", at(|it| it.tcp.as_ref())]);
-        command.args(["--http", at(|it| it.http.as_ref())]);
-        command.args(["--listen", at(|it| it.listen.first())]);
+        command.args(["--tcp", at(|ready| ready.tcp.as_ref())]);
+        command.args(["--http", at(|ready| ready.http.as_ref())]);
+        command.args(["--listen", at(|ready| ready.listen.first())]);
         match &self.key_file {
             Some(file) => command.arg("--key-file").arg(file),
             None => command.arg("--no-auth"),

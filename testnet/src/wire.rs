@@ -362,7 +362,8 @@ fn answer(mut frame: Value) -> Result<Value> {
 ///
 /// The node does not answer, or not in HTTP.
 pub async fn get(address: &str, path: &str) -> Result<(u16, Value)> {
-    Ok(document(http(address, &format!("GET {path}"), "").await?))
+    let (status, text) = http(address, &format!("GET {path}"), "").await?;
+    Ok((status, document(&text)))
 }
 
 /// What a node answers to `GET path`: the status and the text.
@@ -380,11 +381,12 @@ pub async fn get_text(address: &str, path: &str) -> Result<(u16, String)> {
 ///
 /// As [`get`].
 pub async fn post(address: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
-    Ok(document(http(address, &format!("POST {path}"), &body.to_string()).await?))
+    let (status, text) = http(address, &format!("POST {path}"), &body.to_string()).await?;
+    Ok((status, document(&text)))
 }
 
-fn document((status, text): (u16, String)) -> (u16, Value) {
-    (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+fn document(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or(Value::Null)
 }
 
 async fn http(address: &str, what: &str, body: &str) -> Result<(u16, String)> {

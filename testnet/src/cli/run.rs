@@ -82,8 +82,9 @@ impl Run {
                 return Ok(ExitCode::SUCCESS);
             }
             Ok(report) => {
-                let line =
-                    |it: &scenario::checks::Broken| format!("{:?}: {}\n", it.promise, it.what);
+                let line = |broken: &scenario::checks::Broken| {
+                    format!("{:?}: {}\n", broken.promise, broken.what)
+                };
                 report.broken.iter().map(line).collect()
             }
             Err(broken) => format!("{broken}\n"),
@@ -168,7 +169,7 @@ fn load(name: &str) -> Result<Scenario> {
 
 fn kept(name: &str, scenario: &Scenario, report: &Report, seconds: f64) -> String {
     let Report { told, refused, heard, messages, took, healed, memory, .. } = report;
-    let memory = memory.map_or_else(String::new, |it| format!(", at most {} MiB", it >> 20));
+    let memory = memory.map_or_else(String::new, |bytes| format!(", at most {} MiB", bytes >> 20));
     format!(
         "{name} ({}) kept all promises: {told} messages answered, {refused} refused, {heard} pushed, \
          {messages} in the end; {:.1} s of its own time, {:.1} s of it at the end until everything was \

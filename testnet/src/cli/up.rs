@@ -124,7 +124,7 @@ fn table(mesh: &Mesh) -> String {
     text.push('\n');
     for node in &mesh.nodes {
         let Ready { name, data_dir, socket, .. } = node.ready();
-        let socket = socket.as_ref().map_or("off".to_owned(), |it| it.display().to_string());
+        let socket = socket.as_ref().map_or("off".to_owned(), |path| path.display().to_string());
         let _ = writeln!(text, "{name}  data {}  socket {socket}", data_dir.display());
     }
     let key = mesh

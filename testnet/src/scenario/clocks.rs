@@ -132,11 +132,11 @@ pub fn library(named: Option<&Path>) -> Result<PathBuf, ClockError> {
     }
     let within = |dir: &Path| -> Vec<PathBuf> {
         let dirs = fs::read_dir(dir).into_iter().flatten().flatten();
-        dirs.map(|it| it.path().join(LIBRARY)).collect()
+        dirs.map(|dir| dir.path().join(LIBRARY)).collect()
     };
     let places = LIBRARIES.iter().map(Path::new);
     let mut places = places.flat_map(|dir| [vec![dir.join(LIBRARY)], within(dir)].concat());
-    places.find(|it| it.is_file()).ok_or(ClockError::NotInstalled)
+    places.find(|place| place.is_file()).ok_or(ClockError::NotInstalled)
 }
 
 /// Looks whether the clock of the node (from 1) at this `HOST:PORT` is off by as much as it should be, by when
@@ -149,8 +149,8 @@ pub(super) async fn look(node: usize, tcp: &str, wanted: i64) -> Result<(), Cloc
     let mut agent = Agent::attach(tcp, None, "visitor").await?;
     let listed = agent.call("list_agents", json!({})).await?;
     let mut all = listed["agents"].as_array().into_iter().flatten();
-    let said = all.find(|it| text(it, "agent_id") == agent.id);
-    let said = said.map(|it| text(it, "connected_at")).unwrap_or_default();
+    let said = all.find(|listed| text(listed, "agent_id") == agent.id);
+    let said = said.map(|listed| text(listed, "connected_at")).unwrap_or_default();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let off = unix_seconds(&said).unwrap_or(0) - i64::try_from(now).unwrap_or(i64::MAX);
     match off.abs_diff(wanted) <= GRAIN_SECONDS {

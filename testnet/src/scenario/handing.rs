@@ -79,19 +79,14 @@ impl Given {
             Ok(answer) => answer,
             Err(code) => return Some(code),
         };
-        match ask {
-            Ask::Create => self.room = id,
-            Ask::Open => self.vote = id,
-            Ask::Assign => self.task = id,
-            Ask::Say => self.message = id,
-            Ask::Join
-            | Ask::Cast
-            | Ask::View
-            | Ask::Take
-            | Ask::Since
-            | Ask::Elect
-            | Ask::Decline
-            | Ask::Leave => {}
+        let made = [
+            (Ask::Create, &mut self.room),
+            (Ask::Open, &mut self.vote),
+            (Ask::Assign, &mut self.task),
+            (Ask::Say, &mut self.message),
+        ];
+        if let Some((_, given)) = made.into_iter().find(|(made, _)| *made == ask) {
+            *given = id;
         }
         let missing = among.filter(|among| *among != AGENTS as u64);
         missing.map(|among| format!("{among} of {AGENTS} were there"))
@@ -107,7 +102,8 @@ pub(crate) fn agent(round: u64, who: usize) -> usize {
 pub(super) async fn hand(
     agent: &mut Agent,
     ask: Ask,
-    (round, given): (u64, &Given),
+    round: u64,
+    given: &Given,
 ) -> Result<Result<Answer, String>, WireError> {
     let room = &given.room;
     let (kind, payload) = match ask {

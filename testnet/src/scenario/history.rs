@@ -187,8 +187,8 @@ impl History {
     /// Nodes that came back with an old disk.
     #[must_use]
     pub fn spoilt(&self) -> BTreeSet<usize> {
-        let spoilt = self.seen.iter().filter_map(|it| {
-            let Seen::Spoilt { at } = it else { return None };
+        let spoilt = self.seen.iter().filter_map(|seen| {
+            let Seen::Spoilt { at } = seen else { return None };
             Some(*at)
         });
         spoilt.collect()
@@ -199,13 +199,13 @@ impl History {
     pub fn told_honestly(&self) -> usize {
         let spoilt = self.spoilt();
         let told = self.seen.iter();
-        told.filter(|it| matches!(it, Seen::Told { at, .. } if !spoilt.contains(at))).count()
+        told.filter(|seen| matches!(seen, Seen::Told { at, .. } if !spoilt.contains(at))).count()
     }
 
     /// Messages that were answered.
     #[must_use]
     pub fn told(&self) -> usize {
-        self.seen.iter().filter(|it| matches!(it, Seen::Told { .. })).count()
+        self.seen.iter().filter(|seen| matches!(seen, Seen::Told { .. })).count()
     }
 }
 
@@ -219,7 +219,7 @@ pub fn words(by: &str, n: u64) -> String {
 /// At which node the agent of this name sits.
 #[must_use]
 pub fn seat(name: &str) -> usize {
-    let digits = name.trim_start_matches(|it: char| !it.is_ascii_digit());
+    let digits = name.trim_start_matches(|letter: char| !letter.is_ascii_digit());
     digits.parse().unwrap_or(0)
 }
 
@@ -232,8 +232,8 @@ pub fn author(content: &str) -> &str {
 /// The last message of somebody else that an agent of this name was told, if it was told one.
 #[must_use]
 pub fn last_heard(seen: &[Seen], who: &str) -> Option<Row> {
-    seen.iter().rev().find_map(|it| {
-        let Seen::Heard { by, row, .. } = it else { return None };
+    seen.iter().rev().find_map(|seen| {
+        let Seen::Heard { by, row, .. } = seen else { return None };
         (by == who && author(&row.content) != who).then(|| row.clone())
     })
 }
@@ -254,27 +254,13 @@ impl History {
     pub fn to_look_up(&self, nodes: &[usize]) -> Vec<(usize, u64)> {
         let (mut numbers, mut quoted) = (BTreeSet::new(), BTreeSet::new());
         for seen in &self.seen {
-            match seen {
-                Seen::Told { row, .. } | Seen::Heard { row, .. } => {
-                    numbers.insert(row.number);
-                }
-                Seen::Read { rows, .. } => numbers.extend(rows.iter().map(|row| row.number)),
-                Seen::Roamed { rows, .. } => numbers.extend(rows.iter().map(|row| row.number)),
-                // Whoever reads them looks these up.
-                Seen::Quoted { row, .. } => {
-                    quoted.insert(row.number);
-                }
-                Seen::Refused { .. }
-                | Seen::Claimed { .. }
-                | Seen::Shows { .. }
-                | Seen::Leads { .. }
-                | Seen::Calm
-                | Seen::Handed { .. }
-                | Seen::Resolved { .. }
-                | Seen::Cast { .. }
-                | Seen::Viewed { .. }
-                | Seen::Spoilt { .. }
-                | Seen::Blames { .. } => {}
+            if let Seen::Told { row, .. } | Seen::Heard { row, .. } = seen {
+                numbers.insert(row.number);
+            } else if let Seen::Read { rows, .. } | Seen::Roamed { rows, .. } = seen {
+                numbers.extend(rows.iter().map(|row| row.number));
+            } else if let Seen::Quoted { row, .. } = seen {
+                // Readers look these up.
+                quoted.insert(row.number);
             }
         }
         let every = numbers.len().div_ceil(LOOKED_UP_MAX).max(1);

@@ -49,29 +49,16 @@ pub struct Report {
 
 impl Report {
     fn of(scenario: &Scenario, history: &History, took: Duration) -> Report {
-        let count = |which: fn(&Seen) -> bool| history.seen.iter().filter(|it| which(it)).count();
-        let messages = history.seen.iter().filter_map(|seen| match seen {
-            Seen::Read { rows, .. } => Some(rows.len()),
-            Seen::Told { .. }
-            | Seen::Refused { .. }
-            | Seen::Heard { .. }
-            | Seen::Calm
-            | Seen::Roamed { .. }
-            | Seen::Cast { .. }
-            | Seen::Viewed { .. }
-            | Seen::Spoilt { .. }
-            | Seen::Blames { .. }
-            | Seen::Claimed { .. }
-            | Seen::Shows { .. }
-            | Seen::Leads { .. }
-            | Seen::Quoted { .. }
-            | Seen::Handed { .. }
-            | Seen::Resolved { .. } => None,
+        let count =
+            |which: fn(&Seen) -> bool| history.seen.iter().filter(|seen| which(seen)).count();
+        let messages = history.seen.iter().filter_map(|seen| {
+            let Seen::Read { rows, .. } = seen else { return None };
+            Some(rows.len())
         });
         Report {
             told: history.told(),
-            refused: count(|it| matches!(it, Seen::Refused { .. })),
-            heard: count(|it| matches!(it, Seen::Heard { .. })),
+            refused: count(|seen| matches!(seen, Seen::Refused { .. })),
+            heard: count(|seen| matches!(seen, Seen::Heard { .. })),
             messages: messages.max().unwrap_or(0),
             took,
             healed: history.healed,

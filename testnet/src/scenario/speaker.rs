@@ -205,7 +205,7 @@ impl Own {
                 ("send_message", json!({ "room_id": "lobby", "content": content }))
             }
             Act::Open(options) => {
-                let options: Vec<String> = (0..*options).map(|it| format!("option {it}")).collect();
+                let options: Vec<String> = (0..*options).map(|n| format!("option {n}")).collect();
                 let vote = json!({ "room_id": "lobby", "title": "which?", "options": options });
                 ("create_vote", vote)
             }
