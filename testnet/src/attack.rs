@@ -3,8 +3,8 @@
 //! An attacker is an insider: a real daemon joins the mesh with its ticket, is admitted, and stops; with its keys a
 //! peer goes on that keeps no rule. In reading order: `setting`, [`kind`] (all attacks, one row each), `insider` (how to
 //! become one), `scene` (the attacked nodes), `lies` (well formed messages: the repertoire of the simulated liar), `abuse`
-//! (floods and broken bytes), `clients` (enemies at the agents' doors), `load` (honest agents, and what they notice),
-//! `play` (one attack), `judge` (what must hold).
+//! (floods and broken bytes), `clients` (enemies at the agents' doors), `load` (honest agents that measure),
+//! `play` (one attack), `judge` (its limits).
 
 mod abuse;
 mod clients;

@@ -16,7 +16,7 @@ use std::{
 
 use thiserror::Error;
 
-/// What the daemon is called.
+/// The name of the daemon.
 const DAEMON: &str = "clawmeshd";
 
 /// No daemon to run.
@@ -62,7 +62,7 @@ pub fn is_stale(binary: &Path) -> bool {
 ///
 /// # Errors
 ///
-/// What cargo says when it cannot build it.
+/// The words of cargo when it cannot build it.
 pub fn fresh() -> Result<PathBuf, BinaryError> {
     static BUILT: OnceLock<Result<PathBuf, BinaryError>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {

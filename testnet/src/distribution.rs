@@ -17,7 +17,7 @@ impl Distribution {
         self.0.len()
     }
 
-    /// What so many of a hundred did not exceed, in milliseconds; 0 if there is nothing.
+    /// The time that so many of a hundred did not exceed, in milliseconds; 0 if there are none.
     pub(crate) fn percentile(&self, percent: f64) -> f64 {
         // 99.9 of a hundred is not quite that in binary: a millionth of a sample more is none.
         let rank = (percent / 100.0 * self.0.len() as f64 - 1e-6).ceil();

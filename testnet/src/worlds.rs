@@ -14,7 +14,7 @@ use std::{
 
 use crate::sim::{self, Broken, Failure, Kind, Report};
 
-/// What many worlds came to.
+/// The results of many worlds.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Worlds played, broken ones included.

@@ -170,7 +170,7 @@ async fn websocket(scene: Scene) -> Result<String> {
     let mut done = 0_u64;
     while !scene.is_over() {
         let oddity = dice.index(ODDITIES);
-        // The node closes it, or answers; whatever it does, in time.
+        // The node closes it or answers, and in time.
         drop(timeout(ONE_WITHIN, odd(&scene, oddity)).await);
         done += 1;
     }

@@ -7,11 +7,11 @@ use crate::sim::liar::Theme;
 /// One kind of attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
-    /// Nothing: what the machine itself does to the figures
+    /// Nothing: the machine alone
     Calm,
     /// Entries under seals that do not hold
     Forged,
-    /// What honest nodes said, again and again
+    /// Messages of honest nodes, again and again
     Replayed,
     /// Two histories of its own log
     Forks,
@@ -27,7 +27,7 @@ pub enum Kind {
     Leaders,
     /// Entries it does not have, and answers that never end
     Promises,
-    /// Whatever a member can say
+    /// Anything that a member can say
     Lies,
     /// Messages that nest deeply or are no messages
     Garbage,

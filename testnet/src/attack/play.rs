@@ -82,7 +82,7 @@ pub async fn play(mesh: &mut Mesh, kind: Kind, setting: Setting) -> Result<Outco
     };
     let load = Load::start(mesh, setting.rate).await?;
     if setting.until == Until::Over {
-        // What opening rooms and joining costs is not the load's.
+        // The cost of opening rooms and joining is not the load's.
         sleep(Duration::from_secs(1)).await;
         load.enter(Phase::Before);
         sleep(phase).await;

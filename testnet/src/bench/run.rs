@@ -34,8 +34,8 @@ impl Run {
         Ok(Run { setting, clock: Clock::new(), floors, mark: mark() })
     }
 
-    /// A server, with the mesh that it is in: one of its own for each row, for what others left is not to be
-    /// measured.
+    /// A server, with the mesh that it is in: one of its own for each row, for the leavings of other rows are not to
+    /// be measured.
     pub(super) async fn one(&self) -> Result<(Server, Option<Mesh>)> {
         match &self.setting.target {
             Target::Server { address, key } => {

@@ -21,7 +21,7 @@ pub enum Row {
     History,
     /// From one node to another
     Hop,
-    /// What agents do besides talking, on two nodes with 10 ms between them
+    /// Acts of agents besides talking, on two nodes with 10 ms between them
     Acts,
     /// Writers on three nodes, one room
     Writers,

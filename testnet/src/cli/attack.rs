@@ -17,7 +17,7 @@ use crate::{
 /// Exits 1 when a limit does not hold. Figures mean something on a machine that does nothing else.
 #[derive(Debug, clap::Args)]
 pub(super) struct Attack {
-    /// What is done, one after the other [default: everything]
+    /// The attacks, one after the other [default: all]
     #[arg(long, value_enum, value_name = "KIND")]
     kind: Vec<Kind>,
     /// Nodes that are attacked

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Play a scenario: what happens to some nodes, and what must hold in spite of it.
+/// Play a scenario: events that happen to some nodes, and promises that hold in spite of them.
 ///
 /// Exits 1 when a promise is broken, and prints the command that replays it.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub(super) struct Run {
     /// Where: `sim` is the real engine and store in virtual time, `process` is real daemons
     #[arg(long, value_enum, default_value = "sim")]
     world: World,
-    /// What chance does in the simulated world, and which delays pipes have
+    /// The seed of chance in the simulated world, and of the delays of pipes
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// So many times the messages that the scenario says, such as 0.01

@@ -19,7 +19,7 @@ pub struct Broken {
 type Verdict = Result<(), String>;
 
 /// Each of `promises` that does not hold, with the first thing that breaks it. A promise that nothing in
-/// the history has to do with does not hold either: who names it wants to see it.
+/// the history has to do with does not hold either: it was named to be seen.
 #[must_use]
 pub fn judge(history: &History, promises: &BTreeSet<Promise>) -> Vec<Broken> {
     let facts = Facts::of(history);
@@ -37,11 +37,11 @@ struct Facts<'a> {
     told: Vec<(usize, &'a Row)>,
     /// Told after the last fault.
     calm: Vec<&'a Row>,
-    /// By connection: at which node, whose, what.
+    /// By connection: its node, its agent, its rows.
     heard: BTreeMap<u64, (usize, &'a str, Vec<&'a Row>)>,
     /// Nodes that came back with an old disk: nothing of theirs counts.
     spoilt: BTreeSet<usize>,
-    /// By the client with a cursor: where last, and what.
+    /// By the client with a cursor: its last node, and its rows.
     roamed: (usize, Vec<&'a Row>),
 }
 
@@ -117,7 +117,7 @@ impl Facts<'_> {
         }
     }
 
-    /// What each connection and each history has, with a name for it.
+    /// The rows of each connection and of each history, with a name.
     fn sequences(&self) -> impl Iterator<Item = (String, Vec<&Row>)> {
         let heard = self.heard.iter().map(|(connection, (at, by, rows))| {
             (format!("connection {connection} of {by} at node {at}"), rows.clone())
@@ -202,7 +202,7 @@ impl Facts<'_> {
         something(self.reads.len(), "was read")?;
         let mut all: BTreeMap<&str, (usize, &Row)> = BTreeMap::new();
         for (at, rows) in &self.reads {
-            // What a node that forked says after its fork others may have in part.
+            // Messages of a node that forked, after its fork, others may have in part.
             let honest =
                 rows.iter().filter(|row| !self.spoilt.contains(&seat(author(&row.content))));
             all.extend(honest.map(|row| (row.message.as_str(), (*at, row))));
@@ -347,7 +347,7 @@ impl Facts<'_> {
         something(asked, "was asked about forks")
     }
 
-    /// What a node said last of its leader.
+    /// All nodes named the same leader last.
     fn leader(&self) -> Verdict {
         let mut last: BTreeMap<usize, Option<&str>> = BTreeMap::new();
         for seen in &self.history.seen {
@@ -374,7 +374,7 @@ impl Facts<'_> {
 
     fn claims(&self) -> Verdict {
         let mut granted: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-        // By task and node: who holds it, and whether others have it, too.
+        // By task and node: its holder, and whether others have it, too.
         let mut last: BTreeMap<(&str, usize), (Option<&str>, bool)> = BTreeMap::new();
         for seen in &self.history.seen {
             if let Seen::Claimed { task, by, .. } = seen {

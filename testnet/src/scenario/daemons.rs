@@ -33,7 +33,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
 /// Everything is everywhere so long after the last new message came anywhere, or it is a failure.
 const COMPLETE_WITHIN: Duration = Duration::from_secs(60);
-/// A client with a cursor waits so long for more: as long as a node looks again for what is still to come.
+/// A client with a cursor waits so long for more: as long as a node looks again for entries that are still to come.
 const ROAMS_FOR: Duration = Duration::from_secs(3);
 /// A file may have so many bytes where there is no room: less than any store has.
 const NO_ROOM_BYTES: u64 = 4_096;
@@ -53,15 +53,15 @@ pub enum StageError {
     /// A pipe cannot be laid, or a file not be copied.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// The attempt.
         what: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// It took too long.
     #[error("{what}: not within {within:?}")]
     Late {
-        /// What was waited for.
+        /// The event that was waited for.
         what: String,
         /// How long.
         within: Duration,
@@ -71,7 +71,7 @@ pub enum StageError {
     Ended {
         /// Which.
         node: usize,
-        /// What it logged last.
+        /// The end of its log.
         log: String,
     },
     /// A step needs what was not given.
@@ -81,7 +81,7 @@ pub enum StageError {
 
 type Result<T> = std::result::Result<T, StageError>;
 
-/// With what a scenario is played.
+/// The programs and files with which a scenario is played.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// The daemon.
@@ -144,7 +144,7 @@ struct Stage {
     nodes: BTreeMap<usize, Node>,
     /// Given back when the daemons are gone.
     disks: Disks,
-    /// By who dials and who is dialled.
+    /// By the node that dials and the one that is dialled.
     pipes: BTreeMap<(usize, usize), Pipe>,
     speakers: Vec<Speaker>,
     notes: Notes,

@@ -1,4 +1,4 @@
-//! What agents saw, in whichever world: a list that can be judged without knowing how it came about.
+//! The sights of agents, in either world: a list that can be judged without knowing how it came about.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -9,7 +9,7 @@ pub struct Row {
     pub number: u64,
     /// Its id.
     pub message: String,
-    /// What it says.
+    /// Its text.
     pub content: String,
 }
 
@@ -36,12 +36,12 @@ pub enum Seen {
         at: usize,
         /// Of all connections in this history.
         connection: u64,
-        /// Which agent's connection that is: it is not told of what it says itself.
+        /// The agent of that connection: it is not told of its own messages.
         by: String,
         /// The message.
         row: Row,
     },
-    /// All faults are over: what is told from here on has one number everywhere. Of several the last
+    /// All faults are over: messages from here on have one number everywhere. Of several the last
     /// counts.
     Calm,
     /// The whole history of a node, as pages say; of several the last counts.
@@ -96,7 +96,7 @@ pub enum Seen {
         at: usize,
         /// Which.
         task: String,
-        /// Who.
+        /// The agent.
         by: String,
     },
     /// How a node shows a task.
@@ -105,7 +105,7 @@ pub enum Seen {
         at: usize,
         /// Which.
         task: String,
-        /// Who holds it.
+        /// Its holder.
         holder: Option<String>,
         /// Two have it who did not know of each other.
         contested: bool,
@@ -121,19 +121,19 @@ pub enum Seen {
     Quoted {
         /// Where.
         at: usize,
-        /// What it was told of the message.
+        /// The message, as it was told.
         row: Row,
     },
     /// An agent acted on what another one, at another node, had told it outside the mesh.
     Handed {
         /// Where.
         at: usize,
-        /// What it did.
+        /// Its act.
         what: String,
-        /// How it was refused, or who was missing.
+        /// How it was refused, or which agents were missing.
         wrong: Option<String>,
     },
-    /// Somebody asked for what a number means.
+    /// Somebody looked up a number.
     Resolved {
         /// Where.
         at: usize,
@@ -160,7 +160,7 @@ pub struct History {
     connections: u64,
 }
 
-/// What an agent is to do.
+/// A task for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// To say this.
@@ -209,8 +209,8 @@ impl History {
     }
 }
 
-/// What an agent says for the `n`th time in one of its chats: nobody says the same twice, and who said it
-/// can be seen.
+/// The `n`th message of an agent in one of its chats: nobody says the same twice, and the agent can be
+/// seen.
 #[must_use]
 pub fn words(by: &str, n: u64) -> String {
     format!("{by} says {n}")
@@ -248,7 +248,7 @@ pub fn quote(by: &str, n: u64, row: &Row) -> String {
 const LOOKED_UP_MAX: usize = 300;
 
 impl History {
-    /// Which numbers to look up at which of `nodes`, which are counted from 0; what is returned, from 1.
+    /// The numbers to look up at each of `nodes`, which are counted from 0; in the result, from 1.
     /// Of all numbers that anybody was told, evenly.
     #[must_use]
     pub fn to_look_up(&self, nodes: &[usize]) -> Vec<(usize, u64)> {

@@ -109,7 +109,7 @@ impl Agents {
     }
 }
 
-/// What they do.
+/// Their acts.
 impl Agents {
     /// A node has started: none of its agents is attached.
     pub(super) fn node_up(&mut self, cluster: &mut Cluster, node: usize) {

@@ -177,7 +177,7 @@ impl Cluster {
         self.nodes.iter().position(|node| node.id == id)
     }
 
-    /// Puts an input into a node's inbox; it is handled a little later, with what else has come.
+    /// Puts an input into a node's inbox; it is handled a little later, with others that have come.
     pub(super) fn give(&mut self, node: usize, input: Input) {
         let now = self.now();
         if !self.nodes[node].hears(&input, now) {
@@ -289,7 +289,7 @@ impl Cluster {
         }
     }
 
-    /// Engines take nothing from nodes that they shut out, whatever the network does: it closes the connection where a
+    /// Engines take nothing from nodes that they shut out; the network closes the connection where a
     /// parting was planned. Otherwise all can connect here, whichever secret they have.
     pub(super) fn shut_out(&mut self, node: usize, out: NodeId) {
         if self.plan.parting.is_some()

@@ -1,4 +1,4 @@
-//! What all nodes say in the end: one question, asked of all at once.
+//! The answers of all nodes in the end: one question, asked of all at once.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -21,7 +21,7 @@ fn plan() -> Plan {
     Plan { faults_end, act_every, ..Plan::quiet(4) }
 }
 
-/// Who a node says has forked, and how many forks it counts.
+/// The nodes that have forked, as a node says.
 fn forked(world: &mut World, node: usize) -> Vec<NodeId> {
     let Outcome::Status(status) = ask(world, node, Command::Status) else { panic!("it says") };
     status.forked
@@ -52,7 +52,7 @@ fn a_fork_is_found_and_told_by_everybody_and_stops_nobody_else() {
         }
         world.cluster.quiet = true;
         run(&mut world, 2).expect("others keep every promise");
-        // What others write is delivered by all others, under one number.
+        // Messages of others are delivered by all others, under one number.
         let lobby = world.cluster.lobby();
         let others: Vec<NodeId> =
             world.cluster.nodes.iter().map(|node| node.id).filter(|id| *id != author).collect();

@@ -1,6 +1,6 @@
 //! The kinds of simulated worlds.
 
-/// Who is in a world.
+/// The nodes of a world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// Nodes that fail in every way, and never lie.

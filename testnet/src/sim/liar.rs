@@ -1,6 +1,6 @@
 //! A member of a simulated mesh that lies. It has the mesh's secret, a node that is otherwise well, and as many
-//! keys as it likes; it writes whatever can be signed, says whatever can be said, and repeats what it heard,
-//! whole or mangled. What is refused when it is read or verified never reaches an engine, as in a real node.
+//! keys as it likes; it writes anything that can be signed, says anything that can be said, and repeats messages,
+//! whole or mangled. A message that cannot be read or verified never reaches an engine, as in a real node.
 //! Against real daemons the same repertoire is played by [`crate::attack`].
 //!
 //! Promises are kept to all others: they are judged by `judge_among_honest`.
@@ -78,7 +78,7 @@ pub(crate) struct Liar {
     own_lanes: BTreeSet<u32>,
     /// The last barrier that it was asked in.
     asked: u64,
-    /// What it said, by whether it could be read and verified.
+    /// Its messages that could be read and verified, and those that could not.
     pub(crate) taken: u64,
     pub(crate) refused: u64,
 }
@@ -213,7 +213,7 @@ impl Liar {
         bytes
     }
 
-    // What it writes.
+    // Entries.
 
     /// Entries of one of its logs; sometimes another end of it, so that the log forks.
     fn runs(&mut self) -> Vec<Run> {
@@ -316,7 +316,7 @@ impl Liar {
                 to: self.log(),
                 by: self.founding(),
             }),
-            // Lanes of its own only: see docs/decisions for what one that takes others' can do.
+            // Lanes of its own only: docs/decisions say how one that takes others' can harm.
             7 => Body::NodeAdmitted(NodeAdmitted { lane: self.free_lane(), name: self.text() }),
             8 => Body::RoomCreated(RoomCreated {
                 room: if self.dice.chance(50) { room } else { RoomId(self.sixteen()) },
@@ -465,7 +465,7 @@ impl Liar {
         }
     }
 
-    // What it says.
+    // Messages.
 
     fn talk(&mut self) -> Message {
         let room = if self.dice.chance(80) {
@@ -549,7 +549,7 @@ impl Liar {
         Message::Beacon(Signed::new(self.mesh, &self.authors[author], beacon))
     }
 
-    /// What somebody has for a secret, or the secret that everybody is to have.
+    /// The epoch of somebody's secret, or the secret that everybody is to have.
     fn secret(&mut self) -> Message {
         let author = self.dice.index(self.authors.len());
         let node = self.authors[author].node_id();
@@ -621,7 +621,7 @@ impl Liar {
         *self.dice.pick(&self.acts)
     }
 
-    /// What an entry about an era rests on, or claims to.
+    /// The entry on which one about an era rests, or claims to.
     fn founding(&mut self) -> Option<EntryRef> {
         match self.dice.within(0, 4) {
             0 => Some(self.place()),
@@ -690,7 +690,7 @@ impl Liar {
     }
 }
 
-/// What a body is a lie about.
+/// The subject of a body that lies.
 fn written(body: &Body) -> Happening {
     match body {
         Body::Chat(_) | Body::Thinking(_) => Happening::Words,
@@ -708,7 +708,7 @@ fn written(body: &Body) -> Happening {
     }
 }
 
-/// What a message is a lie about.
+/// The subject of a message that lies.
 fn said(message: &Message) -> Happening {
     match message {
         Message::Have { .. }
@@ -726,7 +726,7 @@ fn said(message: &Message) -> Happening {
         Message::Beacon(_) | Message::Sighting { .. } => Happening::Signs,
         Message::Roster(_) => Happening::Rosters,
         Message::Secret(_) | Message::About(_) => Happening::Secrets,
-        // What it writes is counted as it is written.
+        // Entries are counted as they are written.
         Message::Runs(_) | Message::Spans { .. } | Message::Fork(..) | Message::Parted(_) => {
             Happening::Words
         }

@@ -1,4 +1,4 @@
-//! The simulated network: which node reaches which, and what happens to a message on its way.
+//! The simulated network: which node reaches which, and how a message fares on its way.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
 pub(super) struct Weather {
     /// Percent of gossip lost.
     pub(super) lost: u64,
-    /// Percent lost of what is sent to one node: as when its queue is full.
+    /// Percent lost of messages to one node: as when its queue is full.
     pub(super) lost_direct: u64,
     /// Percent that arrive twice.
     pub(super) doubled: u64,
@@ -92,7 +92,7 @@ impl Network {
         self.cut[b][a] = cut;
     }
 
-    /// One of two nodes takes nothing from the other any more, whatever heals.
+    /// One of two nodes takes nothing from the other any more, even after a heal.
     pub(super) fn shut(&mut self, a: usize, b: usize) {
         self.shut.insert((a.min(b), a.max(b)));
     }

@@ -24,10 +24,10 @@ use store::{
 
 use super::{promises::Entry, signing::Signing};
 
-/// Inputs that wait for a node that is paused; what comes on top is lost, as a full queue loses it.
+/// Inputs that wait for a node that is paused; any on top are lost, as a full queue loses them.
 const INBOX_MAX: usize = 20_000;
 
-/// What a node is while it runs.
+/// A node while it runs.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) engine: Engine,
@@ -49,7 +49,7 @@ pub(super) struct Node {
     identity: Identity,
     config: Config,
     disk: CrashingBackend,
-    /// Counts starts: what was meant for an earlier life is lost.
+    /// Counts starts: effects of an earlier life are lost.
     pub(super) life: u64,
     pub(super) running: Option<Running>,
     /// How far its wall clock is off.
@@ -64,7 +64,7 @@ pub(super) struct Node {
     doomed: bool,
     /// The disk stands still until then, but beacons go on.
     pub(super) stalled_until: Duration,
-    /// What there was no room for on the disk.
+    /// A turn for which there was no room on the disk.
     held: Option<Held>,
 }
 
@@ -105,7 +105,7 @@ impl Node {
         }
     }
 
-    /// What its clocks say.
+    /// The time by its clocks.
     pub(super) fn now(&self, now: Duration) -> Now {
         let elapsed = i64::try_from(now.as_millis()).expect("a world is short");
         let wall = i64::try_from(EPOCH_MS).expect("fits") + elapsed + self.wall_offset_ms;
@@ -142,7 +142,7 @@ impl Node {
         });
     }
 
-    /// What the store's delivery logs say, by room.
+    /// The store's delivery logs, by room.
     pub(super) fn deliveries(&self) -> Vec<(RoomId, Vec<(Number, Entry)>)> {
         let Some(running) = &self.running else { return Vec::new() };
         let reader = &running.reader;
@@ -174,7 +174,7 @@ impl Node {
 
     /// The process ends; everything that was written stays.
     pub(super) fn exit(&mut self) {
-        // What it wrote is synced, so that a disk that was going to fail may as well do so now.
+        // Its writes are synced, so that a disk that was going to fail may as well do so now.
         self.crash(Unsynced::Dropped);
     }
 
@@ -270,7 +270,7 @@ impl Node {
         }
     }
 
-    /// What could not be written is tried again; if there is still no room for it, who only asks is answered.
+    /// A turn that could not be written is tried again; if there is still no room for it, mere questions are answered.
     fn try_again(&mut self) -> Result<Turn, Option<CommitError>> {
         let Some(running) = &mut self.running else { return Err(None) };
         let Some(mut held) = self.held.take() else { return Ok(Turn::default()) };
@@ -330,7 +330,7 @@ impl Node {
         self.disk.fill_after(full.then_some(0));
     }
 
-    /// What its connections have from now on, as the daemon writes it into a file of its own.
+    /// The secret of its connections from now on, as the daemon writes it into a file of its own.
     pub(super) fn keep_secret(&mut self, secret: LinkSecret) {
         self.config.secret = secret;
     }
@@ -372,7 +372,7 @@ impl Node {
         running.rhythm.get_or_insert_default().beat(self.id, pulse)
     }
 
-    /// What its disk holds now.
+    /// An image of its disk now.
     pub(super) fn image(&mut self) -> Vec<u8> {
         self.sync();
         self.disk.image()

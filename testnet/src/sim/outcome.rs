@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use super::{coverage::Coverage, kind::Kind, promises::Broken};
 
-/// What a world came to that kept all promises.
+/// The result of a world that kept all promises.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
     /// Visible entries written.
@@ -43,12 +43,12 @@ pub struct Report {
     pub contested: u64,
     /// Lies that were told, and of those that could not even be read or verified.
     pub lies: (u64, u64),
-    /// What happened, by kind.
+    /// Happenings, by kind.
     pub coverage: Coverage,
 }
 
 impl Report {
-    /// Adds what another world came to.
+    /// Adds the result of another world.
     pub fn add(&mut self, other: &Report) {
         self.entries += other.entries;
         self.eras += other.eras;
@@ -76,7 +76,7 @@ impl Report {
 /// A world that broke a promise.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Who was in it.
+    /// Its kind.
     pub kind: Kind,
     /// The world.
     pub seed: u64,

@@ -18,7 +18,7 @@ use super::{
     world::World,
 };
 
-/// Who is expelled, and by whom.
+/// The node that is expelled, and the one that expels it.
 const OUT: usize = 1;
 const BY: usize = 2;
 
@@ -39,7 +39,7 @@ fn world_with_a_parting(seed: u64) -> World {
     world.cluster.exempt.insert(out);
     run(&mut world, 4).expect("calm");
     if seed % 4 != 3 {
-        // With the founder, who is the sequencer, on this side, or on that.
+        // With the founder, the sequencer, on this side, or on that.
         let with_founder = usize::from(seed.is_multiple_of(2));
         world.cluster.network.split(&[with_founder, 1, 0, if seed % 4 == 2 { 1 } else { 0 }]);
         world.cluster.notice_all();
@@ -85,8 +85,8 @@ fn an_expelled_node_counts_alike_at_all_others_and_stops_nobody() {
             .promises
             .agree(&others, lobby, |entry| entry.0.author != out && !before.contains(entry))
             .unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
-        // What others wrote is everywhere, and what counts of the node that is out: what somebody has and
-        // another has not was delivered before it was known how far it counts.
+        // Entries of others are everywhere, and so are those that count of the node that is out: an entry that only
+        // some have was delivered before it was known how far that node counts.
         for other in &others {
             let seen: BTreeSet<_> = world.promises.seen(*other, lobby).into_iter().collect();
             let lacks = after.iter().find(|entry| entry.0.author != out && !seen.contains(entry));

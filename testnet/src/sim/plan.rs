@@ -1,4 +1,4 @@
-//! What a world of a seed is like: how many nodes, what weather, which faults when.
+//! The plan of a world of a seed: how many nodes, which weather, which faults when.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(super) enum Fault {
     Part {
         /// Where.
         by: usize,
-        /// Who.
+        /// The node that has no part any more.
         out: usize,
         /// Why.
         why: Parting,
@@ -65,7 +65,7 @@ pub(super) struct Plan {
     pub(super) gossip: bool,
     /// Numbers an era has here. `None`: all of them.
     pub(super) era_capacity: Option<u64>,
-    /// When what happens, ascending.
+    /// Faults and their moments, ascending.
     pub(super) faults: Vec<(Duration, Fault)>,
     /// When the last fault is over, and writing with it.
     pub(super) faults_end: Duration,
@@ -75,7 +75,7 @@ pub(super) struct Plan {
     pub(super) weather: Weather,
     /// Mean time between two things that agents do.
     pub(super) act_every: Duration,
-    /// Half of what they do is voting.
+    /// Half of their acts are votes.
     pub(super) voting: bool,
     /// Nodes drop bodies, each after a time of its own.
     pub(super) retention: bool,
@@ -105,12 +105,12 @@ enum Kind {
     Everything,
     /// All nodes but one go down at once, and stay down for longer than content is waited for.
     Lonely,
-    /// A split or a crash that lasts for longer than others wait for whoever is away.
+    /// A split or a crash that lasts for longer than others wait for a node that is away.
     Lasting,
 }
 
 impl Plan {
-    /// Nothing happens by chance: for what is told step by step.
+    /// Nothing happens by chance: for a world that is led step by step.
     #[must_use]
     pub(super) fn quiet(nodes: usize) -> Plan {
         Plan {
@@ -146,7 +146,7 @@ impl Plan {
         Plan { liar: true, loud: seed % 8 == LOUD, ..Plan::draw(seed, 3) }
     }
 
-    /// A plan of a seed in which a node is expelled at some time, or fails and is given up, whatever else happens; at
+    /// A plan of a seed in which a node is expelled at some time, or fails and is given up, besides all other faults; at
     /// least two others stay.
     #[must_use]
     pub(super) fn with_parting(seed: u64) -> Plan {
@@ -268,9 +268,9 @@ fn faults(dice: &mut Dice, kind: Kind, nodes: usize, end: Duration) -> Vec<(Dura
     out
 }
 
-/// Somebody is left with numbers whose content nobody has who could be asked: it hears the home
-/// sequencer, but neither the authors nor the answer to its own questions, and then all others go down. What
-/// its agents said would open another era, and the numbers before would be late instead: they are silent.
+/// A node is left with numbers whose content no node has that could be asked: it hears the home
+/// sequencer, but neither the authors nor the answer to its own questions, and then all others go down. Messages
+/// of its agents would open another era, and the numbers before would be late instead: they are silent.
 fn lonely(dice: &mut Dice, nodes: usize) -> Vec<(Duration, Fault)> {
     let left = 1 + dice.index(nodes - 1);
     let at = Duration::from_millis(dice.within(2_000, 4_000));

@@ -34,7 +34,7 @@ use mesh::{
 use super::{node::Node, signing::Signing};
 
 const API_KEY: &str = "a key of the whole mesh";
-/// What nobody without the key is to see.
+/// Texts that nobody without the key is to see.
 const NAME: &str = "the plan that nobody knows";
 const WORDS: &str = "words that are for few";
 
@@ -177,7 +177,7 @@ impl Nodes {
         }
     }
 
-    /// Relayed by whoever gets it, as far as links go.
+    /// Relayed by all nodes that get it, as far as links go.
     fn gossip(&mut self, from: usize, message: &Message) {
         let mut seen = BTreeSet::from([from]);
         let mut relays = vec![from];
@@ -350,7 +350,7 @@ impl Nodes {
         agents.iter().map(|agent| agent.agent.to_string()).collect()
     }
 
-    /// What was delivered: numbers and contents.
+    /// Deliveries: numbers and contents.
     fn history(&self, node: usize, room: RoomId) -> Vec<(u64, String)> {
         let reader = &self.nodes[node].running.as_ref().expect("it runs").reader;
         let rows = reader.page_since(room, Number::ZERO, 100).expect("a sound store reads");
@@ -413,7 +413,7 @@ fn a_private_room_is_where_its_key_was_presented_and_nowhere_else() {
 
 #[test]
 fn a_dead_sequencer_is_replaced_by_another_node_that_has_the_key() {
-    // Who ranks first differs from room to room: often enough it is a node without the key.
+    // The first rank differs from room to room: often enough it is a node without the key.
     let mut nodes = Nodes::new(5, true);
     nodes.mint(0, API_KEY, false);
     let (ada, bob) = (nodes.attach(1, "ada"), nodes.attach(2, "bob"));

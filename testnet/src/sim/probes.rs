@@ -46,6 +46,6 @@ impl Part for Probes {
         Ok(asked)
     }
 
-    /// Whoever asked gives up after a while.
+    /// The asker gives up after a while.
     fn node_down(&mut self, _cluster: &Cluster, _node: usize) {}
 }

@@ -16,7 +16,7 @@ pub(super) type Entry = (LogId, u64);
 pub struct Broken {
     /// Its name in `docs/numbering.md`.
     pub promise: &'static str,
-    /// What happened.
+    /// The event that broke it.
     pub what: String,
 }
 
@@ -38,7 +38,7 @@ impl Broken {
     }
 }
 
-/// What one node has delivered of one room.
+/// The deliveries of one node in one room.
 #[derive(Debug, Default)]
 struct Deliveries {
     tip: Number,
@@ -50,7 +50,7 @@ struct Deliveries {
 #[derive(Debug, Default)]
 pub(super) struct Promises {
     deliveries: BTreeMap<(NodeId, RoomId), Deliveries>,
-    /// Every number that anybody gave, and to what.
+    /// Every number that anybody gave, and its entry.
     names: BTreeMap<(RoomId, Number), Entry>,
     /// Every visible entry that a node holds durably.
     held: BTreeMap<RoomId, BTreeMap<Entry, BTreeSet<NodeId>>>,
@@ -101,7 +101,7 @@ impl Promises {
     }
 
     /// A node starts with these deliveries in its store: a turn whose commit was cut off is there
-    /// or not, and either is right. What was there before must still be.
+    /// or not, and either is right. All earlier deliveries must still be there.
     pub(super) fn restarted(
         &mut self,
         node: NodeId,
@@ -134,7 +134,7 @@ impl Promises {
         holes.into_iter().any(|number| self.names.get(&(room, *number)) == Some(&entry))
     }
 
-    /// An ephemeral room ended at a node: what it does there later is a new story.
+    /// An ephemeral room ended at a node: if it comes back there, that is a new story.
     pub(super) fn forgot(&mut self, node: NodeId, room: RoomId) {
         self.deliveries.remove(&(node, room));
         for holders in self.held.entry(room).or_default().values_mut() {
@@ -159,8 +159,8 @@ impl Promises {
         self.acknowledged.push((room, entry, number, node));
     }
 
-    /// *complete*: every node has delivered every visible entry that any of them has, but for what it
-    /// `may_lack`; and *acknowledged survives*: what was answered `ok` is among these.
+    /// *complete*: every node has delivered every visible entry that any of them has, but for those that it
+    /// `may_lack`; and *acknowledged survives*: messages that were answered `ok` are among these.
     pub(super) fn complete(
         &self,
         nodes: &[NodeId],

@@ -84,7 +84,7 @@ fn judge(world: &mut World) -> Result<Report, Broken> {
     Ok(report(world))
 }
 
-/// The promises to nodes that do not lie, whatever one of them says: nobody stands still, their entries
+/// The promises to nodes that do not lie, in spite of one that does: nobody stands still, their entries
 /// are delivered at all of them, and numbers are right.
 fn judge_among_honest(world: &mut World) -> Result<Report, Broken> {
     let end = calm_down(world)?;

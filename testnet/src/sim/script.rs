@@ -1,4 +1,4 @@
-//! Agents that do what a scenario says and note what they see, instead of what chance says.
+//! Agents that follow a scenario instead of chance, and note everything that they see.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -117,7 +117,7 @@ impl Script {
     }
 }
 
-/// What agents are told to do.
+/// Tasks of agents.
 impl Script {
     /// An agent sits down at a node, unless it sits there.
     pub(super) fn take_seat(&mut self, name: &str, node: usize) -> usize {
@@ -333,7 +333,7 @@ impl Part for Script {
     }
 }
 
-/// What agents see.
+/// Sights of agents.
 impl Script {
     fn answered(
         &mut self,

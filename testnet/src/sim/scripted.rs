@@ -26,8 +26,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
 /// A client with a cursor waits so long for more. Virtual.
 const ROAMS_FOR: Duration = Duration::from_secs(3);
-/// How long after the last fault everything is everywhere, and as much again for so many messages: what a
-/// link carries is bounded. Virtual.
+/// How long after the last fault everything is everywhere, and as much again for so many messages: the load of a
+/// link is bounded. Virtual.
 const COMPLETE_WITHIN: Duration = Duration::from_secs(10);
 const MESSAGES_MORE: usize = 10_000;
 
@@ -35,7 +35,7 @@ const MESSAGES_MORE: usize = 10_000;
 ///
 /// # Errors
 ///
-/// What the simulated world itself found broken, and when.
+/// A promise that the simulated world itself found broken, and when.
 pub(crate) fn play(
     scenario: &Scenario,
     seed: u64,
@@ -246,7 +246,7 @@ impl Stage {
         self.go_on(LOOK_EVERY)
     }
 
-    /// A node goes on from its copy. The network is what it was.
+    /// A node goes on from its copy. The network stays as it was.
     fn restore(&mut self, node: usize) -> Result<(), Broken> {
         let Some(image) = self.copies.get(&node).cloned() else {
             return broken("scenario", format!("there is no backup of node {node}"));
@@ -336,7 +336,7 @@ impl Stage {
         })
     }
 
-    /// The last fault is over: everything comes everywhere, and what is said then agrees.
+    /// The last fault is over: everything comes everywhere, and new messages agree.
     fn settle(&mut self) -> Result<(), Broken> {
         let began = self.world.cluster.now();
         self.world.calm_down()?;

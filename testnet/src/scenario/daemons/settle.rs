@@ -1,4 +1,4 @@
-//! The end of a scenario with real daemons: everything comes everywhere, and what all nodes have is read.
+//! The end of a scenario with real daemons: everything comes everywhere, and all nodes are read.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::{
 const AGREE_WITHIN: Duration = Duration::from_secs(90);
 
 impl Stage {
-    /// The last fault is over: everything comes everywhere, and what is said then agrees.
+    /// The last fault is over: everything comes everywhere, and new messages agree.
     pub(super) async fn settle(&mut self, nodes: usize) -> Result<()> {
         let began = Instant::now();
         self.lay(|_, state| *state = State::default());

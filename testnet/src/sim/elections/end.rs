@@ -1,4 +1,4 @@
-//! What must hold of elections in the end.
+//! The promises of elections in the end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

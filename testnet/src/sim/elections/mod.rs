@@ -114,7 +114,7 @@ impl Elections {
     }
 }
 
-/// What agents do.
+/// Acts of agents.
 impl Elections {
     /// An agent starts an election, declines, or decides.
     pub(super) fn act(&mut self, cluster: &mut Cluster, agents: &Agents, i: usize) {
@@ -252,7 +252,7 @@ impl Matter for Elections {
         matches!(asked, Asked::Decline(..)) && *refused == Refused::NoElection
     }
 
-    /// Members that come later are told nothing of what was.
+    /// Members that come later are told nothing of earlier leaders.
     fn lost(&mut self, _cluster: &Cluster, node: usize) {
         self.told.retain(|(at, _), _| *at != node);
         self.untold.retain(|(at, _)| *at != node);
@@ -269,7 +269,7 @@ impl Matter for Elections {
     }
 }
 
-/// What must hold at every moment.
+/// The promises of every moment.
 impl Elections {
     /// *elections end*, where nothing fails and nobody begins any that cannot end.
     fn may_still_run(&self, cluster: &Cluster, node: usize, room: RoomId) -> Result<(), Broken> {

@@ -1,4 +1,4 @@
-//! What must hold in the end of keys, and of rooms by name.
+//! The promises of the end about keys, and about rooms by name.
 //!
 //! *keys*: every node knows the same keys, and refuses those that anybody has revoked. *ids*: see
 //! `owners`. *rooms*: all nodes list

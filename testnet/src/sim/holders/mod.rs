@@ -196,7 +196,7 @@ impl Holder {
     }
 }
 
-/// What they do.
+/// Their acts.
 impl Holders {
     /// Some operator or agent does something.
     pub(super) fn act(&mut self, cluster: &mut Cluster) {
@@ -403,7 +403,7 @@ impl Part for Holders {
     }
 }
 
-/// What they are told.
+/// Answers and events.
 impl Holders {
     fn has_made(&mut self, cluster: &mut Cluster, key: usize, asked: NewRoom, view: &RoomView) {
         if asked.ephemeral {
@@ -480,7 +480,7 @@ impl Holders {
     }
 }
 
-/// What nodes write and send.
+/// Writings and messages of nodes.
 impl Holders {
     /// *sealed*: followers are where the key was presented.
     pub(super) fn stored(
@@ -512,7 +512,7 @@ impl Holders {
         Ok(())
     }
 
-    /// *sealed*: no message has anything private in the clear, whoever gets it.
+    /// *sealed*: no message to anybody has anything private in the clear.
     pub(super) fn look_into(&mut self, from: usize, bytes: &[u8]) {
         if self.leaked.is_none() && has_mark(bytes) {
             let text = String::from_utf8_lossy(bytes).into_owned();

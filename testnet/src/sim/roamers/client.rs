@@ -76,7 +76,7 @@ pub(super) struct Roamer {
     unnoted: BTreeSet<Entry>,
     /// The cursor with which it came to its node.
     pub(super) came: Number,
-    /// Its last page was the end of what there was: live events may follow.
+    /// Its last page was the end of all rows: live events may follow.
     pub(super) caught_up: bool,
     /// The numbers that it asked for were given.
     pub(super) claimed: bool,

@@ -1,6 +1,6 @@
 //! Clients that only hold a cursor, as the bridge would serve them. Some wander between nodes: they must not miss a
 //! message, and may see one twice. Some stay at their node, and come back as soon as it has started again: they get each
-//! message once, whatever others do.
+//! message once, even if others fail.
 
 mod client;
 pub(super) mod end;

@@ -1,4 +1,4 @@
-//! What must hold of tasks in the end.
+//! The promises of tasks in the end.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -96,7 +96,7 @@ impl Tasks {
     }
 }
 
-/// What agents do.
+/// Acts of agents.
 impl Tasks {
     /// An agent makes a task, or updates one, or some claim one at once.
     pub(super) fn act(&mut self, cluster: &mut Cluster, agents: &Agents, i: usize) {
@@ -234,7 +234,7 @@ impl Matter for Tasks {
     }
 }
 
-/// What must hold at every moment.
+/// The promises of every moment.
 impl Tasks {
     /// *one claim*. An act is durable at a node.
     pub(super) fn stored(

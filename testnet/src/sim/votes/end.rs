@@ -1,4 +1,4 @@
-//! What must hold of votes in the end.
+//! The promises of votes in the end.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -55,7 +55,7 @@ fn views(world: &mut World, vote: MessageId) -> Result<BTreeMap<usize, Option<Vo
     ask_all::<Votes>(world, &Asked::View, &Command::GetVote { key: KEY, agent: None, vote })
 }
 
-/// What the nodes say of a vote, which all of them know.
+/// The nodes' views of a vote, which all of them know.
 fn all_views(world: &mut World, vote: MessageId) -> Result<BTreeMap<usize, VoteView>, Broken> {
     let views = views(world, vote)?.into_iter();
     let views: BTreeMap<_, _> = views.filter_map(|(node, view)| Some((node, view?))).collect();
@@ -139,7 +139,7 @@ pub(crate) fn everybody_votes(world: &mut World) -> Result<(), Broken> {
     converge(world)
 }
 
-/// What every node must say alike: a correction of what it told before is each node's own business.
+/// The part of a view that is the same at every node: a correction of an earlier result is each node's own business.
 fn of_all(view: &VoteView) -> VoteView {
     VoteView { notes: VoteNotes { corrected: 0, ..view.notes }, ..view.clone() }
 }

@@ -138,7 +138,7 @@ impl Votes {
     }
 }
 
-/// What agents do.
+/// Acts of agents.
 impl Votes {
     /// An agent opens a vote, or casts in one.
     pub(super) fn act(&mut self, cluster: &mut Cluster, agents: &Agents, i: usize) {
@@ -275,9 +275,9 @@ impl Matter for Votes {
     }
 }
 
-/// What must hold at every moment.
+/// The promises of every moment.
 impl Votes {
-    /// *sealed*. Whatever leaves a node was made durable there before.
+    /// *sealed*. All messages of a node were made durable there before.
     pub(super) fn stored(
         &mut self,
         cluster: &Cluster,
