@@ -87,7 +87,7 @@ async fn by_gossip(rogue: &Rogue, insider: &Insider, abuse: Abuse, scene: &Scene
         if abuse == Abuse::Topics {
             rogue.flap(topic).await;
         } else if abuse == Abuse::Oversized {
-            rogue.gossip(topic, vec![low(&mut dice); 900_000].into()).await;
+            rogue.gossip(topic, vec![dice.byte(); 900_000].into()).await;
             sleep(PAUSE).await;
         } else {
             rogue.gossip(topic, liar.lie_about(Theme::Anything).into()).await;
@@ -145,7 +145,7 @@ impl Misuse<'_> {
                 // A frame of a megabyte is announced, and comes byte by byte.
                 stream.write(&[0, 0x10, 0, 1, 0]).await?;
                 loop {
-                    stream.write(&[low(&mut self.dice)]).await?;
+                    stream.write(&[self.dice.byte()]).await?;
                     self.done += 1;
                     sleep(BYTE_EVERY).await;
                 }
@@ -161,7 +161,7 @@ impl Misuse<'_> {
                 let payload: Bytes = match self.dice.within(0, 2) {
                     0 => vec![0x81; 1 << 20].into(),
                     1 => [vec![0x82, 0, 0x9b], vec![0xff; 8], vec![0; 9]].concat().into(),
-                    _ => (0..self.dice.within(1, 300)).map(|_| low(&mut self.dice)).collect(),
+                    _ => (0..self.dice.within(1, 300)).map(|_| self.dice.byte()).collect(),
                 };
                 stream.write(&frame(0, &payload)).await?;
                 self.done += 1;
@@ -222,8 +222,4 @@ async fn half_open(scene: Scene) -> Result<String> {
         }
     }
     Ok(format!("{opened} connections, {} at once", held.len()))
-}
-
-fn low(dice: &mut Dice) -> u8 {
-    dice.draw().to_be_bytes()[0]
 }

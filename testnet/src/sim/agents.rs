@@ -216,16 +216,7 @@ impl Agents {
         let content = if large { format!("{n:>20000}") } else { format!("message {n}") };
         let speech = if cluster.dice.chance(20) { Speech::Thinking } else { Speech::Chat };
         let dedup = DedupId::new(KEY, &caller.agent, &format!("send {n}"));
-        let say = Say {
-            room,
-            speech,
-            content,
-            reply_to: None,
-            mentions: Vec::new(),
-            metadata: None,
-            dedup: Some(dedup),
-            encryption: Encryption::None,
-        };
+        let say = Say { dedup: Some(dedup), ..say(room, speech, content) };
         let again = cluster.dice.chance(10).then(|| say.clone());
         for say in [Some(say), again].into_iter().flatten() {
             let command = Command::Say { caller: caller.clone(), say };
@@ -360,6 +351,20 @@ impl Agents {
             }
         }
         Ok(())
+    }
+}
+
+/// Some words, and nothing besides.
+pub(super) fn say(room: RoomId, speech: Speech, content: String) -> Say {
+    Say {
+        room,
+        speech,
+        content,
+        reply_to: None,
+        mentions: Vec::new(),
+        metadata: None,
+        dedup: None,
+        encryption: Encryption::None,
     }
 }
 

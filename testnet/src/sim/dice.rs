@@ -40,6 +40,11 @@ impl Dice {
         &from[self.index(from.len())]
     }
 
+    /// 8 bits.
+    pub(crate) fn byte(&mut self) -> u8 {
+        self.draw().to_be_bytes()[0]
+    }
+
     /// The seed of a key.
     pub(crate) fn seed(&mut self) -> [u8; 32] {
         let mut seed = [0; 32];

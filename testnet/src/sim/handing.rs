@@ -5,14 +5,14 @@ use std::time::Duration;
 use mesh::{
     api::{
         agenda::{NewTask, NewVote, TaskUpdate},
-        command::{Command, Encryption, NewRoom, Outcome, Refused, Say, Speech},
+        command::{Command, NewRoom, Outcome, Refused, Speech},
     },
     name::id::{MessageId, RoomId},
     wire::acts::TaskStatus,
 };
 
 use super::{
-    agents::KEY,
+    agents::{KEY, say},
     cluster::Cluster,
     parts::Seated,
     promises::{Broken, broken},
@@ -128,16 +128,7 @@ impl Hand<'_> {
                 Command::UpdateTask { caller, update }
             }
             Ask::Say => {
-                let say = Say {
-                    room,
-                    speech: Speech::Chat,
-                    content: "read this".to_owned(),
-                    reply_to: None,
-                    mentions: Vec::new(),
-                    metadata: None,
-                    dedup: None,
-                    encryption: Encryption::None,
-                };
+                let say = say(room, Speech::Chat, "read this".to_owned());
                 Command::Say { caller, say }
             }
             Ask::Since => Command::Seek { caller, room, message: Some(message(&given.message)) },

@@ -205,9 +205,9 @@ impl Liar {
             let at = self.dice.index(bytes.len());
             match self.dice.within(0, 3) {
                 0 => bytes.truncate(at),
-                1 => bytes.insert(at, low_byte(&mut self.dice)),
+                1 => bytes.insert(at, self.dice.byte()),
                 2 => drop(bytes.remove(at)),
-                _ => bytes[at] = low_byte(&mut self.dice),
+                _ => bytes[at] = self.dice.byte(),
             }
         }
         bytes
@@ -265,7 +265,7 @@ impl Liar {
         if self.dice.chance(10) {
             // Of no kind that there is, or nothing that can be read.
             self.coverage.count(Happening::Junk);
-            let kind = low_byte(&mut self.dice);
+            let kind = self.dice.byte();
             let visible = self.dice.chance(50);
             let body = self.junk();
             let facts = Facts { clock, wall_ms, kind, visible };
@@ -292,7 +292,7 @@ impl Liar {
             0 => vec![0x81; len],
             1 => [vec![0x9b], vec![0xff; 8], vec![0; len]].concat(),
             2 => vec![0xd8; len],
-            _ => (0..len.min(200)).map(|_| low_byte(&mut self.dice)).collect(),
+            _ => (0..len.min(200)).map(|_| self.dice.byte()).collect(),
         }
     }
 
@@ -388,7 +388,7 @@ impl Liar {
             1 => VoteAct::Cast(BallotCast {
                 vote: self.place(),
                 agent: self.agent(),
-                commitment: [low_byte(&mut self.dice); 32],
+                commitment: [self.dice.byte(); 32],
             }),
             2 => VoteAct::Closed(VoteClosed {
                 vote: self.place(),
@@ -553,7 +553,7 @@ impl Liar {
     fn secret(&mut self) -> Message {
         let author = self.dice.index(self.authors.len());
         let node = self.authors[author].node_id();
-        let secret = LinkSecret::new(self.some_u64(), [low_byte(&mut self.dice); 32]);
+        let secret = LinkSecret::new(self.some_u64(), [self.dice.byte(); 32]);
         if self.dice.chance(50) {
             let handed = Handed { by: node, secret };
             return Message::Secret(Signed::new(self.mesh, &self.authors[author], handed));
@@ -674,7 +674,7 @@ impl Liar {
     }
 
     fn sixteen(&mut self) -> [u8; 16] {
-        [low_byte(&mut self.dice); 16]
+        [self.dice.byte(); 16]
     }
 
     /// Small, large, or at a bound.
@@ -731,10 +731,6 @@ fn said(message: &Message) -> Happening {
             Happening::Words
         }
     }
-}
-
-fn low_byte(dice: &mut Dice) -> u8 {
-    dice.draw().to_be_bytes()[0]
 }
 
 /// Keeps at most so many; a new one takes the place of another.

@@ -1,9 +1,18 @@
 //! The simulated world: the real engine on the real store, virtual time, faults; one seed, one world.
 //!
-//! [`run()`] plays the world of a seed and judges it. In reading order: [`plan`] (what will happen),
-//! [`world`] (how it happens), `node`, [`network`], `agents`, `roamer`, `votes`, `elections`,
-//! `tasks`, `holders`, `keyed`, `kept`, `sound`, [`promises`] (what must hold), [`coverage`] (what happened). `script` and `scripted` are the
-//! agents and the steps of a [scenario](crate::scenario), which replace chance.
+//! [`run()`] plays the world of a seed and judges it. In reading order:
+//!
+//! - `plan` (faults, weather, and when), `dice` (the only chance), `signing`, `retention`, [`Kind`];
+//! - `timeline`, `network`, `node`, `rooms` and, over them, `cluster`: nodes, their network and their time. They know
+//!   no agents;
+//! - `parts` (the trait of all that agents do: its calls, and the answers to them), and the parts: `agents`, `votes`,
+//!   `elections`, `tasks`, `holders` (agents with minted keys), `roamers` (clients that wander, and clients that stay),
+//!   `operators`, `script` (a scenario instead of chance), `probes` (questions from outside);
+//! - `promises` and `bodies`: checkers of every moment; `liar`: a member that lies; [`Coverage`];
+//! - `world`: hands events, effects and answers to the parts;
+//! - `run` and `end`: a world from its plan to its end, and the checks there. `votes::end` and its like, `still` and
+//!   `sound` drive a world; nothing of a world knows them;
+//! - `scripted` and `handing`: the steps of a [scenario](crate::scenario) in a world.
 
 mod agents;
 mod bodies;

@@ -27,8 +27,10 @@ pub(super) fn broken<T>(promise: &'static str, what: String) -> Result<T, Broken
 /// The promise that a store can be read.
 const STORE: &str = "store";
 
-pub(super) fn read_failed(error: &store::ReadError) -> Broken {
-    Broken { promise: STORE, what: format!("a read failed: {error}") }
+impl From<store::ReadError> for Broken {
+    fn from(error: store::ReadError) -> Broken {
+        Broken { promise: STORE, what: format!("a read failed: {error}") }
+    }
 }
 
 impl Broken {

@@ -8,7 +8,7 @@ use std::{
 use mesh::{
     api::{
         agenda::{NewTask, NewVote, TaskUpdate},
-        command::{Attach, CallId, Caller, Command, Encryption, Outcome, Refused, Say, Speech},
+        command::{Attach, CallId, Caller, Command, Outcome, Refused, Speech},
         event::{Delivered, RoomEvent},
     },
     name::{
@@ -19,10 +19,10 @@ use mesh::{
 use store::Row as Stored;
 
 use super::{
-    agents::KEY,
+    agents::{KEY, say},
     cluster::Cluster,
     parts::{Calls, Part, Reply},
-    promises::{Broken, broken, read_failed},
+    promises::{Broken, broken},
 };
 use crate::scenario::history::{Act, History, Row, Seen, last_heard, quote, words};
 
@@ -258,17 +258,7 @@ impl Script {
     fn command(&self, room: RoomId, caller: Caller, act: &Act) -> Command {
         match act {
             Act::Say(content) => {
-                let say = Say {
-                    room,
-                    speech: Speech::Chat,
-                    content: content.clone(),
-                    encryption: Encryption::None,
-                    reply_to: None,
-                    mentions: Vec::new(),
-                    metadata: None,
-                    dedup: None,
-                };
-                Command::Say { caller, say }
+                Command::Say { caller, say: say(room, Speech::Chat, content.clone()) }
             }
             Act::Open(options) => {
                 let vote = NewVote {
@@ -448,8 +438,7 @@ pub(super) fn read_on(cluster: &Cluster, node: usize, rows: &mut Vec<Row>) -> Re
     let Some(running) = &cluster.nodes[node].running else { return Ok(()) };
     loop {
         let after = Number(rows.last().map_or(0, |row| row.number));
-        let page = running.reader.page_since(cluster.lobby(), after, PAGE);
-        let page = page.map_err(|error| read_failed(&error))?;
+        let page = running.reader.page_since(cluster.lobby(), after, PAGE)?;
         if page.is_empty() {
             return Ok(());
         }
@@ -464,8 +453,7 @@ pub(super) fn look_up(
     number: u64,
 ) -> Result<Option<String>, Broken> {
     let Some(running) = &cluster.nodes[node].running else { return Ok(None) };
-    let row = running.reader.by_number(cluster.lobby(), Number(number));
-    let row = row.map_err(|error| read_failed(&error))?;
+    let row = running.reader.by_number(cluster.lobby(), Number(number))?;
     Ok(row.map(|row| row.message.to_string()))
 }
 

@@ -20,7 +20,7 @@ use mesh::{
     api::{
         agenda::LeaderView,
         batch::Change,
-        command::{Command, Encryption, Outcome, Refused, RoomInfo, Say, Speech},
+        command::{Command, Outcome, Refused, RoomInfo, Say, Speech},
         event::RoomEvent,
     },
     name::id::{AgentId, EntryRef, RoomId},
@@ -32,7 +32,7 @@ use mesh::{
 };
 
 use super::{
-    agents::{Agents, KEY},
+    agents::{Agents, KEY, say},
     cluster::Cluster,
     parts::{Desk, Matter, Seated, Written},
     promises::{Broken, Entry, broken},
@@ -167,16 +167,9 @@ impl Elections {
         let Seated { node, caller } = by;
         let n = cluster.text();
         let dedup = cluster.dice.chance(50);
-        let say = Say {
-            room,
-            speech: Speech::Decision,
-            content: format!("decision {n}"),
-            reply_to: None,
-            mentions: Vec::new(),
-            metadata: None,
-            dedup: dedup.then(|| DedupId::new(KEY, &caller.agent, &format!("decision {n}"))),
-            encryption: Encryption::None,
-        };
+        let content = format!("decision {n}");
+        let dedup = dedup.then(|| DedupId::new(KEY, &caller.agent, &content));
+        let say = Say { dedup, ..say(room, Speech::Decision, content) };
         let agent = caller.agent.clone();
         let led_since = self.led_since(node, room, &agent);
         let asked = Asked::Decide { room, agent, led_since };

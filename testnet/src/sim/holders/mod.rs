@@ -22,10 +22,7 @@ use mesh::{
     api::{
         agenda::NewKey,
         batch::Change,
-        command::{
-            Attach, CallId, Caller, Command, Encryption, NewRoom, Outcome, Refused, RoomView, Say,
-            Speech,
-        },
+        command::{Attach, CallId, Caller, Command, NewRoom, Outcome, Refused, RoomView, Speech},
         event::AgentEvent,
     },
     name::id::{AgentId, KeyPrint, RoomId, RoomKey},
@@ -33,6 +30,7 @@ use mesh::{
 };
 
 use super::{
+    agents::say,
     cluster::Cluster,
     coverage::Happening,
     dice::Dice,
@@ -328,17 +326,8 @@ impl Holders {
         } else {
             format!("message {n} {text}")
         };
-        let say = Say {
-            room,
-            speech: if cluster.dice.chance(20) { Speech::Thinking } else { Speech::Chat },
-            content,
-            reply_to: None,
-            mentions: Vec::new(),
-            metadata: None,
-            dedup: None,
-            encryption: Encryption::None,
-        };
-        let command = Command::Say { caller: by.caller, say };
+        let speech = if cluster.dice.chance(20) { Speech::Thinking } else { Speech::Chat };
+        let command = Command::Say { caller: by.caller, say: say(room, speech, content) };
         self.calls.ask(cluster, by.node, Asked::Say(room), command);
     }
 }

@@ -15,7 +15,7 @@ use mesh::{
     },
 };
 
-use super::{Liar, Tail, low_byte};
+use super::{Liar, Tail};
 use crate::sim::{dice::Dice, signing::Signing};
 
 /// The subject of a lie, when somebody wants one of a kind.
@@ -191,7 +191,7 @@ impl Liar {
             (Theme::Ballots, 2) => Body::Vote(VoteAct::Cast(BallotCast {
                 vote: before(1),
                 agent: "a liar's".into(),
-                commitment: [low_byte(&mut self.dice); 32],
+                commitment: [self.dice.byte(); 32],
             })),
             (Theme::Ballots, 3) => Body::Vote(VoteAct::Closed(VoteClosed {
                 vote: before(2),

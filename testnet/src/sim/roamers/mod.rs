@@ -21,7 +21,7 @@ use self::client::{Kind, Message, Roamer, arrival};
 use super::{
     cluster::Cluster,
     parts::{Part, Reply},
-    promises::{Broken, broken, read_failed},
+    promises::{Broken, broken},
 };
 
 /// Rows that a client takes at once.
@@ -151,9 +151,8 @@ impl Roamers {
             return Ok(Vec::new());
         }
         let reader = running.reader.clone();
-        let at_once =
-            reader.page_at_once(room, cursor, PAGE).map_err(|error| read_failed(&error))?;
-        let serves = reader.serves_roamer(room, cursor).map_err(|error| read_failed(&error))?;
+        let at_once = reader.page_at_once(room, cursor, PAGE)?;
+        let serves = reader.serves_roamer(room, cursor)?;
         if at_once.is_some() && serves != Cursor::Here {
             return broken("roaming", format!("{cursor:?} is served at once, and is not of here"));
         }
@@ -188,8 +187,7 @@ impl Roamers {
             (None, Cursor::Here) => reader.page_since(room, cursor, PAGE),
             (None, Cursor::Foreign) => return self.page_for_foreign(cluster, i, reader),
         };
-        let rows = rows.map_err(|error| read_failed(&error))?;
-        Ok(Some(Page { rows, settled: true, more: false }))
+        Ok(Some(Page { rows: rows?, settled: true, more: false }))
     }
 
     fn page_for_foreign(
@@ -199,8 +197,8 @@ impl Roamers {
         reader: &Reader,
     ) -> Result<Option<Page>, Broken> {
         let Roamer { node, room, cursor, claimed, .. } = self.roamers[i];
-        let tip = reader.tip(room).map_err(|error| read_failed(&error))?;
-        let roam = reader.roam(room, cursor, PAGE).map_err(|error| read_failed(&error))?;
+        let tip = reader.tip(room)?;
+        let roam = reader.roam(room, cursor, PAGE)?;
         let roamer = &mut self.roamers[i];
         let mut delivered = roam.unproven.iter().filter_map(|(_, number)| *number);
         let again = claimed && delivered.any(|number| number > roamer.asked);
