@@ -5,16 +5,13 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
-use super::{
-    spoken::KINDS,
-    tally::{Alarms, ByKind, Count, Tally, of_histogram, sum},
-};
+use super::tally::{Alarms, ByKind, Count, Tally, of_histogram, sum};
 use crate::{distribution::Distribution, table};
 
 const MIB: f64 = (1 << 20) as f64;
 const KIB: f64 = 1024.0;
-/// Where in [`KINDS`] beacons are.
-pub(super) const BEACON: usize = 7;
+/// The name of beacons in the table of messages.
+pub(super) const BEACON: &str = "beacon";
 
 /// When something was known everywhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,7 +95,7 @@ impl Size {
     #[must_use]
     pub fn counts(&self) -> String {
         let tallies = [&self.settling, &self.idle, &self.talk.tally]
-            .map(|of| (of.fresh, of.again, of.frames, of.unpublished, of.hops.clone()));
+            .map(|of| (&of.fresh, &of.again, &of.frames, of.unpublished, &of.hops));
         format!("{tallies:?} {:?} {:?}", self.talk.delivered, self.talk.acknowledged)
     }
 
@@ -141,10 +138,9 @@ impl Size {
     fn rows_when_idle(&self) -> Vec<Row> {
         let (fresh, again) = (sum(&self.idle.fresh), sum(&self.idle.again));
         let frames = sum(&self.idle.frames);
-        let besides = Count {
-            times: frames.times - self.idle.frames[BEACON].times,
-            bytes: frames.bytes - self.idle.frames[BEACON].bytes,
-        };
+        let beacons = self.idle.frames.get(BEACON).copied().unwrap_or_default();
+        let besides =
+            Count { times: frames.times - beacons.times, bytes: frames.bytes - beacons.bytes };
         let second = |count| Shown::Number(self.idle(count), 0, "");
         let kib = |bytes| Shown::Number(self.idle(bytes) / KIB, 1, " KiB");
         let busy = self.idle.nanoseconds as f64 / 1e9 / self.nodes as f64 / self.seconds * 100.0;
@@ -278,15 +274,15 @@ fn mib(bytes: f64) -> Shown {
 }
 
 fn besides(of: &ByKind) -> impl Iterator<Item = &Count> {
-    of.iter().enumerate().filter(|(kind, _)| *kind != BEACON).map(|(_, count)| count)
+    of.iter().filter(|(kind, _)| **kind != BEACON).map(|(_, count)| count)
 }
 
 fn named(of: &ByKind) -> Value {
-    let some = KINDS.iter().zip(of).filter(|(_, count)| count.times > 0);
-    some.map(|(name, count)| {
-        let counts = json!({ "times": count.times, "bytes": count.bytes });
-        ((*name).to_owned(), counts)
-    })
-    .collect::<Map<_, _>>()
-    .into()
+    of.iter()
+        .map(|(name, count)| {
+            let counts = json!({ "times": count.times, "bytes": count.bytes });
+            (name.replace('_', " "), counts)
+        })
+        .collect::<Map<_, _>>()
+        .into()
 }

@@ -22,7 +22,8 @@ pub(super) enum About {
 pub(super) struct Spoken {
     pub(super) message: Message<Verified>,
     pub(super) bytes: u64,
-    pub(super) kind: usize,
+    /// Its name in the table of messages.
+    pub(super) kind: &'static str,
     pub(super) about: About,
     pub(super) topic: usize,
     seen: RefCell<Seen>,
@@ -43,7 +44,7 @@ impl Spoken {
 
     /// The same of a message that was verified before.
     pub(super) fn verified(message: Message<Verified>, bytes: usize, mesh: MeshId) -> Spoken {
-        let kind = kind(&message);
+        let kind = message.traits().name;
         let about = about(&message, RoomId::lobby(mesh));
         let seen = RefCell::default();
         Spoken { message, bytes: bytes as u64, kind, about, topic: 0, seen }
@@ -77,60 +78,4 @@ fn about(message: &Message<Verified>, lobby: RoomId) -> About {
     }
     let chat = here.any(|run| run.entries.iter().any(|entry| entry.facts.kind == CHAT));
     if chat { About::Chat } else { About::Number }
-}
-
-/// Kinds of messages, as they are counted.
-pub(super) const KINDS: [&str; 23] = [
-    "runs",
-    "spans",
-    "want bodies",
-    "want",
-    "have",
-    "buckets",
-    "digests",
-    "beacon",
-    "roster",
-    "want roster",
-    "ask",
-    "probe",
-    "sighting",
-    "offer",
-    "accept",
-    "taken",
-    "fork",
-    "parted",
-    "secret",
-    "about",
-    "follows",
-    "ask frontier",
-    "frontier",
-];
-
-/// Where in [`KINDS`].
-fn kind<R>(message: &Message<R>) -> usize {
-    match message {
-        Message::Runs(_) => 0,
-        Message::Spans { .. } => 1,
-        Message::WantBodies { .. } => 2,
-        Message::Want { .. } => 3,
-        Message::Have { .. } => 4,
-        Message::Buckets(_) => 5,
-        Message::Digests(_) => 6,
-        Message::Beacon(_) => 7,
-        Message::Roster(_) => 8,
-        Message::WantRoster { .. } => 9,
-        Message::Ask { .. } => 10,
-        Message::Probe { .. } => 11,
-        Message::Sighting { .. } => 12,
-        Message::Offer(_) => 13,
-        Message::Accept(_) => 14,
-        Message::Taken(_) => 15,
-        Message::Fork(..) => 16,
-        Message::Parted(_) => 17,
-        Message::Secret(_) => 18,
-        Message::About(_) => 19,
-        Message::Follows(_) => 20,
-        Message::AskFrontier { .. } => 21,
-        Message::Frontier { .. } => 22,
-    }
 }

@@ -1,6 +1,8 @@
 //! Counts over all nodes together.
 
-use super::spoken::{About, KINDS, Spoken};
+use std::collections::BTreeMap;
+
+use super::spoken::{About, Spoken};
 
 /// How many, and how much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +20,7 @@ impl Count {
 }
 
 /// Counts by kind of message.
-pub(super) type ByKind = [Count; KINDS.len()];
+pub(super) type ByKind = BTreeMap<&'static str, Count>;
 
 /// Alarms that operators would be told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +54,7 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn gossip(&mut self, spoken: &Spoken, hop: usize, is_new: bool) {
         let by_kind = if is_new { &mut self.fresh } else { &mut self.again };
-        by_kind[spoken.kind].add(spoken);
+        by_kind.entry(spoken.kind).or_default().add(spoken);
         match spoken.about {
             About::Chat => {
                 self.chat.add(spoken);
@@ -67,12 +69,12 @@ impl Tally {
     }
 
     pub(super) fn frame(&mut self, spoken: &Spoken) {
-        self.frames[spoken.kind].add(spoken);
+        self.frames.entry(spoken.kind).or_default().add(spoken);
     }
 }
 
 pub(super) fn sum(of: &ByKind) -> Count {
-    of.iter().fold(Count::default(), |sum, count| Count {
+    of.values().fold(Count::default(), |sum, count| Count {
         times: sum.times + count.times,
         bytes: sum.bytes + count.bytes,
     })

@@ -28,6 +28,7 @@ use mesh::{
         },
         message::{
             About, Beacon, Followed, Handed, Head, Heads, Message, Post, RoomDigest, Signed, Span,
+            traits::Class,
         },
         roster::{AgentRecord, Presence, RosterChange, RosterNews, Seat, What},
         run::{Carried, Run, RunEntry, Verified},
@@ -131,18 +132,11 @@ impl Liar {
 
     /// It hears what others say, and learns names from it.
     pub(crate) fn hear(&mut self, message: &Message<Verified>) {
-        let runs = if let Message::Runs(runs) | Message::Spans { runs, .. } = message {
-            runs.as_slice()
-        } else if let Message::Fork(_, run) = message {
-            std::slice::from_ref(&**run)
-        } else {
-            &[]
-        };
         if let Message::AskFrontier { nonce, .. } = message {
             self.asked = *nonce;
         }
         let lies: Vec<NodeId> = self.authors().collect();
-        for run in runs.iter().map(Verified::run) {
+        for run in message.runs().iter().map(Verified::run) {
             if lies.contains(&run.log.author) {
                 return;
             }
@@ -169,7 +163,7 @@ impl Liar {
                 remember(&mut self.dice, &mut self.eras, KNOWN_MAX, claim.era);
             } else if let Body::NodeAdmitted(node) = body {
                 remember(&mut self.dice, &mut self.lanes, KNOWN_MAX, node.lane);
-            } else if matches!(body, Body::Vote(_) | Body::Election(_) | Body::Task(_)) {
+            } else if body.traits().class.is_act() {
                 let place = EntryRef { log: run.log, seq };
                 remember(&mut self.dice, &mut self.acts, KNOWN_MAX, place);
             }
@@ -273,15 +267,7 @@ impl Liar {
         }
         let body = self.body(room);
         self.coverage.count(written(&body));
-        let visible = matches!(
-            body,
-            Body::Chat(_)
-                | Body::Thinking(_)
-                | Body::Decision(_)
-                | Body::RoomCreated(_)
-                | Body::AgentClaimed(_)
-        );
-        let facts = Facts { clock, wall_ms, kind: body.kind(), visible };
+        let facts = Facts { clock, wall_ms, kind: body.kind(), visible: body.visible() };
         RunEntry { facts, body: Carried::Here(body.encode().into()) }
     }
 
@@ -710,26 +696,15 @@ fn written(body: &Body) -> Happening {
 
 /// The subject of a message that lies.
 fn said(message: &Message) -> Happening {
-    match message {
-        Message::Have { .. }
-        | Message::Buckets(_)
-        | Message::Digests(_)
-        | Message::Frontier { .. }
-        | Message::Follows(_) => Happening::Heads,
-        Message::Want { .. }
-        | Message::WantBodies { .. }
-        | Message::WantRoster { .. }
-        | Message::Ask { .. }
-        | Message::AskFrontier { .. }
-        | Message::Probe { .. } => Happening::Questions,
-        Message::Offer(_) | Message::Accept(_) | Message::Taken(_) => Happening::Posts,
-        Message::Beacon(_) | Message::Sighting { .. } => Happening::Signs,
-        Message::Roster(_) => Happening::Rosters,
-        Message::Secret(_) | Message::About(_) => Happening::Secrets,
+    match message.traits().class {
+        Class::Holdings => Happening::Heads,
+        Class::Wants => Happening::Questions,
+        Class::Handover => Happening::Posts,
+        Class::Life => Happening::Signs,
+        Class::Rosters => Happening::Rosters,
+        Class::Membership => Happening::Secrets,
         // Entries are counted as they are written.
-        Message::Runs(_) | Message::Spans { .. } | Message::Fork(..) | Message::Parted(_) => {
-            Happening::Words
-        }
+        Class::Entries => Happening::Words,
     }
 }
 
