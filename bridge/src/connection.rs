@@ -17,6 +17,7 @@ use crate::{
     backend::{Mesh, ReadError},
     config::Config,
     counters::Transport,
+    dialect::Dialect,
     http::{Metrics, Signups},
     hub::Hub,
     job::{Found, Job},
@@ -61,6 +62,7 @@ pub(crate) async fn serve<R: Source, W: Sink>(
         link: link.clone(),
         session,
         source,
+        dialect: None,
         opened: now,
         beat: now,
         unread_until: now,
@@ -86,6 +88,8 @@ struct Connection<R> {
     link: Arc<Link>,
     session: Session,
     source: R,
+    /// What its first frame was in.
+    dialect: Option<Dialect>,
     opened: Instant,
     /// When the last heartbeat was sent.
     beat: Instant,
@@ -111,7 +115,9 @@ impl<R: Source> Connection<R> {
             }
             tokio::select! {
                 received = self.source.next(), if reads => match received {
-                    Ok(request) => {
+                    Ok(frame) => {
+                        let dialect = *self.dialect.get_or_insert_with(|| Dialect::of(frame));
+                        let request = dialect.parse(frame);
                         let steps = self.session.on_request(Instant::now().into_std(), request);
                         self.perform(steps).await;
                     }

@@ -25,7 +25,6 @@ use mesh::{
 };
 use protocol::{
     code::Code,
-    limits::LINE_BYTES_MAX,
     object::{Agent, Message, Room},
     value::ApiKey,
 };
@@ -171,8 +170,8 @@ async fn websocket(
     ws: WebSocketUpgrade,
 ) -> Response {
     stranger.watch();
-    ws.max_message_size(LINE_BYTES_MAX)
-        .max_frame_size(LINE_BYTES_MAX)
+    ws.max_message_size(limits::LINE_BYTES_MAX)
+        .max_frame_size(limits::LINE_BYTES_MAX)
         .read_buffer_size(limits::WEBSOCKET_READ_BYTES)
         .write_buffer_size(limits::WRITE_BYTES)
         .on_upgrade(async move |socket| {

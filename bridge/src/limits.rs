@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+/// The longest frame of a client in bytes, the newline of a line included. A longer one closes the connection (spec §1).
+pub const LINE_BYTES_MAX: usize = 1_048_576;
 /// Connections of all transports together. Some 12 KiB each when idle, so 240 MiB when full.
 pub const CONNECTIONS_MAX: usize = 20_000;
 

@@ -6,7 +6,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use protocol::frame::{Incoming, RequestError};
 use tokio::{
     task::yield_now,
     time::{Instant, sleep_until},
@@ -20,8 +19,13 @@ mod websocket;
 pub(crate) use lines::{LineSink, Lines};
 pub(crate) use websocket::Texts;
 
-/// A request, or what is wrong with it.
-pub(crate) type Received = Result<Incoming, RequestError>;
+/// A frame as it came: what it means is for a dialect to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard<'a> {
+    Text(&'a str),
+    /// No dialect has binary frames.
+    Binary,
+}
 
 /// What a connection has read since others had their turn. The runtime counts reads, however much they bring.
 #[derive(Debug)]
@@ -94,10 +98,10 @@ fn then(next: Instant, now: Instant, bytes: usize) -> Instant {
     from + limits::READ_TIME_PER_BYTE * u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// Where requests come from.
+/// Where frames come from.
 pub(crate) trait Source: Send {
     /// The next one. May be dropped and called again without loss.
-    fn next(&mut self) -> impl Future<Output = Result<Received, Gone>> + Send;
+    fn next(&mut self) -> impl Future<Output = Result<Heard<'_>, Gone>> + Send;
 
     /// When the last byte came.
     fn heard(&self) -> Instant;
@@ -120,7 +124,7 @@ pub(crate) trait Sink: Send {
 pub(crate) enum Gone {
     #[error("the client has hung up")]
     HungUp,
-    #[error("a frame is larger than {} bytes", protocol::limits::LINE_BYTES_MAX)]
+    #[error("a frame is larger than {} bytes", limits::LINE_BYTES_MAX)]
     TooLong,
     #[error("a frame is not UTF-8")]
     NotText,

@@ -1,15 +1,18 @@
 //! NDJSON over a byte stream.
 
-use std::io;
+use std::{io, ops::Range};
 
-use protocol::limits::LINE_BYTES_MAX;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     time::Instant,
 };
 
-use super::{Gone, Received, Share, Sink, Source};
-use crate::{dialect::Dialect, limits, link::Ending, outbox::Frame};
+use super::{Gone, Heard, Share, Sink, Source};
+use crate::{
+    limits::{self, LINE_BYTES_MAX},
+    link::Ending,
+    outbox::Frame,
+};
 
 /// Lines of a client.
 #[derive(Debug)]
@@ -20,7 +23,6 @@ pub(crate) struct Lines<R> {
     start: usize,
     /// Up to here there is no newline after `start`.
     searched: usize,
-    dialect: Option<Dialect>,
     heard: Instant,
     /// The longest line, newline included.
     limit: usize,
@@ -34,15 +36,14 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
             buffer: Vec::new(),
             start: 0,
             searched: 0,
-            dialect: None,
             heard: Instant::now(),
             limit: limits::STRANGER_LINE_BYTES_MAX,
             share,
         }
     }
 
-    /// Takes a line that is complete in the buffer, without its newline.
-    fn line(&mut self) -> Result<Option<Received>, Gone> {
+    /// Takes a line that is complete in the buffer: where it is, without its newline.
+    fn line(&mut self) -> Result<Option<Range<usize>>, Gone> {
         let rest = self.buffer.get(self.searched..).unwrap_or_default();
         let Some(newline) = rest.iter().position(|byte| *byte == b'\n') else {
             self.searched = self.buffer.len();
@@ -54,13 +55,10 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
         if end - self.start >= self.limit {
             return Err(Gone::TooLong);
         }
-        let line = self.buffer.get(self.start..end).unwrap_or_default();
-        let line = std::str::from_utf8(line).map_err(|_| Gone::NotText)?;
-        let dialect = *self.dialect.get_or_insert_with(|| Dialect::of(line));
-        let received = dialect.parse(line);
+        let line = self.start..end;
         self.start = end + 1;
         self.searched = self.start;
-        Ok(Some(received))
+        Ok(Some(line))
     }
 
     /// Makes room for more; gives back what a long line has grown.
@@ -83,11 +81,12 @@ impl<R: AsyncRead + Unpin + Send> Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin + Send> Source for Lines<R> {
-    async fn next(&mut self) -> Result<Received, Gone> {
+    async fn next(&mut self) -> Result<Heard<'_>, Gone> {
         loop {
             self.share.turn().await;
-            if let Some(received) = self.line()? {
-                return Ok(received);
+            if let Some(line) = self.line()? {
+                let line = self.buffer.get(line).unwrap_or_default();
+                return std::str::from_utf8(line).map(Heard::Text).map_err(|_| Gone::NotText);
             }
             self.make_room();
             let read = self.io.read_buf(&mut self.buffer).await;
@@ -141,14 +140,15 @@ mod tests {
     use super::*;
 
     /// What comes out when `parts` are read one by one.
-    async fn lines(parts: &[&[u8]]) -> (Vec<Received>, Gone) {
+    async fn lines(parts: &[&[u8]]) -> (Vec<String>, Gone) {
         let mut io = tokio_test_io(parts);
         let mut got = Vec::new();
         let mut lines = Lines::new(&mut io, share());
         lines.trust();
         loop {
             match lines.next().await {
-                Ok(received) => got.push(received),
+                Ok(Heard::Text(line)) => got.push(line.to_owned()),
+                Ok(Heard::Binary) => unreachable!("lines are text"),
                 Err(gone) => return (got, gone),
             }
         }
@@ -189,11 +189,12 @@ mod tests {
         let (got, gone) = lines(&[PING, &PING[..3], &PING[3..], PING]).await;
         assert!(matches!(gone, Gone::HungUp));
         assert_eq!(got.len(), 3);
-        assert!(got.iter().all(Result::is_ok));
+        assert!(got.iter().all(|line| line.as_bytes() == &PING[..PING.len() - 1]));
         let all = [PING, PING, b"nonsense\n", PING].concat();
         let bytes: Vec<&[u8]> = all.chunks(1).collect();
         let (got, _) = lines(&bytes).await;
-        assert_eq!(got.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false, true]);
+        let ping = &got[0];
+        assert_eq!(got, [ping, ping, "nonsense", ping]);
     }
 
     /// Else whoever else this thread serves waits for as long as they come.
@@ -253,7 +254,7 @@ mod tests {
         let long = vec![b'x'; limits::STRANGER_LINE_BYTES_MAX];
         let mut io = tokio_test_io(&[PING, &long]);
         let mut lines = Lines::new(&mut io, share());
-        assert!(lines.next().await.unwrap().is_ok());
+        assert!(lines.next().await.is_ok());
         assert!(matches!(lines.next().await, Err(Gone::TooLong)));
     }
 
@@ -264,8 +265,8 @@ mod tests {
         let mut io = tokio_test_io(&[&long, PING]);
         let mut lines = Lines::new(&mut io, share());
         lines.trust();
-        assert!(lines.next().await.unwrap().is_err());
-        assert!(lines.next().await.unwrap().is_ok());
+        assert!(matches!(lines.next().await, Ok(Heard::Text(line)) if line.trim().is_empty()));
+        assert!(lines.next().await.is_ok());
         assert!(lines.next().await.is_err());
         assert!(lines.buffer.capacity() <= limits::READ_BYTES_KEPT, "{}", lines.buffer.capacity());
     }

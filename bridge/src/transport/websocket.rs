@@ -7,17 +7,17 @@ use futures::{
     SinkExt, StreamExt,
     stream::{SplitSink, SplitStream},
 };
-use protocol::frame::RequestError;
 use tokio::time::Instant;
 
-use super::{Gone, Received, Share, Sink, Source};
-use crate::{dialect::Dialect, http::Stranger, link::Ending, outbox::Frame};
+use super::{Gone, Heard, Share, Sink, Source};
+use crate::{http::Stranger, link::Ending, outbox::Frame};
 
 /// Messages of a client.
 #[derive(Debug)]
 pub(crate) struct Texts {
     io: SplitStream<WebSocket>,
-    dialect: Option<Dialect>,
+    /// The one that was given last.
+    text: Utf8Bytes,
     heard: Instant,
     stranger: Stranger,
     share: Share,
@@ -33,12 +33,16 @@ impl Texts {
         (stranger, share): (Stranger, Share),
     ) -> (Texts, TextSink) {
         let (sink, io) = socket.split();
-        (Texts { io, dialect: None, heard: Instant::now(), stranger, share }, TextSink(sink))
+        (
+            Texts { io, text: Utf8Bytes::default(), heard: Instant::now(), stranger, share },
+            TextSink(sink),
+        )
     }
 }
 
 impl Source for Texts {
-    async fn next(&mut self) -> Result<Received, Gone> {
+    async fn next(&mut self) -> Result<Heard<'_>, Gone> {
+        self.text = Utf8Bytes::default();
         loop {
             self.share.turn().await;
             let message = self.io.next().await.ok_or(Gone::HungUp)?;
@@ -47,13 +51,10 @@ impl Source for Texts {
             match message {
                 Message::Text(text) => {
                     self.share.take(text.len());
-                    let dialect = *self.dialect.get_or_insert_with(|| Dialect::of(&text));
-                    return Ok(dialect.parse(text.trim_end_matches(['\r', '\n'])));
+                    self.text = text;
+                    return Ok(Heard::Text(self.text.trim_end_matches(['\r', '\n'])));
                 }
-                Message::Binary(_) => {
-                    let message = String::from("frames are text messages, not binary ones");
-                    return Ok(Err(RequestError { reply_to: None, message, of_agents: false }));
-                }
+                Message::Binary(_) => return Ok(Heard::Binary),
                 // The library answers pings.
                 Message::Ping(_) | Message::Pong(_) => {}
                 Message::Close(_) => return Err(Gone::HungUp),
