@@ -3,4 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|lines: &str| bridge::fuzzing::play(lines));
+fuzz_target!(|lines: &str| clawchat::fuzzing::play(lines));

@@ -78,7 +78,7 @@ pub(crate) fn write(
         let manifest = Manifest {
             form: FORM,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            made_at: bridge::timestamp(Clock::start().now().wall_ms),
+            made_at: clawchat::timestamp(Clock::start().now().wall_ms),
             node_id: Identity::from_seed(&seed).node_id().to_string(),
             mesh_id: dir.mesh()?.map(|mesh| mesh.mesh_id().to_string()),
             key_file: key_file.map(Path::to_owned),

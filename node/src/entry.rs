@@ -48,7 +48,7 @@ fn signed(reader: &Reader, status: &Status, room: RoomId, row: Row) -> Result<Si
         node_name: status.nodes.iter().find(named).and_then(|node| node.name.clone()),
         log_seq: row.at.seq,
         clock: row.facts.clock,
-        timestamp: bridge::timestamp(row.facts.wall_ms),
+        timestamp: clawchat::timestamp(row.facts.wall_ms),
         delivered: delivered.map(|(number, _)| number.0),
         numbers: numbers.iter().map(|(number, _)| number.0).collect(),
         agent_id: row.said.map(|said| said.agent.to_string()),

@@ -120,8 +120,8 @@ impl Invitations {
         let (print, now) = (print_of(&self.secret.current()), Clock::start().now().wall_ms);
         let shown = |invitation: &KeptInvitation| operator::Invitation {
             id: invitation.id.clone(),
-            made: bridge::timestamp(invitation.made_ms),
-            expires: bridge::timestamp(invitation.expires_ms),
+            made: clawchat::timestamp(invitation.made_ms),
+            expires: clawchat::timestamp(invitation.expires_ms),
             uses: invitation.uses,
             used: u32::try_from(invitation.admitted.len()).unwrap_or(u32::MAX),
             state: invitation.state(&print, now),

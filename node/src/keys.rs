@@ -43,7 +43,7 @@ pub(crate) fn minted(view: KeyView) -> MintedKey {
         tier,
         label: view.label,
         node_id: view.node.to_string(),
-        minted_at: bridge::timestamp(view.minted_ms),
+        minted_at: clawchat::timestamp(view.minted_ms),
         revoked: view.revoked,
         local: view.local,
     }

@@ -34,7 +34,7 @@ pub(crate) fn removal(removal: mesh::wire::entry::Parted) -> Parted {
         Parting::Left => PartedHow::Left,
         Parting::Retired => PartedHow::Retired,
     };
-    Parted { how, by: removal.by.to_string(), at: bridge::timestamp(removal.wall_ms) }
+    Parted { how, by: removal.by.to_string(), at: clawchat::timestamp(removal.wall_ms) }
 }
 
 /// A member as operators see it.
@@ -54,7 +54,7 @@ pub(crate) fn member(status: MemberStatus) -> Member {
     Member {
         node_id: status.node.to_string(),
         name: status.name,
-        since: bridge::timestamp(status.since_ms),
+        since: clawchat::timestamp(status.since_ms),
         lane: status.lane,
         state,
         secret: status.about.as_ref().map(|about| about.epoch.number),

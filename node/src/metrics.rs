@@ -36,6 +36,8 @@ pub(crate) struct Sources {
     pub(crate) reader: Reader,
     /// Not the bridge itself: that has this.
     pub(crate) counters: Arc<bridge::Counters>,
+    /// Of ClawChat's clients.
+    pub(crate) refusals: Arc<clawchat::Refusals>,
     pub(crate) started: Instant,
     /// The engine's last answer, and when it came.
     pub(crate) status: Mutex<Option<(Instant, Arc<Status>)>>,
@@ -105,7 +107,7 @@ impl Sources {
             "counter",
             "Requests of agents that were refused, by ClawChat's code.",
         );
-        for (code, count) in counters.refusals() {
+        for (code, count) in self.refusals.by_code() {
             page.labelled(&[("code", code.as_str())], count);
         }
         let [delivered, retried, failed] = counters.webhooks();

@@ -12,7 +12,9 @@ use anyhow::{Context, Result};
 use bridge::{
     Bridge, Hub,
     config::{AdminSecret, Auth as BridgeAuth, NodeKey, Signup as BridgeSignup},
+    dialect::Dialect,
 };
+use clawchat::{ClawChat, Refusals};
 use mesh::{Engine, api::command::Command, name::id::RoomId};
 use net::{Inbox, Net, StartError};
 use store::{Reader, Store};
@@ -124,7 +126,7 @@ pub async fn start(settings: Settings) -> Result<Running> {
 
     let metrics = settings.metrics;
     let parts = Parts { engine, store, dir, key_file, clock, name, member, net, metrics };
-    let config = bridge_config(settings, RoomId::lobby(mesh), auth, signup);
+    let config = bridge_config(settings, auth, signup);
     parts.assemble(inbox, doors, config).await
 }
 
@@ -148,7 +150,8 @@ impl Parts {
         let (reader, queue) = (store.reader(), Arc::new(Queue::default()));
         let (pulse, connected) = (Arc::<PulseCell>::default(), Arc::<Connected>::default());
         let meters = Arc::<Meters>::default();
-        let (hub, bridge) = bridge(config, &reader, &queue);
+        let Clients { hub, bridge, refusals } =
+            Clients::new(RoomId::lobby(mesh), config, &reader, &queue);
         let secret = Arc::new(Keeper::new(dir.clone(), member.mesh.clone()));
         let (ending, end) = Ending::channel();
         let (learned, addresses) = mpsc::channel(REMEMBER_QUEUE);
@@ -191,7 +194,7 @@ impl Parts {
             files: Files::new(dir.clone(), key_file.clone()),
         });
         first_turn(&queue, &bridge).await?;
-        show_metrics(&control, metrics.then_some(meters));
+        show_metrics(&control, refusals, metrics.then_some(meters));
 
         let ready = ready(&dir, &control, &doors);
         publish_addresses(&dir, &doors, &ready, key_file.clone())?;
@@ -341,7 +344,7 @@ fn heart(member: &Member, pulse: Arc<PulseCell>, connected: Arc<Connected>, net:
 }
 
 /// Gives `/metrics` its page, if there is one.
-fn show_metrics(control: &Control, meters: Option<Arc<Meters>>) {
+fn show_metrics(control: &Control, refusals: Arc<Refusals>, meters: Option<Arc<Meters>>) {
     let Some(meters) = meters else { return };
     let sources = Arc::new(Sources {
         meters,
@@ -349,6 +352,7 @@ fn show_metrics(control: &Control, meters: Option<Arc<Meters>>) {
         net: control.net.clone(),
         reader: control.reader.clone(),
         counters: control.bridge.counters().clone(),
+        refusals,
         started: Instant::now(),
         status: Mutex::default(),
     });
@@ -382,12 +386,7 @@ fn signup(signup: &Signup) -> Result<BridgeSignup> {
     })
 }
 
-fn bridge_config(
-    settings: Settings,
-    lobby: RoomId,
-    auth: BridgeAuth,
-    signup: BridgeSignup,
-) -> bridge::Config {
+fn bridge_config(settings: Settings, auth: BridgeAuth, signup: BridgeSignup) -> bridge::Config {
     bridge::Config {
         quotas: settings.limits.quotas,
         signup,
@@ -395,15 +394,28 @@ fn bridge_config(
         hosts: settings.http_hosts,
         trusted_proxies: settings.trusted_proxies,
         allow_private_webhooks: settings.allow_private_webhooks,
-        ..bridge::Config::new(lobby, auth)
+        ..bridge::Config::new(auth)
     }
 }
 
-fn bridge(config: bridge::Config, reader: &Reader, queue: &Arc<Queue>) -> (Arc<Hub>, Bridge) {
-    let hub = Arc::new(Hub::new(config.lobby, Arc::new(FromStore(reader.clone()))));
-    let to_engine = Arc::new(ToEngine(queue.clone()));
-    let bridge = Bridge::new(config, hub.clone(), to_engine);
-    (hub, bridge)
+/// The bridge with its dialects, which are chosen here and nowhere else.
+struct Clients {
+    hub: Arc<Hub>,
+    bridge: Bridge,
+    refusals: Arc<Refusals>,
+}
+
+impl Clients {
+    fn new(lobby: RoomId, config: bridge::Config, reader: &Reader, queue: &Arc<Queue>) -> Clients {
+        let clawchat = ClawChat::new(lobby);
+        let refusals = clawchat.refusals();
+        // The last one has all connections that no other recognises.
+        let dialects: Vec<Arc<dyn Dialect>> = vec![Arc::new(clawchat)];
+        let hub = Arc::new(Hub::new(Arc::new(FromStore(reader.clone()))));
+        let to_engine = Arc::new(ToEngine(queue.clone()));
+        let bridge = Bridge::new(config, hub.clone(), to_engine, dialects);
+        Clients { hub, bridge, refusals }
+    }
 }
 
 async fn network(settings: &Settings, member: &Member) -> Result<(Net, Inbox)> {

@@ -105,7 +105,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "bridge",
         folder: "bridge",
-        edges: &["mesh", "protocol"],
+        edges: &["mesh"],
         crates: &[
             "axum",
             "base64",
@@ -115,7 +115,6 @@ const PACKAGES: &[Package] = &[
             "hmac",
             "hyper",
             "hyper-util",
-            "jiff",
             "rustls-native-certs",
             "serde",
             "serde_json",
@@ -126,12 +125,19 @@ const PACKAGES: &[Package] = &[
             "tracing",
             "url",
         ],
-        in_tests: &["tokio-tungstenite"],
+        in_tests: &[],
+    },
+    Package {
+        name: "clawchat",
+        folder: "bridge/dialects/clawchat",
+        edges: &["bridge", "mesh", "protocol"],
+        crates: &["axum", "bytes", "getrandom", "jiff", "serde", "serde_json", "tokio"],
+        in_tests: &["bridge", "futures", "tokio-tungstenite"],
     },
     Package {
         name: "node",
         folder: "node",
-        edges: &["bridge", "import", "mesh", "net", "protocol", "store"],
+        edges: &["bridge", "clawchat", "import", "mesh", "net", "protocol", "store"],
         crates: &[
             "anyhow",
             "bytes",
@@ -318,6 +324,37 @@ fn every_library_says_what_it_is() {
         let file = root().join(package.folder).join("src/lib.rs");
         assert!(read(&file).starts_with("//! "), "{} has no doc", shown(&file));
     }
+}
+
+/// The bridge speaks no language itself, and one language is nothing to another.
+#[test]
+fn dialects_see_the_seam_and_not_each_other() {
+    let dialects: Vec<&Package> =
+        PACKAGES.iter().filter(|it| it.folder.starts_with("bridge/dialects/")).collect();
+    assert!(!dialects.is_empty(), "dialects were found");
+    for dialect in &dialects {
+        for other in &dialects {
+            assert!(!dialect.edges.contains(&other.name), "{} sees {}", dialect.name, other.name);
+        }
+        // All that a node is asked goes through calls, and comes back as their answers.
+        let of_nodes =
+            ["Command::", "Outcome::", "backend::", "impl Mesh for", "impl Reads for", "hub::Hub"];
+        for file in files(&root().join(dialect.folder).join("src"), "rs") {
+            if file.components().any(|it| it.as_os_str() == "tests") {
+                continue;
+            }
+            let text = read(&file);
+            for name in of_nodes {
+                assert!(!text.contains(name), "{} names {name}", shown(&file));
+            }
+        }
+    }
+    let bridge = PACKAGES.iter().find(|it| it.name == "bridge").expect("there is a bridge");
+    let wire = bridge
+        .edges
+        .iter()
+        .find(|edge| **edge == "protocol" || dialects.iter().any(|dialect| dialect.name == **edge));
+    assert_eq!(wire, None, "the bridge sees a dialect");
 }
 
 /// Signatures that are made up and commits that are synced later are for simulated worlds.

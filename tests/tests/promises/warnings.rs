@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, path::Path};
 use crate::tree::{files, read, root};
 
 /// Where the daemon's log comes from.
-const SOURCES: [&str; 5] = ["node/src", "node/net/src", "node/store/src", "bridge/src", "mesh/src"];
+const SOURCES: [&str; 6] =
+    ["node/src", "node/net/src", "node/store/src", "bridge/src", "bridge/dialects", "mesh/src"];
 
 /// The events of all warnings and errors, with where they are; and calls that have none.
 fn logged() -> (BTreeMap<String, String>, Vec<String>) {

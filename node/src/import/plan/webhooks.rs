@@ -6,10 +6,10 @@ use anyhow::Result;
 use bridge::{
     BroughtWebhook,
     limits::{WEBHOOKS_MAX, WEBHOOKS_PER_KEY_MAX},
+    seam::answer::SubscriptionStatus,
 };
 use import::{ServerFile, Status, Subscription};
 use mesh::name::id::KeyPrint;
-use protocol::object::SubscriptionStatus;
 
 use super::{
     Plan,
