@@ -18,7 +18,7 @@ use std::{
 
 pub(crate) use vote::{Vote, bytes, check, check_imported, commitment, nonce};
 
-use super::{Fold, Void, Written};
+use super::act::{Fold, Void, Written};
 use crate::{
     api::{batch::VoteNote, boundary::Alarm, command::Refused},
     limits::{
@@ -118,7 +118,7 @@ impl Votes {
     }
 
     fn touch(&mut self, vote: EntryRef) -> Option<&mut Vote> {
-        let known = self.all.get_mut(&vote).filter(|it| !it.is_imported())?;
+        let known = self.all.get_mut(&vote).filter(|vote| !vote.is_imported())?;
         self.waiting.insert(vote);
         self.stirred.insert(vote);
         Some(known)
@@ -205,18 +205,18 @@ impl Votes {
         for place in void {
             self.forget(place);
         }
-        self.drop_from_all(|it| it.log == log && it.seq >= seq);
+        self.drop_from_all(|place| place.log == log && place.seq >= seq);
     }
 
     /// This node forked a log somewhere: nothing that it says counts in any vote.
     fn expel(&mut self, node: NodeId) {
         self.expelled.insert(node);
-        self.drop_from_all(|it| it.log.author == node);
+        self.drop_from_all(|place| place.log.author == node);
     }
 
     fn drop_from_all(&mut self, void: impl Fn(&EntryRef) -> bool) {
         // Those that were brought had ended: nothing can become due in them.
-        for (place, vote) in self.all.iter_mut().filter(|(_, it)| !it.is_imported()) {
+        for (place, vote) in self.all.iter_mut().filter(|(_, vote)| !vote.is_imported()) {
             vote.cut(&void);
             self.waiting.insert(*place);
             self.stirred.insert(*place);

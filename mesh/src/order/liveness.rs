@@ -57,7 +57,7 @@ pub(crate) struct EligibleNodes<'a> {
 
 impl EligibleNodes<'_> {
     pub(crate) fn has(&self, node: NodeId) -> bool {
-        self.only.is_none_or(|it| it.contains(&node))
+        self.only.is_none_or(|only| only.contains(&node))
     }
 }
 
@@ -141,11 +141,11 @@ impl Liveness {
         if self.heard.len() >= NODES_MAX && !self.heard.contains_key(&beacon.node) {
             return false;
         }
-        let same = self.heard.get(&beacon.node).filter(|it| it.beacon.boot == beacon.boot);
-        let begun = same.map_or(now, |it| it.begun);
+        let same = self.heard.get(&beacon.node).filter(|heard| heard.beacon.boot == beacon.boot);
+        let begun = same.map_or(now, |heard| heard.begun);
         let last = self.heard.get(&beacon.node);
-        let was_silent = last.is_some_and(|it| now >= it.at + self.takeover_after);
-        let back = if was_silent { Some(now) } else { last.and_then(|it| it.back) };
+        let was_silent = last.is_some_and(|heard| now >= heard.at + self.takeover_after);
+        let back = if was_silent { Some(now) } else { last.and_then(|heard| heard.back) };
         self.heard.insert(beacon.node, Heard { at: now, silent_since: now, begun, back, beacon });
         self.heard_since = true;
         self.unclean = false;
@@ -161,11 +161,12 @@ impl Liveness {
         let first = Direct { at: now, tick, restless: now };
         self.direct
             .entry(peer)
-            .and_modify(|it| {
+            .and_modify(|direct| {
                 // The same one may come by gossip, too.
-                let in_a_row = tick != it.tick && tick < it.tick.saturating_add(SAID_WHILE_CALM);
-                let restless = if in_a_row { now } else { it.restless };
-                *it = Direct { at: now, tick, restless };
+                let in_a_row =
+                    tick != direct.tick && tick < direct.tick.saturating_add(SAID_WHILE_CALM);
+                let restless = if in_a_row { now } else { direct.restless };
+                *direct = Direct { at: now, tick, restless };
             })
             .or_insert(first);
     }
@@ -189,14 +190,14 @@ impl Liveness {
         let alive = self.heard.keys().filter(|node| self.is_alive(now, **node));
         let alive: Vec<Option<&Direct>> = alive.map(|node| self.direct.get(node)).collect();
         let within = |at: Duration, time: Duration| now < at + time;
-        let all = |so: &dyn Fn(&Direct) -> bool| alive.iter().all(|it| it.is_some_and(so));
+        let all = |so: &dyn Fn(&Direct) -> bool| alive.iter().all(|direct| direct.is_some_and(so));
         let patient = self.takeover_after >= TAKEOVER_AFTER;
         if !patient
             || self.awake_for(now) < ROSTER_LEASE
-            || !all(&|it| within(it.at, HEARD_DIRECTLY_WITHIN))
+            || !all(&|direct| within(direct.at, HEARD_DIRECTLY_WITHIN))
         {
             Spread::EachTime
-        } else if all(&|it| !within(it.restless, RESTLESS_FOR)) {
+        } else if all(&|direct| !within(direct.restless, RESTLESS_FOR)) {
             Spread::Rarely
         } else {
             Spread::NowAndThen
@@ -227,13 +228,13 @@ impl Liveness {
 
     /// Heard within [`ROSTER_LEASE`], as far as this node could hear it.
     pub(crate) fn is_alive(&self, now: Duration, node: NodeId) -> bool {
-        let lives = |it: &Heard| now < it.silent_since + ROSTER_LEASE;
+        let lives = |heard: &Heard| now < heard.silent_since + ROSTER_LEASE;
         node == self.me || self.heard.get(&node).is_some_and(lives)
     }
 
     /// How long it is since `node` was heard, as far as this node could hear it.
     pub(crate) fn silent_for(&self, now: Duration, node: NodeId) -> Duration {
-        let heard = self.heard.get(&node).map_or(Duration::ZERO, |it| it.at);
+        let heard = self.heard.get(&node).map_or(Duration::ZERO, |heard| heard.at);
         now.saturating_sub(heard.max(self.awake_since))
     }
 
@@ -262,7 +263,7 @@ impl Liveness {
         {
             return Some(Gone { node, since: heard.begun, anew: true });
         }
-        let signs = [heard.map(|it| it.at), self.since.get(&node).copied()];
+        let signs = [heard.map(|heard| heard.at), self.since.get(&node).copied()];
         let last = signs.into_iter().flatten().fold(self.awake_since, Duration::max);
         let since = last + self.takeover_after;
         (now >= since).then_some(Gone { node, since, anew: false })
@@ -312,7 +313,7 @@ impl Liveness {
     pub(crate) fn successor(&self, now: Duration, heirs: EligibleNodes<'_>) -> Option<NodeId> {
         let alive = |node: &&NodeId| {
             let heard = self.heard.get(node);
-            heirs.has(**node) && heard.is_some_and(|it| now < it.at + self.takeover_after)
+            heirs.has(**node) && heard.is_some_and(|heard| now < heard.at + self.takeover_after)
         };
         self.up.iter().filter(alive).min_by_key(|node| weight(heirs.room, **node)).copied()
     }

@@ -70,7 +70,7 @@ impl Rhythm {
             return None;
         }
         self.said = said;
-        let gossiped = self.gossiped.is_none_or(|it| self.tick >= it + gossiped_every);
+        let gossiped = self.gossiped.is_none_or(|tick| self.tick >= tick + gossiped_every);
         if gossiped {
             self.gossiped = Some(self.tick);
         }
@@ -94,8 +94,8 @@ mod tests {
     fn of_40(pulse: impl Fn(u64) -> Pulse) -> (usize, usize) {
         let mut rhythm = Rhythm::default();
         let beats: Vec<Beat> = (0..40).filter_map(|n| rhythm.beat(NODE, pulse(n))).collect();
-        assert!(beats.is_sorted_by_key(|it| it.beacon.tick));
-        (beats.len(), beats.iter().filter(|it| it.gossiped).count())
+        assert!(beats.is_sorted_by_key(|beat| beat.beacon.tick));
+        (beats.len(), beats.iter().filter(|beat| beat.gossiped).count())
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn what_was_gossiped_rarely_is_gossiped_at_once_when_that_ends() {
         let mut rhythm = Rhythm::default();
-        let mut beat = |spread| rhythm.beat(NODE, pulse(spread, 1)).map(|it| it.gossiped);
+        let mut beat = |spread| rhythm.beat(NODE, pulse(spread, 1)).map(|beat| beat.gossiped);
         let mut still: Vec<_> = (0..GOSSIPED_WHILE_STILL).map(|_| beat(Spread::Rarely)).collect();
         assert_eq!((still.remove(0), still.contains(&Some(true))), (Some(true), false));
         let calm: Vec<_> = (0..SAID_WHILE_CALM).map(|_| beat(Spread::NowAndThen)).collect();

@@ -72,7 +72,9 @@ impl Served {
         if after.era() == Era::HOME {
             // Pages of the home era are not noted.
             self.page(Number::ZERO, (after, upto));
-        } else if let Some(mut stretch) = self.stretches.iter().find(|it| it.has(after)).copied() {
+        } else if let Some(mut stretch) =
+            self.stretches.iter().find(|stretch| stretch.has(after)).copied()
+        {
             stretch.upto = upto.max(stretch.upto);
             self.add(stretch);
         }
@@ -104,25 +106,26 @@ impl Served {
     /// another node. What was delivered here up to that may be owed to it.
     #[must_use]
     pub fn came_with(&self, cursor: Number) -> Option<Number> {
-        let stretch = self.stretches.iter().find(|it| it.has(cursor));
-        let came = stretch.map(|it| if it.whole { Number::ZERO } else { it.after });
+        let stretch = self.stretches.iter().find(|stretch| stretch.has(cursor));
+        let came = stretch.map(|stretch| if stretch.whole { Number::ZERO } else { stretch.after });
         came.or_else(|| (cursor > Number::ZERO && cursor == self.told).then_some(Number::ZERO))
     }
 
     fn add(&mut self, new: Stretch) {
-        let touches = |it: &Stretch| it.after <= new.reach() && new.after <= it.reach();
+        let touches =
+            |stretch: &Stretch| stretch.after <= new.reach() && new.after <= stretch.reach();
         let (touched, mut apart): (Vec<Stretch>, Vec<Stretch>) =
-            self.stretches.iter().partition(|it| touches(it));
+            self.stretches.iter().partition(|stretch| touches(stretch));
         let mut all = new;
-        for it in touched {
+        for stretch in touched {
             // The lower one says where the reader came from.
-            if it.after < all.after || (it.after == all.after && !it.whole) {
-                (all.after, all.whole) = (it.after, it.whole);
+            if stretch.after < all.after || (stretch.after == all.after && !stretch.whole) {
+                (all.after, all.whole) = (stretch.after, stretch.whole);
             }
-            all.upto = all.upto.max(it.upto);
+            all.upto = all.upto.max(stretch.upto);
         }
         apart.push(all);
-        apart.sort_by_key(|it| it.after);
+        apart.sort_by_key(|stretch| stretch.after);
         // What was given last is asked for next, and that is what is highest.
         apart.drain(..apart.len().saturating_sub(SERVED_STRETCHES_MAX));
         self.stretches = apart;
@@ -193,8 +196,8 @@ mod tests {
     #[test]
     fn so_many_stretches_are_kept_and_the_highest() {
         let mut served = Served::default();
-        for it in 1..=3 * SERVED_STRETCHES_MAX as u64 {
-            served.page(n(3 * it), (n(3 * it), n(3 * it + 1)));
+        for nth in 1..=3 * SERVED_STRETCHES_MAX as u64 {
+            served.page(n(3 * nth), (n(3 * nth), n(3 * nth + 1)));
             assert!(served.stretches.len() <= SERVED_STRETCHES_MAX);
         }
         let last = n(9 * SERVED_STRETCHES_MAX as u64);

@@ -55,19 +55,19 @@ struct Asking {
     gone: bool,
 }
 
-/// What bodies a room needs, by the stamps of their entries.
+/// The bodies that a room needs, by the stamps of their entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Needs {
-    /// What was written before may go without: the room would drop it. Unix milliseconds.
+    /// Older entries may go without: the room would drop their bodies. Unix milliseconds.
     pub(crate) from_ms: u64,
-    /// What was written before may go without once it is certain that nobody has it.
+    /// Older entries may go without once it is certain that nobody has the body.
     pub(crate) certain_ms: u64,
-    /// What claims to be written after this says nothing of when it was: the same.
+    /// A stamp after this says nothing of when the entry was written: the same.
     pub(crate) ahead_ms: u64,
 }
 
 impl Needs {
-    /// Whether somebody who is honest may have dropped a body with this stamp.
+    /// Whether an honest node may have dropped a body with this stamp.
     fn may_be_gone(self, wall_ms: u64) -> bool {
         wall_ms < self.certain_ms || wall_ms > self.ahead_ms
     }
@@ -76,7 +76,7 @@ impl Needs {
 impl Waiting {
     fn new(run: Verified, from: NodeId, since: Duration) -> Waiting {
         let bytes = run.run().size();
-        let apart = run.run().entries.iter().any(|it| !matches!(it.body, Carried::Here(_)));
+        let apart = run.run().entries.iter().any(|entry| !matches!(entry.body, Carried::Here(_)));
         Waiting {
             run,
             bodies: BTreeMap::new(),
@@ -116,14 +116,14 @@ impl Waiting {
         let needs_not = |seq: u64| {
             let entry = usize::try_from(seq - self.run.run().first).ok();
             let entry = entry.and_then(|i| self.run.run().entries.get(i));
-            entry.is_some_and(|it| needs.may_be_gone(it.facts.wall_ms))
+            entry.is_some_and(|entry| needs.may_be_gone(entry.facts.wall_ms))
         };
         self.lacks(skip, needs).all(|(seq, gone)| gone && needs_not(seq) && nobody())
     }
 
     /// Whoever was asked has said something of this place: with a body, or without.
     fn answered(&mut self, from: NodeId, seq: u64) {
-        if let Some(asking) = self.asking.as_mut().filter(|it| it.peer == from) {
+        if let Some(asking) = self.asking.as_mut().filter(|asking| asking.peer == from) {
             asking.open.remove(&seq);
             if asking.open.is_empty() {
                 self.asking = None;
@@ -136,15 +136,15 @@ impl Waiting {
     fn may_be_dropped(&self, seq: u64, needs: Needs) -> bool {
         let i = seq.checked_sub(self.run.run().first).and_then(|i| usize::try_from(i).ok());
         let entry = i.and_then(|i| self.run.run().entries.get(i));
-        let apart = entry.filter(|it| matches!(it.body, Carried::Apart { .. }));
-        apart.is_some_and(|it| needs.may_be_gone(it.facts.wall_ms))
+        let apart = entry.filter(|entry| matches!(entry.body, Carried::Apart { .. }));
+        apart.is_some_and(|entry| needs.may_be_gone(entry.facts.wall_ms))
     }
 
     /// Keeps a body if it is what belongs in this place.
     fn add_body(&mut self, seq: u64, body: Vec<u8>) {
         let Some(i) = seq.checked_sub(self.run.run().first) else { return };
         let entry = usize::try_from(i).ok().and_then(|i| self.run.run().entries.get(i));
-        let (hash, len) = match entry.map(|it| &it.body) {
+        let (hash, len) = match entry.map(|entry| &entry.body) {
             Some(Carried::Apart { hash, len } | Carried::Gone(Gone { hash, len })) => (hash, *len),
             Some(Carried::Here(_)) | None => return,
         };
@@ -169,11 +169,11 @@ impl Waiting {
     fn next_to_ask(&mut self, peers: &BTreeSet<NodeId>) -> Option<NodeId> {
         let author = self.run.run().log.author;
         let may_have: Vec<NodeId> = peers.difference(&self.without).copied().collect();
-        if may_have.iter().all(|it| self.asked.contains(it)) {
+        if may_have.iter().all(|node| self.asked.contains(node)) {
             self.asked.clear();
         }
-        let mut next = may_have.into_iter().filter(|it| !self.asked.contains(it));
-        next.clone().find(|it| *it == author).or_else(|| next.next())
+        let mut next = may_have.into_iter().filter(|node| !self.asked.contains(node));
+        next.clone().find(|node| *node == author).or_else(|| next.next())
     }
 }
 
@@ -269,34 +269,40 @@ impl Pending {
 
     /// Takes out what has waited for too long.
     pub(crate) fn expire(&mut self, cx: &mut Context) -> Vec<Waiting> {
-        let old = |it: &Waiting| cx.now.mono >= it.since + PENDING_FOR;
+        let old = |run: &Waiting| cx.now.mono >= run.since + PENDING_FOR;
         let expired: Vec<Key> =
-            self.runs.iter().filter(|(_, it)| old(it)).map(|(key, _)| *key).collect();
+            self.runs.iter().filter(|(_, run)| old(run)).map(|(key, _)| *key).collect();
         expired.into_iter().filter_map(|key| self.take(cx, key)).collect()
     }
 
     /// A body has come, or (empty) word that `from` does not have it. Kept if a run waits for just this
     /// one.
-    pub(crate) fn add_body(
+    pub(crate) fn add_body(&mut self, cx: &mut Context, from: NodeId, entry: Head, body: Vec<u8>) {
+        let Some((_, waiting)) = self.run_with(entry) else { return };
+        cx.pending_bytes -= waiting.bytes;
+        waiting.add_body(entry.seq, body);
+        waiting.answered(from, entry.seq);
+        cx.pending_bytes += waiting.bytes;
+    }
+
+    /// Word that `from` does not have a body. If it is the author, which has dropped the body since it sent
+    /// the run, the run is forgotten: as it is sent now, it says so. `false`: it is not.
+    pub(crate) fn forget_if_dropped(
         &mut self,
         cx: &mut Context,
         from: NodeId,
-        (log, seq): (LogId, u64),
-        (body, needs): (Vec<u8>, Needs),
-    ) {
-        let Some((key, waiting)) = self.runs.range_mut((log, 0)..=(log, seq)).next_back() else {
-            return;
-        };
-        // Its author has dropped it since it sent the run; as the run is sent now, it says so.
-        if body.is_empty() && from == log.author && waiting.may_be_dropped(seq, needs) {
-            let key = *key;
-            self.take(cx, key);
-            return;
-        }
-        cx.pending_bytes -= waiting.bytes;
-        waiting.add_body(seq, body);
-        waiting.answered(from, seq);
-        cx.pending_bytes += waiting.bytes;
+        entry: Head,
+        needs: Needs,
+    ) -> bool {
+        let Some((key, waiting)) = self.run_with(entry) else { return false };
+        let dropped = from == entry.log.author && waiting.may_be_dropped(entry.seq, needs);
+        dropped && self.take(cx, key).is_some()
+    }
+
+    /// The run in which an entry waits, if it does.
+    fn run_with(&mut self, entry: Head) -> Option<(Key, &mut Waiting)> {
+        let Head { log, seq } = entry;
+        self.runs.range_mut((log, 0)..=(log, seq)).next_back().map(|(key, run)| (*key, run))
     }
 
     /// Bodies to be asked for now, by whom to ask of `peers`, who are connected and have the room. Bodies
@@ -304,14 +310,17 @@ impl Pending {
     /// bodies that are gone: everybody in turn.
     pub(crate) fn bodies_to_ask(
         &mut self,
-        (now, peers): (Duration, &BTreeSet<NodeId>),
+        now: Duration,
+        peers: &BTreeSet<NodeId>,
         needs: Needs,
         another: impl Fn(Head) -> Option<NodeId>,
     ) -> BTreeMap<NodeId, Vec<Head>> {
         let mut out: BTreeMap<NodeId, Vec<Head>> = BTreeMap::new();
         let mut any_gone = false;
-        for waiting in self.runs.values_mut().filter(|it| it.apart) {
-            if let Some(asking) = waiting.asking.as_ref().filter(|it| now < it.at + WANT_TIMEOUT) {
+        for waiting in self.runs.values_mut().filter(|run| run.apart) {
+            if let Some(asking) =
+                waiting.asking.as_ref().filter(|asking| now < asking.at + WANT_TIMEOUT)
+            {
                 any_gone |= asking.gone;
                 continue;
             }
@@ -327,15 +336,16 @@ impl Pending {
             } else {
                 // The author has them for certain; whoever relayed its run may wait for them, too.
                 let first_time = waiting.asked.is_empty();
-                let author = Some(log.author).filter(|it| peers.contains(it));
+                let author = Some(log.author).filter(|node| peers.contains(node));
                 let head = Head { log, seq: *last };
-                let from = Some(waiting.from).filter(|it| peers.contains(it));
+                let from = Some(waiting.from).filter(|node| peers.contains(node));
                 let first = if first_time { author } else { another(head).or(author) };
                 let Some(peer) = first.or(from).or_else(|| another(head)) else { continue };
                 peer
             };
             // Who says at once that it has nothing would be asked again at once, for ever.
-            if waiting.last_asked.is_some_and(|(it, at)| it == peer && now < at + WANT_TIMEOUT) {
+            if waiting.last_asked.is_some_and(|(last, at)| last == peer && now < at + WANT_TIMEOUT)
+            {
                 continue;
             }
             waiting.last_asked = Some((peer, now));
@@ -364,7 +374,9 @@ impl Pending {
     /// (`others`).
     pub(crate) fn nobody_has(
         &self,
-        (now, peers, others): (Duration, &BTreeSet<NodeId>, bool),
+        now: Duration,
+        peers: &BTreeSet<NodeId>,
+        others: bool,
         waiting: &Waiting,
     ) -> bool {
         let wait = if others { HOLE_AFTER } else { GONE_AFTER };

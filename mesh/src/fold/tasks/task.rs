@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Written;
 use crate::{
     api::agenda::TaskView,
+    fold::act::Written,
     limits::{
         AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_OVER_MAX,
         TASK_REPLACED_BYTES_MAX, TASK_TITLE_BYTES_MAX, TASK_WRITES_KEPT,
@@ -102,7 +102,7 @@ impl Write {
     }
 
     fn bytes(&self) -> usize {
-        let note = self.values.note.iter().flatten().map(|it| it.len()).sum::<usize>();
+        let note = self.values.note.iter().flatten().map(|note| note.len()).sum::<usize>();
         note + size_of::<Write>() + self.over.len() * size_of::<EntryRef>()
     }
 }
@@ -178,23 +178,25 @@ impl Task {
     /// What is covered is kept for a while: what covers it may turn out to be of a forked log. The newest
     /// by position, so that it is the same ones everywhere.
     fn forget_covered(&mut self) {
-        let mut covered: Vec<&Write> = self.writes.iter().filter(|it| it.is_covered()).collect();
-        covered.sort_by_key(|it| std::cmp::Reverse(it.position()));
+        let mut covered: Vec<&Write> =
+            self.writes.iter().filter(|write| write.is_covered()).collect();
+        covered.sort_by_key(|write| std::cmp::Reverse(write.position()));
         let mut bytes = 0;
-        let kept = covered.iter().take(TASK_WRITES_KEPT).take_while(|it| {
-            bytes += it.bytes();
+        let kept = covered.iter().take(TASK_WRITES_KEPT).take_while(|write| {
+            bytes += write.bytes();
             bytes <= TASK_REPLACED_BYTES_MAX
         });
-        let gone: Vec<EntryRef> = covered.iter().skip(kept.count()).map(|it| it.place).collect();
+        let gone: Vec<EntryRef> =
+            covered.iter().skip(kept.count()).map(|write| write.place).collect();
         if !gone.is_empty() {
-            self.writes.retain(|it| !gone.contains(&it.place));
+            self.writes.retain(|write| !gone.contains(&write.place));
         }
     }
 
     /// Nothing of this log counts from `seq` on. `true`: that makes a difference.
     pub(super) fn forget_log(&mut self, log: LogId, seq: u64) -> bool {
         let before = self.writes.len();
-        self.writes.retain(|it| it.place.log != log || it.place.seq < seq);
+        self.writes.retain(|write| write.place.log != log || write.place.seq < seq);
         if self.writes.len() == before {
             return false;
         }
@@ -207,21 +209,21 @@ impl Task {
     }
 
     fn heads(&self, field: Field) -> impl Iterator<Item = &Write> {
-        self.writes.iter().filter(move |it| it.shows(field))
+        self.writes.iter().filter(move |write| write.shows(field))
     }
 
     fn shown(&self, field: Field) -> Option<&Values> {
-        self.heads(field).max_by_key(|it| it.position()).map(|it| &it.values)
+        self.heads(field).max_by_key(|write| write.position()).map(|write| &write.values)
     }
 
     /// Who is to do it, as far as it is known here.
     pub(super) fn assignee(&self) -> Option<AgentId> {
-        self.shown(Field::Assignee).and_then(|it| it.assignee.clone().flatten())
+        self.shown(Field::Assignee).and_then(|values| values.assignee.clone().flatten())
     }
 
     fn is_contested(&self, field: Field) -> bool {
         let Some(shown) = self.shown(field) else { return false };
-        self.heads(field).any(|it| !it.values.agrees(shown, field))
+        self.heads(field).any(|write| !write.values.agrees(shown, field))
     }
 
     /// What an update made now replaces.
@@ -233,21 +235,22 @@ impl Task {
         };
         let fields = FIELDS.into_iter().filter(|field| sets(*field));
         let mut heads: Vec<&Write> = fields.flat_map(|field| self.heads(field)).collect();
-        heads.sort_by_key(|it| std::cmp::Reverse(it.position()));
-        heads.dedup_by_key(|it| it.place);
+        heads.sort_by_key(|write| std::cmp::Reverse(write.position()));
+        heads.dedup_by_key(|write| write.place);
         // More than this write at once only where somebody lies: what is left stays contested.
-        heads.into_iter().take(TASK_OVER_MAX).map(|it| it.place).collect()
+        heads.into_iter().take(TASK_OVER_MAX).map(|write| write.place).collect()
     }
 
     /// How far it is.
     pub(super) fn status(&self) -> TaskStatus {
-        let shown = self.shown(Field::Status).and_then(|it| it.status);
+        let shown = self.shown(Field::Status).and_then(|values| values.status);
         shown.unwrap_or(TaskStatus::Pending)
     }
 
     pub(super) fn view(&self) -> TaskView {
-        let note = self.shown(Field::Note).and_then(|it| it.note.clone().flatten());
-        let shown = self.writes.iter().filter(|it| it.place != self.place && !it.is_covered());
+        let note = self.shown(Field::Note).and_then(|values| values.note.clone().flatten());
+        let shown =
+            self.writes.iter().filter(|write| write.place != self.place && !write.is_covered());
         TaskView {
             task: self.id,
             room: self.room,
@@ -257,7 +260,7 @@ impl Task {
             assignee: self.assignee(),
             created_by: Arc::clone(&self.created_by),
             created_ms: self.created_ms,
-            updated_ms: shown.max_by_key(|it| it.position()).map(|it| it.wall_ms),
+            updated_ms: shown.max_by_key(|write| write.position()).map(|write| write.wall_ms),
             note,
             contested: FIELDS
                 .into_iter()
@@ -269,21 +272,21 @@ impl Task {
 
     /// What it takes, near enough.
     pub(super) fn bytes(&self) -> usize {
-        let texts = self.title.len() + self.description.as_ref().map_or(0, |it| it.len());
+        let texts = self.title.len() + self.description.as_ref().map_or(0, |text| text.len());
         texts + size_of::<Task>() + self.writes.iter().map(Write::bytes).sum::<usize>()
     }
 
     /// What one more takes.
-    pub(super) fn new_bytes(it: &TaskAssigned) -> usize {
-        let texts = it.title.len() + it.description.as_ref().map_or(0, String::len);
+    pub(super) fn new_bytes(new: &TaskAssigned) -> usize {
+        let texts = new.title.len() + new.description.as_ref().map_or(0, String::len);
         texts + size_of::<Task>() + size_of::<Write>()
     }
 }
 
 /// What an update takes, at most: what it replaces may go, or not.
-pub(super) fn update_bytes(it: &TaskUpdated) -> usize {
-    let note = it.note.as_ref().map_or(0, String::len);
-    note + size_of::<Write>() + it.over.len() * size_of::<EntryRef>()
+pub(super) fn update_bytes(update: &TaskUpdated) -> usize {
+    let note = update.note.as_ref().map_or(0, String::len);
+    note + size_of::<Write>() + update.over.len() * size_of::<EntryRef>()
 }
 
 /// Whether a task may be like this.
@@ -299,7 +302,7 @@ pub(crate) fn check_new(
     if title.trim().is_empty() || title.len() > TASK_TITLE_BYTES_MAX {
         return Err("title must have 1 to 1024 bytes and not be blank");
     }
-    if description.is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
+    if description.is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
         return Err("description may have 4096 bytes");
     }
     check_assignee(assignee)
@@ -311,7 +314,7 @@ fn check_assignee(assignee: Option<&str>) -> Result<(), &'static str> {
 
 /// Whether this may be an agent's id, or nobody's.
 pub(crate) fn is_agent_id(agent: Option<&str>) -> bool {
-    agent.is_none_or(|it| (1..=AGENT_ID_BYTES_MAX).contains(&it.len()))
+    agent.is_none_or(|id| (1..=AGENT_ID_BYTES_MAX).contains(&id.len()))
 }
 
 /// Whether a task may be set to this.
@@ -320,7 +323,7 @@ pub(crate) fn is_agent_id(agent: Option<&str>) -> bool {
 ///
 /// What is wrong with it.
 pub(crate) fn check_update(assignee: Option<&str>, note: Option<&str>) -> Result<(), &'static str> {
-    if note.is_some_and(|it| it.len() > TASK_NOTE_BYTES_MAX) {
+    if note.is_some_and(|text| text.len() > TASK_NOTE_BYTES_MAX) {
         return Err("note may have 4096 bytes");
     }
     check_assignee(assignee)

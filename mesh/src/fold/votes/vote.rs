@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use super::Written;
 use crate::{
     api::{
         agenda::{VoteNotes, VoteResult, VoteView},
         batch::{Told, VoteNote},
     },
+    fold::act::Written,
     limits::{
         DESCRIPTION_BYTES_MAX, VOTE_BALLOTS_EACH_MAX, VOTE_CLOSES_MAX, VOTE_FOR_MAX,
         VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_SHOW_WITHIN, VOTE_SHOWN_AT_ONCE_MAX,
@@ -197,7 +197,8 @@ impl Vote {
         self.closes.insert(position, Close { wall_ms, ballots });
         if self.closes.len() > VOTE_CLOSES_MAX {
             let counts = self.counting().map(|(position, _)| *position);
-            let last = self.closes.keys().rev().find(|it| Some(**it) != counts).copied();
+            let last =
+                self.closes.keys().rev().find(|position| Some(**position) != counts).copied();
             last.map(|last| self.closes.remove(&last));
         }
         if sound { Folded::Taken } else { Folded::Void }
@@ -232,12 +233,13 @@ impl Vote {
             }
         }
         for voter in self.voters.values_mut() {
-            voter.ballots.retain(|it| !void(&it.place));
+            voter.ballots.retain(|position| !void(&position.place));
         }
-        self.cast = self.voters.values().filter(|it| !it.ballots.is_empty()).count();
-        let told = self.here.told.as_ref().and_then(|it| it.close);
-        let mut gone = self.closes.extract_if(.., |it, _| void(&it.place));
-        let had = gone.find(|(it, _)| Some(it.place) == told).map(|(_, close)| close.ballots);
+        self.cast = self.voters.values().filter(|voter| !voter.ballots.is_empty()).count();
+        let told = self.here.told.as_ref().and_then(|told| told.close);
+        let mut gone = self.closes.extract_if(.., |position, _| void(&position.place));
+        let had =
+            gone.find(|(position, _)| Some(position.place) == told).map(|(_, close)| close.ballots);
         gone.for_each(drop);
         self.here.had = had.or(self.here.had.take());
         self.here.void |= self.is_closed() && !self.has_close();
@@ -248,7 +250,8 @@ impl Vote {
 impl Vote {
     /// The close that counts, of those that are here.
     fn counting(&self) -> Option<(&Position, &Close)> {
-        let own = self.closes.iter().find(|(it, _)| it.place.log.author == self.opener());
+        let own =
+            self.closes.iter().find(|(position, _)| position.place.log.author == self.opener());
         own.or_else(|| self.closes.first_key_value())
     }
 
@@ -262,7 +265,7 @@ impl Vote {
             let known = lowest.entry(&ballot.agent).or_insert(position);
             *known = position.min(*known);
         }
-        let places = lowest.into_values().map(|it| it.place);
+        let places = lowest.into_values().map(|position| position.place);
         places.filter_map(|place| Some((place, self.ballots.get(&place)?)))
     }
 
@@ -304,12 +307,12 @@ impl Vote {
 
     #[cfg(test)]
     pub(crate) fn is_closed_by(&self, node: NodeId) -> bool {
-        self.closes.keys().any(|it| it.place.log.author == node)
+        self.closes.keys().any(|position| position.place.log.author == node)
     }
 
     /// Whether its opener has closed it: which nobody can overrule.
     pub(crate) fn has_opener_close(&self) -> bool {
-        self.closes.keys().any(|it| it.place.log.author == self.opener())
+        self.closes.keys().any(|position| position.place.log.author == self.opener())
     }
 
     /// Whether everybody who may has voted.
@@ -335,7 +338,7 @@ impl Vote {
     }
 
     pub(crate) fn has_voted(&self, agent: &AgentId) -> bool {
-        self.voters.get(agent).is_some_and(|it| !it.ballots.is_empty())
+        self.voters.get(agent).is_some_and(|voter| !voter.ballots.is_empty())
     }
 
     pub(crate) fn options(&self) -> usize {
@@ -351,12 +354,12 @@ impl Vote {
     pub(crate) fn close(&self) -> VoteClosed {
         let mut logs: Vec<LogId> = Vec::new();
         let mut ballots = Vec::new();
-        for it in self.voters.values().filter_map(|it| it.ballots.first()) {
-            let log = logs.iter().position(|log| *log == it.place.log).unwrap_or_else(|| {
-                logs.push(it.place.log);
+        for position in self.voters.values().filter_map(|voter| voter.ballots.first()) {
+            let log = logs.iter().position(|log| *log == position.place.log).unwrap_or_else(|| {
+                logs.push(position.place.log);
                 logs.len() - 1
             });
-            ballots.push((u32::try_from(log).unwrap_or(u32::MAX), it.place.seq));
+            ballots.push((u32::try_from(log).unwrap_or(u32::MAX), position.place.seq));
         }
         VoteClosed { vote: self.place, logs, ballots }
     }
@@ -403,8 +406,8 @@ impl Vote {
         });
         let shown: Vec<Shown> = shown.collect();
         self.here.dirty |= !shown.is_empty() || self.has_opener_close();
-        for it in &shown {
-            self.here.choices.remove(&it.seq);
+        for one in &shown {
+            self.here.choices.remove(&one.seq);
         }
         // A close of another node may yet be overruled by one that names others.
         if self.has_opener_close() {
@@ -456,9 +459,9 @@ impl Vote {
 
     /// Local members are told the result now.
     pub(crate) fn mark_told(&mut self) {
-        let missing = self.counted().filter(|(_, it)| it.open.is_none());
+        let missing = self.counted().filter(|(_, ballot)| ballot.open.is_none());
         let missing = missing.map(|(place, _)| place).collect();
-        let close = self.counting().map(|(it, _)| it.place);
+        let close = self.counting().map(|(position, _)| position.place);
         self.here.told = Some(Told { close, missing });
         self.here.dirty = true;
     }
@@ -526,7 +529,7 @@ impl Vote {
     /// Ballots of the tally that were not in it when it was told.
     fn corrected(&self) -> usize {
         let Some(told) = &self.here.told else { return 0 };
-        let then = self.closes.iter().find(|(it, _)| Some(it.place) == told.close);
+        let then = self.closes.iter().find(|(position, _)| Some(position.place) == told.close);
         let then = then.map(|(_, close)| &close.ballots).or(self.here.had.as_ref());
         let Some(then) = then else { return 0 };
         let had = |place: &EntryRef| then.contains(place) && !told.missing.contains(place);
@@ -571,9 +574,9 @@ pub(crate) fn nonce(
 
 /// Whether it may be opened, and means anything to anybody: a function of the entry alone. `Err` says
 /// what is wrong with which field.
-pub(crate) fn check(it: &VoteOpened, wall_ms: u64) -> Result<(), String> {
-    check_texts(&it.title, it.description.as_deref(), &it.options)?;
-    let closes = it.closes_ms.map(|at| at.saturating_sub(wall_ms));
+pub(crate) fn check(vote: &VoteOpened, wall_ms: u64) -> Result<(), String> {
+    check_texts(&vote.title, vote.description.as_deref(), &vote.options)?;
+    let closes = vote.closes_ms.map(|at| at.saturating_sub(wall_ms));
     if closes.is_some_and(|after| after == 0 || after > longest_ms()) {
         return Err(format!("duration_secs must be within 1 to {}", VOTE_FOR_MAX.as_secs()));
     }
@@ -584,27 +587,27 @@ fn check_texts(title: &str, description: Option<&str>, options: &[String]) -> Re
     if title.trim().is_empty() || title.len() > VOTE_TITLE_BYTES_MAX {
         return Err(format!("title must have 1 to {VOTE_TITLE_BYTES_MAX} bytes and not be blank"));
     }
-    if description.is_some_and(|it| it.len() > DESCRIPTION_BYTES_MAX) {
+    if description.is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
         return Err(format!("description may have {DESCRIPTION_BYTES_MAX} bytes"));
     }
     if !(2..=VOTE_OPTIONS_MAX).contains(&options.len()) {
         return Err(format!("options must be 2 to {VOTE_OPTIONS_MAX}"));
     }
-    if options.iter().any(|it| it.is_empty() || it.len() > VOTE_OPTION_BYTES_MAX) {
+    if options.iter().any(|option| option.is_empty() || option.len() > VOTE_OPTION_BYTES_MAX) {
         return Err(format!("options must have 1 to {VOTE_OPTION_BYTES_MAX} bytes each"));
     }
     Ok(())
 }
 
 /// Whether a vote can have ended so at a ClawChat server. `Err` says what is wrong.
-pub(crate) fn check_imported(it: &VoteImported) -> Result<(), String> {
-    check_texts(&it.title, it.description.as_deref(), &it.options)?;
-    if it.tally.len() != it.options.len() {
-        return Err(format!("a tally of {} options has {}", it.options.len(), it.tally.len()));
+pub(crate) fn check_imported(vote: &VoteImported) -> Result<(), String> {
+    check_texts(&vote.title, vote.description.as_deref(), &vote.options)?;
+    if vote.tally.len() != vote.options.len() {
+        return Err(format!("a tally of {} options has {}", vote.options.len(), vote.tally.len()));
     }
-    let cast = it.tally.iter().try_fold(0u64, |sum, votes| sum.checked_add(*votes));
-    if cast.is_none_or(|cast| cast > it.eligible) {
-        return Err(format!("more votes were cast than the {} who could vote", it.eligible));
+    let cast = vote.tally.iter().try_fold(0u64, |sum, votes| sum.checked_add(*votes));
+    if cast.is_none_or(|cast| cast > vote.eligible) {
+        return Err(format!("more votes were cast than the {} who could vote", vote.eligible));
     }
     Ok(())
 }
@@ -615,11 +618,12 @@ fn longest_ms() -> u64 {
 }
 
 /// About how many bytes of memory it takes.
-pub(crate) fn bytes(it: &VoteOpened) -> usize {
+pub(crate) fn bytes(vote: &VoteOpened) -> usize {
     /// What the vote itself takes besides its texts, and each who may vote.
     const EACH: usize = 256;
-    let voters: usize = it.eligible.iter().map(|it| it.agent.len() + it.name.len() + EACH).sum();
-    let options: usize = it.options.iter().map(String::len).sum();
-    let description = it.description.as_ref().map_or(0, String::len);
-    it.title.len() + description + options + voters + EACH
+    let voters: usize =
+        vote.eligible.iter().map(|named| named.agent.len() + named.name.len() + EACH).sum();
+    let options: usize = vote.options.iter().map(String::len).sum();
+    let description = vote.description.as_ref().map_or(0, String::len);
+    vote.title.len() + description + options + voters + EACH
 }
