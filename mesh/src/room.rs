@@ -196,7 +196,7 @@ impl Room {
         let log = self.replica.logs.id(at.log);
         match content {
             Content::Uncounted(bytes) => {
-                // It says nothing, but for who else was removed.
+                // It says nothing, unless it removes another node.
                 if facts.kind == PARTED && self.replica.logs.is_whole() {
                     let (room, body) = (self.replica.id, Body::decode(facts.kind, &bytes));
                     cx.facts.push(Fact { room, at, log, facts, body });
@@ -483,8 +483,8 @@ impl Room {
         }
     }
 
-    /// The author's node claims the next era, whatever its rank, when its entry, or its claim of a task, is
-    /// kept waiting (rule 1). `gone`: the sequencer is.
+    /// The author's node claims the next era, at any rank, when its entry, or its claim of a task, is kept
+    /// waiting (rule 1). `gone`: the sequencer is.
     fn claim_if_kept_waiting(&mut self, cx: &mut Context, gone: bool) {
         let mine = self.replica.logs.ix(self.replica.mine);
         if self.order.keeps_waiting(cx, &self.replica, gone)

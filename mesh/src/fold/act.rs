@@ -1,4 +1,4 @@
-//! Acts, as folds take them in, and what all folds have in common.
+//! Acts, as folds take them in, and the trait of all folds.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Written {
 pub(crate) enum Void {
     /// This entry of a log, and all after it.
     From(EntryRef),
-    /// All of a node: others may hold more of what it wrote, or less.
+    /// All of a node: others may hold more of its entries, or less.
     Author(NodeId),
     /// A node was removed from the mesh, and its agents with it. Its logs count up to a cut that all
     /// nodes know.

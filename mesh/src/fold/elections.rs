@@ -1,7 +1,7 @@
 //! The elections of a room: a fold over [`ElectionAct`]s that does not depend on the order in which
 //! logs are read (`docs/decisions/elections.md`).
 //!
-//! What counts is a function of the logs:
+//! The state is a function of the logs:
 //!
 //! - Of each log the first commitment, close, opening and dropping of its kind. An author has several
 //!   logs in rooms that are memory only: of these the lowest by position.
@@ -10,8 +10,8 @@
 //!   the starter's, or else the lowest by position.
 //! - The leader is that of the concluded election with the highest term, and of one term the lowest
 //!   position, unless it was cleared.
-//! - Of a node that forked a log nothing counts but that it stood: others may hold more of what it
-//!   wrote, or less.
+//! - Of a node that forked a log nothing counts but that it stood: others may hold more of its entries, or
+//!   less.
 
 mod election;
 
@@ -38,7 +38,7 @@ use crate::{
 /// An election by its term and position: the last one is the one that counts, if it is concluded.
 type Rank = (u64, Reverse<Position>);
 
-/// Who leads a room.
+/// The leader of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Leader<'e> {
     /// By which election.
@@ -47,8 +47,7 @@ pub(crate) struct Leader<'e> {
     pub(crate) candidate: &'e Candidate,
 }
 
-/// What members were told last: the election that counts, and whom it made the leader, unless that
-/// one was cleared.
+/// The last news that members got: the election that counts, and its leader, unless that one was cleared.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Told {
     pub(crate) concluded: Option<EntryRef>,
@@ -62,7 +61,7 @@ pub(crate) struct Elections {
     ranked: BTreeMap<Rank, EntryRef>,
     /// Elections by their closes.
     closed: BTreeMap<EntryRef, EntryRef>,
-    /// What elections take, by the log that started them.
+    /// Bytes of elections, by the log that started them.
     bytes: BTreeMap<LogId, usize>,
     /// Nodes that are out: they forked a log, or parted.
     expelled: Arc<BTreeSet<NodeId>>,
@@ -226,7 +225,7 @@ impl Elections {
         !self.expelled.is_empty()
     }
 
-    // What it comes to.
+    // The outcome.
 
     pub(crate) fn get(&self, election: EntryRef) -> Option<&Election> {
         self.all.get(&election)
@@ -252,7 +251,7 @@ impl Elections {
         self.all.values_mut().for_each(|election| election.restored = true);
     }
 
-    /// Who leads the room.
+    /// The leader of the room.
     pub(crate) fn leader(&self, now: Duration) -> Option<Leader<'_>> {
         let (election, leader) = self.concluded(now)?;
         let candidate = leader?;
@@ -260,7 +259,7 @@ impl Elections {
         (!election.is_cleared()).then_some(Leader { election: place, term, candidate })
     }
 
-    /// Who leads the room, as members were told: what is known without working it out.
+    /// The leader, as members were told: known without working it out.
     pub(crate) fn told_leader(&self) -> Option<Leader<'_>> {
         let (election, agent) = (self.told.concluded?, self.told.leader.as_ref()?);
         let known = self.all.get(&election)?;
@@ -268,7 +267,7 @@ impl Elections {
         Some(Leader { election, term: known.rank().0, candidate })
     }
 
-    /// What members should have been told.
+    /// The news that members should have got.
     pub(crate) fn to_tell(&self, now: Duration) -> Told {
         let concluded = self.concluded(now).map(|(election, _)| election.place());
         Told { concluded, leader: self.leader(now).map(|leader| leader.candidate.agent.clone()) }
@@ -302,7 +301,7 @@ impl Elections {
         last.filter(|list| list[..] == *candidates).cloned()
     }
 
-    /// What one more election of this log counts for: the same on every machine.
+    /// The bytes that one more election of this log counts for: the same on every machine.
     fn cost(&self, log: LogId, candidates: &[Candidate]) -> usize {
         let again = self.same_again(log, candidates).is_some();
         let list = if again { 0 } else { candidates.iter().map(list_bytes).sum::<usize>() };
@@ -336,10 +335,10 @@ impl Elections {
         elected && !election.is_cleared_in(at.log, at.seq)
     }
 
-    // What is to be done.
+    // Acts that are due.
 
-    /// The election that is to be carried on: of several the highest by term, then the lowest by
-    /// position. What else runs ends by itself.
+    /// The election that is to be carried on: of several the highest by term, then the lowest by position.
+    /// Others end by themselves.
     pub(crate) fn running(&self, now: Duration) -> Option<&Election> {
         let running = self.running.iter().filter_map(|place| self.all.get(place));
         let alive = running.filter(|election| election.runs_for(now).is_some());
@@ -372,7 +371,7 @@ impl Elections {
     }
 }
 
-/// What a candidate takes in a list.
+/// The bytes of a candidate in a list.
 fn list_bytes(candidate: &Candidate) -> usize {
     64 + candidate.agent.len() + candidate.name.len()
 }

@@ -1,10 +1,10 @@
 //! The tasks of a room: a fold over [`TaskAct`]s that does not depend on the order in which logs are
 //! read; and the claims that wait for the room's sequencer (`docs/decisions/tasks.md`).
 //!
-//! What counts is a function of the logs:
+//! The state is a function of the logs:
 //!
-//! - Each field of a task is what was written last of it, where every write names what it replaces. Of
-//!   writes that did not know of each other all stay, and the latest by position shows.
+//! - Each field of a task has the value that was written last, where every write names the ones that it
+//!   replaces. Of writes that did not know of each other all stay, and the latest by position shows.
 //! - A claim does nothing by itself. Its sequencer's answer does, if it grants it: that is the write.
 
 mod task;
@@ -51,7 +51,7 @@ pub(crate) enum Answer {
     Forgotten,
 }
 
-/// What acts came to.
+/// Effects of acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     Assigned { place: EntryRef, view: Arc<TaskView> },
@@ -64,7 +64,7 @@ pub(crate) enum News {
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
     all: BTreeMap<EntryRef, Task>,
-    /// What they take.
+    /// Memory that they take.
     bytes: usize,
     claims: BTreeMap<EntryRef, Claim>,
     news: Vec<News>,
@@ -269,7 +269,7 @@ impl Tasks {
         self.all.iter().map(|(place, task)| (task.id(), *place))
     }
 
-    /// An update with what it replaces, as far as it is known here.
+    /// An update with the writes that it replaces, as far as they are known here.
     pub(crate) fn over_what_is_known(&self, update: TaskUpdated) -> TaskUpdated {
         let over = self.all.get(&update.task).map_or(Vec::new(), |task| task.known(&update));
         TaskUpdated { over, ..update }
@@ -283,8 +283,8 @@ impl Tasks {
     }
 
     /// Claims that the sequencer of `era` answers now, in the order of their positions as far as that
-    /// matters: whoever's came first to it was answered then. What was claimed in an earlier era may
-    /// have been answered there: that gets a moment to come.
+    /// matters: the first to come was answered at once. A claim of an earlier era may have been answered
+    /// there: the answer gets a moment to come.
     pub(crate) fn due(&self, now: Duration, era: Era) -> Vec<EntryRef> {
         let due = |claim: &Claim| claim.era == era || now >= claim.since + CLAIM_SETTLE;
         let mut due: Vec<(&EntryRef, &Claim)> =
@@ -293,7 +293,7 @@ impl Tasks {
         due.into_iter().map(|(place, _)| *place).collect()
     }
 
-    /// What the sequencer of `era` says to a claim.
+    /// The answer of the sequencer of `era` to a claim.
     pub(crate) fn answer(&self, claim: EntryRef, era: Era, by: Option<EntryRef>) -> Option<Grant> {
         let claimed = self.claims.get(&claim)?;
         let holder = self.all.get(&claimed.update.task)?.assignee();
@@ -321,7 +321,7 @@ impl Tasks {
     }
 }
 
-/// What a task takes in an answer, near enough.
+/// Bytes that a task takes in an answer, near enough.
 fn view_bytes(view: &TaskView) -> usize {
     /// Ids, times, names of fields.
     const FRAME: usize = 400;

@@ -1,7 +1,7 @@
 //! The votes of a room: a fold over [`VoteAct`]s that does not depend on the order in which logs are
 //! read, and beside it what only this node knows of each vote.
 //!
-//! What counts is a function of the logs (`docs/decisions/votes.md`):
+//! The state is a function of the logs (`docs/decisions/votes.md`):
 //!
 //! - Of one log's ballots of an agent the first is valid, and of its closes of a vote too.
 //! - Of all closes the first of the vote's author counts, or else the lowest by position.
@@ -35,7 +35,7 @@ pub(crate) struct Votes {
     all: BTreeMap<EntryRef, Vote>,
     /// Nodes that forked a log.
     expelled: BTreeSet<NodeId>,
-    /// What they take, as [`bytes`] counts it.
+    /// Memory that they take, as [`bytes`] counts it.
     bytes: usize,
     /// Votes in which something may become due.
     waiting: BTreeSet<EntryRef>,
@@ -223,7 +223,7 @@ impl Votes {
         }
     }
 
-    /// What the store had of a vote. `false`: there is no such vote.
+    /// The notes on a vote that the store had. `false`: there is no such vote.
     pub(crate) fn restore(&mut self, place: EntryRef, note: VoteNote) -> bool {
         self.all.get_mut(&place).map(|vote| vote.restore(note)).is_some()
     }
@@ -245,7 +245,7 @@ impl Votes {
         !self.waiting.is_empty()
     }
 
-    /// Those in which something may become due with time, or with who is there.
+    /// Those in which something may become due with time, or as nodes come and go.
     pub(crate) fn waiting(&self) -> Vec<EntryRef> {
         self.waiting.iter().copied().collect()
     }

@@ -1,4 +1,5 @@
-//! Who lives, as far as this node can tell: beacons heard by any path, and what others say they heard.
+//! The nodes that live, as far as this node can tell: beacons heard by any path, and reports of other
+//! nodes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,7 +35,7 @@ pub(crate) struct Heard {
 struct Direct {
     at: Duration,
     tick: u64,
-    /// When one came that left none out before it: who is calm leaves every other one out.
+    /// When one came that left none out before it: a calm node leaves every other one out.
     restless: Duration,
 }
 
@@ -43,11 +44,11 @@ struct Direct {
 struct Probe {
     sent: Duration,
     awaited: BTreeSet<NodeId>,
-    /// Who hears it: for them it does not count as gone before this.
+    /// The nodes that hear it: for them it does not count as gone before this.
     vetoes: BTreeMap<NodeId, Duration>,
 }
 
-/// Who could give a room's numbers.
+/// The nodes that could give a room's numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EligibleNodes<'a> {
     pub(crate) room: RoomId,
@@ -93,7 +94,7 @@ pub(crate) struct Liveness {
     /// The last stop was not in good order, and no peer was heard since the start.
     unclean: bool,
     heard: BTreeMap<NodeId, Heard>,
-    /// What connected peers last said themselves.
+    /// The last beacons that connected peers sent themselves.
     direct: BTreeMap<NodeId, Direct>,
     pub(crate) up: BTreeSet<NodeId>,
     /// Since when they are connected.
@@ -120,7 +121,7 @@ impl Liveness {
         }
     }
 
-    /// This node was not called for too long: what it knows of others is old. What they said meanwhile
+    /// This node was not called for too long: its knowledge of others is old. Their beacons of the meantime
     /// may be waiting to be heard, so those that lived when it was `last_called` still do.
     pub(crate) fn woke(&mut self, now: Duration, last_called: Duration) {
         self.awake_since = now;
@@ -269,8 +270,8 @@ impl Liveness {
         (now >= since).then_some(Gone { node, since, anew: false })
     }
 
-    /// Whether this node may replace another in a room now. Whoever does not have the room has no say: what they
-    /// hear of the node does not bring the room's entries there.
+    /// Whether this node may replace another in a room now. Nodes without the room have no say: their
+    /// hearing of the node does not bring the room's entries there.
     pub(crate) fn verdict(
         &self,
         now: Duration,

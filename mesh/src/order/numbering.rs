@@ -1,4 +1,4 @@
-//! Numbers of one room: eras and what was given in them, and the one delivery of each entry.
+//! Numbers of one room: eras and the numbers given in them, and the one delivery of each entry.
 //!
 //! The rules are those of `docs/numbering.md`; they are cited here by number.
 
@@ -58,7 +58,7 @@ impl Undelivered {
 #[derive(Debug)]
 pub(crate) struct EraState {
     pub(crate) record: EraRecord,
-    /// What numbers `done + 1` … `known` name.
+    /// The entries that numbers `done + 1` … `known` name.
     items: VecDeque<Item>,
     /// How far all claims so far say it had got when they were made.
     pub(crate) cut_at: u64,
@@ -69,7 +69,7 @@ pub(crate) struct EraState {
     dirty: bool,
 }
 
-/// What numbers name.
+/// The entry, or nothing, that numbers name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Item {
     /// One number: this entry.
@@ -78,7 +78,7 @@ enum Item {
     Nothing(u64),
 }
 
-/// What the next item of an era is.
+/// The next item of an era.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NextItem {
     /// Under this number, if it is above the tip.
@@ -171,7 +171,7 @@ impl Numbering {
         *self.eras.last_key_value().expect("a room has its home era").0
     }
 
-    /// Who issues the current era.
+    /// The log whose author issues the current era.
     pub(crate) fn sequencer(&self) -> LogId {
         self.eras.last_key_value().expect("a room has its home era").1.record.sequencer
     }
@@ -229,7 +229,7 @@ impl Numbering {
         self.foretold.insert(at, numbers);
         let mut all =
             known.into_iter().flat_map(|range| [range.best, range.canonical]).chain([number]);
-        // LocalRef most one is new here: what was highest or lowest before, or this one.
+        // At most one is new here: the one that was highest or lowest before, or this one.
         if let Some(number) = all.find(|number| numbers.is_within(*number)) {
             self.between.entry(at).or_default().push(number);
         }
@@ -246,7 +246,7 @@ impl Numbering {
         self.foretold.iter().filter(move |(at, range)| is_below(at, range)).map(|(at, _)| *at)
     }
 
-    /// The entry has come: what numbers it has so far, all of them.
+    /// The entry has come: its numbers so far, all of them.
     pub(crate) fn came(&mut self, at: LocalRef) -> (Option<NumberRange>, Vec<Number>) {
         let numbers = self.foretold.remove(&at);
         let mut all = self.between.remove(&at).unwrap_or_default();
@@ -274,8 +274,8 @@ impl Numbering {
         }
     }
 
-    /// How far this node has got in the eras that changed since all cuts known. When there are
-    /// more than fit, the highest count: what is left out is late somewhere and asked for.
+    /// How far this node has got in the eras that changed since all cuts known. When there are more than
+    /// fit, the highest count: the rest is late somewhere and asked for.
     pub(crate) fn cut(&self) -> Vec<Reached> {
         let changed = self.eras.iter().rev().filter(|(_, state)| state.record.done > state.cut_at);
         let mut cut: Vec<Reached> = changed

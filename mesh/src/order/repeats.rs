@@ -8,7 +8,7 @@ use crate::{
     wire::entry::DedupId,
 };
 
-/// Sends that may be repeated, and what became of them.
+/// Sends that may be repeated, and their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {
     by_id: BTreeMap<DedupId, LocalRef>,

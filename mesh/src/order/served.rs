@@ -1,5 +1,6 @@
-//! What a node remembers of one reader of one room: which part of its delivery log it has given to it, and
-//! which cursors it gets from here (`docs/numbering.md`, "Roaming"). Plain data; where it is kept is not the core's.
+//! A node's memory of one reader of one room: the parts of its delivery log that it has given to the
+//! reader, and the cursors that the reader gets from here (`docs/numbering.md`, "Roaming"). Plain data; the
+//! core does not keep it.
 
 use minicbor::{Decode, Encode};
 
@@ -44,20 +45,21 @@ pub struct Served {
     /// Ascending and apart, at most [`SERVED_STRETCHES_MAX`].
     #[n(0)]
     stretches: Vec<Stretch>,
-    /// What it was told last to be a number of the room. Zero: nothing.
+    /// The last number of the room that it was told. Zero: none.
     #[n(1)]
     told: Number,
 }
 
 impl Served {
-    /// The reader said where it is, and was given a page from there, `after`, up to a number: everything of the delivery
-    /// log between them, but for what is proven seen. `came`: with which cursor it came from another node; zero if it did
-    /// not, or came with one of the home era, below which all nodes have given the same.
-    pub fn page(&mut self, came: Number, (after, upto): (Number, Number)) {
-        let whole = came == Number::ZERO;
+    /// The reader said where it is, and was given a page from there, `after`, up to a number: everything of
+    /// the delivery log between them, but for entries that are proven seen. `origin_cursor`: the cursor with which
+    /// it came from another node; zero if it did not, or came with one of the home era, below which all
+    /// nodes have given the same.
+    pub fn page(&mut self, origin_cursor: Number, (after, upto): (Number, Number)) {
+        let whole = origin_cursor == Number::ZERO;
         let home = after.era() == Era::HOME;
         let after = if !whole {
-            came
+            origin_cursor
         } else if home {
             Number::ZERO
         } else {
@@ -93,7 +95,7 @@ impl Served {
         minicbor::to_vec(self).unwrap_or_default()
     }
 
-    /// From what [`Served::encode`] gave.
+    /// Decodes the bytes of [`Served::encode`].
     ///
     /// # Errors
     ///
@@ -102,13 +104,14 @@ impl Served {
         minicbor::decode(bytes)
     }
 
-    /// With which cursor the reader came here, if it has `cursor` from here; zero if it never came from
-    /// another node. What was delivered here up to that may be owed to it.
+    /// The cursor with which the reader came here, if it has `cursor` from here; zero if it never came from
+    /// another node. Messages that were delivered here up to that may be owed to it.
     #[must_use]
     pub fn came_with(&self, cursor: Number) -> Option<Number> {
         let stretch = self.stretches.iter().find(|stretch| stretch.has(cursor));
-        let came = stretch.map(|stretch| if stretch.whole { Number::ZERO } else { stretch.after });
-        came.or_else(|| (cursor > Number::ZERO && cursor == self.told).then_some(Number::ZERO))
+        let origin =
+            stretch.map(|stretch| if stretch.whole { Number::ZERO } else { stretch.after });
+        origin.or_else(|| (cursor > Number::ZERO && cursor == self.told).then_some(Number::ZERO))
     }
 
     fn add(&mut self, new: Stretch) {
@@ -126,7 +129,7 @@ impl Served {
         }
         apart.push(all);
         apart.sort_by_key(|stretch| stretch.after);
-        // What was given last is asked for next, and that is what is highest.
+        // The reader goes on after the last page, which is the highest.
         apart.drain(..apart.len().saturating_sub(SERVED_STRETCHES_MAX));
         self.stretches = apart;
     }

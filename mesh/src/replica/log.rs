@@ -1,4 +1,4 @@
-//! The logs of a room: their heads, and what a received run means to them.
+//! The logs of a room: their heads, and how received runs continue them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,11 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) record: LogRecord,
-    /// The record differs from what the store has.
+    /// The record differs from the one in the store.
     pub(crate) dirty: bool,
 }
 
-/// What a run means to the log it claims to continue.
+/// How a run continues its log.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Continuation {
     /// Nothing in it is new.
@@ -138,8 +138,8 @@ impl Logs {
         true
     }
 
-    /// One log's part in the digest: what counts of it, so that those who hold more than others do not
-    /// compare for ever.
+    /// One log's part in the digest: the entries that count, so that nodes that hold more than others do
+    /// not compare for ever.
     fn part(&self, record: &LogRecord) -> u64 {
         let counts = record.fork.filter(|_| !self.whole).map_or(u64::MAX, |seq| seq - 1);
         self.mix(record.id, record.head.min(counts))
@@ -210,7 +210,7 @@ impl Logs {
         out
     }
 
-    /// What `run` means here. `unsealed`: newest entries of this log that have no hash yet (own
+    /// How `run` continues its log here. `unsealed`: newest entries of this log that have no hash yet (own
     /// drafts of this turn): runs that reach into them wait for their seal.
     pub(crate) fn continuation(
         &self,

@@ -1,4 +1,4 @@
-//! Runs that wait: for the entries before them, for their bodies, for what they build on.
+//! Runs that wait: for the entries before them, for their bodies, for entries that they build on.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,15 +31,15 @@ pub(crate) struct Waiting {
     pub(crate) bodies: BTreeMap<u64, Vec<u8>>,
     /// Some do: most runs come whole, and nobody is asked for anything of them.
     apart: bool,
-    /// Who sent the run: they have its bodies, but for those that are gone.
+    /// The peer that sent the run: it has the bodies, but for those that are gone.
     pub(crate) from: NodeId,
     since: Duration,
     asking: Option<Asking>,
-    /// Who was asked last, and when.
+    /// The peer that was asked last, and when.
     last_asked: Option<(NodeId, Duration)>,
-    /// Whoever was asked since all of them were.
+    /// The peers that were asked since all of them were.
     asked: BTreeSet<NodeId>,
-    /// Whoever has said that they do not have what is gone.
+    /// The peers that have said that they do not have the missing bodies.
     without: BTreeSet<NodeId>,
     bytes: usize,
 }
@@ -51,7 +51,7 @@ struct Asking {
     at: Duration,
     /// Places of which the peer has not said anything.
     open: BTreeSet<u64>,
-    /// Some of what is lacking is gone.
+    /// Some of the missing bodies are gone.
     gone: bool,
 }
 
@@ -91,8 +91,8 @@ impl Waiting {
         }
     }
 
-    /// Places from entry index `skip` on whose bodies have not come and are needed; whether they are
-    /// gone for whoever sent the run.
+    /// Places from entry index `skip` on whose bodies have not come and are needed; whether they are gone
+    /// for the peer that sent the run.
     pub(crate) fn lacks(
         &self,
         skip: usize,
@@ -110,8 +110,8 @@ impl Waiting {
         })
     }
 
-    /// Whether nothing is lacking from entry index `skip` on but what nobody has (`nobody`), and what
-    /// is old enough that nobody need have it.
+    /// Whether no bodies are missing from entry index `skip` on but those that nobody has (`nobody`), and
+    /// those old enough that nobody need have them.
     pub(crate) fn is_complete(&self, skip: usize, needs: Needs, nobody: impl Fn() -> bool) -> bool {
         let needs_not = |seq: u64| {
             let entry = usize::try_from(seq - self.run.run().first).ok();
@@ -121,7 +121,7 @@ impl Waiting {
         self.lacks(skip, needs).all(|(seq, gone)| gone && needs_not(seq) && nobody())
     }
 
-    /// Whoever was asked has said something of this place: with a body, or without.
+    /// The peer that was asked has answered for this place: with a body, or without.
     fn answered(&mut self, from: NodeId, seq: u64) {
         if let Some(asking) = self.asking.as_mut().filter(|asking| asking.peer == from) {
             asking.open.remove(&seq);
@@ -140,7 +140,7 @@ impl Waiting {
         apart.is_some_and(|entry| needs.may_be_gone(entry.facts.wall_ms))
     }
 
-    /// Keeps a body if it is what belongs in this place.
+    /// Keeps a body if it belongs in this place.
     fn add_body(&mut self, seq: u64, body: Vec<u8>) {
         let Some(i) = seq.checked_sub(self.run.run().first) else { return };
         let entry = usize::try_from(i).ok().and_then(|i| self.run.run().entries.get(i));
@@ -215,8 +215,8 @@ impl Pending {
         Some(waiting)
     }
 
-    /// Keeps a run that cannot be accepted yet. When there is no room it is dropped, and fetched
-    /// again later: the oldest end of what waits is what can be accepted next.
+    /// Keeps a run that cannot be accepted yet. When there is no room it is dropped, and fetched again
+    /// later: the oldest runs are the ones that can be accepted next.
     pub(crate) fn keep(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
         let full = self.runs.len() >= PENDING_RUNS_PER_ROOM_MAX
             || cx.pending_bytes + run.run().size() > PENDING_BYTES_MAX;
@@ -227,7 +227,7 @@ impl Pending {
         }
     }
 
-    /// Keeps a run that is next in its log, whatever else has to go for it.
+    /// Keeps a run that is next in its log; others may have to go for it.
     pub(crate) fn keep_next(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
         while self.runs.len() >= PENDING_RUNS_PER_ROOM_MAX
             || (cx.pending_bytes > PENDING_BYTES_MAX && !self.runs.is_empty())
@@ -245,8 +245,9 @@ impl Pending {
     fn insert(&mut self, cx: &mut Context, run: Verified, from: NodeId) {
         let key = (run.run().log, run.run().first);
         let old = self.take(cx, key);
-        // Of two runs that begin alike the shorter one is as its author sealed it: whoever has several can join them under
-        // the last seal, and what comes between them would be waited for. Bodies that came stay; the rest is asked for.
+        // Of two runs that begin alike the shorter one is as its author sealed it: a peer that has several
+        // can join them under the last seal, and then the entries between them would be waited for. Bodies
+        // that came stay; the rest is asked for.
         let waiting = match old {
             Some(mut old) if old.run.run().last() <= run.run().last() => {
                 old.fill_from(run.run());
@@ -305,9 +306,9 @@ impl Pending {
         self.runs.range_mut((log, 0)..=(log, seq)).next_back().map(|(key, run)| (*key, run))
     }
 
-    /// Bodies to be asked for now, by whom to ask of `peers`, who are connected and have the room. Bodies
-    /// apart: their author or the sender of their run first, after that `another`, who has the entry. For
-    /// bodies that are gone: everybody in turn.
+    /// Bodies to be asked for now, by the peer to ask: one of `peers`, which are connected and have the
+    /// room. Bodies apart: their author or the sender of their run first, after that `another`, which has
+    /// the entry. For bodies that are gone: everybody in turn.
     pub(crate) fn bodies_to_ask(
         &mut self,
         now: Duration,
@@ -334,7 +335,7 @@ impl Pending {
                 let Some(peer) = waiting.next_to_ask(peers) else { continue };
                 peer
             } else {
-                // The author has them for certain; whoever relayed its run may wait for them, too.
+                // The author has them for certain; a peer that relayed its run may wait for them, too.
                 let first_time = waiting.asked.is_empty();
                 let author = Some(log.author).filter(|node| peers.contains(node));
                 let head = Head { log, seq: *last };
@@ -343,7 +344,7 @@ impl Pending {
                 let Some(peer) = first.or(from).or_else(|| another(head)) else { continue };
                 peer
             };
-            // Who says at once that it has nothing would be asked again at once, for ever.
+            // A peer that says at once that it has nothing would be asked again at once, for ever.
             if waiting.last_asked.is_some_and(|(last, at)| last == peer && now < at + WANT_TIMEOUT)
             {
                 continue;
@@ -361,7 +362,7 @@ impl Pending {
 
     fn note_lacking(&mut self, now: Duration, lacking: bool) {
         match &mut self.lacking {
-            // What is lacking next has been lacking as long: one wait is enough for all of it.
+            // The next missing bodies have been missing as long: one wait is enough for all of them.
             Some((_, until)) if lacking => *until = now,
             Some((_, until)) if now >= *until + HOLE_AFTER => self.lacking = None,
             Some(_) => {}
@@ -369,9 +370,9 @@ impl Pending {
         }
     }
 
-    /// Whether it is certain that nobody who can be reached has what is gone of this run: all `peers`, who
-    /// are connected and have the room, have said so, and there was time for others to come back, if there are any
-    /// (`others`).
+    /// Whether it is certain that no reachable node has the missing bodies of this run: all `peers`, which
+    /// are connected and have the room, have said so, and there was time for others to come back, if there
+    /// are any (`others`).
     pub(crate) fn nobody_has(
         &self,
         now: Duration,

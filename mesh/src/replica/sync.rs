@@ -1,4 +1,4 @@
-//! Anti-entropy of one room: who has what, and fetching what is lacking. Converges without gossip.
+//! Anti-entropy of one room: the heads of peers, and fetching missing entries. Converges without gossip.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use crate::{
     wire::message::{Head, Message, Span},
 };
 
-/// What a peer said it has, as far as this node has not; at most [`SPANS_MAX`] logs.
+/// The entries that a peer said it has and this node has not; at most [`SPANS_MAX`] logs.
 #[derive(Debug)]
 struct View {
     at: Duration,
@@ -58,7 +58,7 @@ impl Sync {
         self.views.contains_key(&peer)
     }
 
-    /// A run came whose predecessors are missing: ask its sender for what they have.
+    /// A run came whose predecessors are missing: ask its sender for its heads.
     pub(crate) fn note_gap(
         &mut self,
         cx: &mut Context,
@@ -158,7 +158,7 @@ impl Replica {
         if !cx.up.contains(&from) {
             return false;
         }
-        // Kept is what they have beyond this node, and what they have of this node's own.
+        // Kept are the entries that they have beyond this node, and those of this node's own.
         let beyond = heads
             .iter()
             .filter(|head| head.seq > self.logs.head_of(head.log) || head.log == self.mine)
@@ -174,8 +174,8 @@ impl Replica {
         true
     }
 
-    /// The answer to a want has ended. A peer that gave nothing of what it said it had is not asked for
-    /// it again before it says so again: else one lie would keep two nodes busy for ever.
+    /// The answer to a want has ended. A peer that gave none of the entries that it said it had is not
+    /// asked for them again before it says so again: else one lie would keep two nodes busy for ever.
     pub(crate) fn on_spans_end(&mut self, from: NodeId) {
         if let Some(want) = self.sync.want.take_if(|want| want.peer == from) {
             let came = want.spans.iter().any(|span| self.reaches(span.log) > span.after);
@@ -240,7 +240,7 @@ impl Replica {
         }
     }
 
-    /// What `peer` has and this node neither has nor holds pending.
+    /// The entries that `peer` has and this node neither has nor holds pending.
     fn lacking(&self, cx: &Context, peer: NodeId) -> Vec<Span> {
         let Some(view) = self.sync.views.get(&peer) else { return Vec::new() };
         let spans = view.heads.iter().filter_map(|(log, seq)| {

@@ -1,4 +1,4 @@
-//! One election: what was written of it, and whom that makes the leader.
+//! One election: its acts, and the leader that they elect.
 
 use std::{
     cmp::Reverse,
@@ -26,7 +26,7 @@ pub(crate) fn nonce(identity: &Identity, room: RoomId, election: EntryRef) -> [u
     identity.secret(b"clawmesh election nonce", &[&room.0, &bytes(election)])
 }
 
-/// What a node commits to: nobody else can copy it, and it is good in no other election.
+/// The commitment of a node: nobody else can copy it, and it is good in no other election.
 pub(crate) fn commitment(room: RoomId, election: EntryRef, node: NodeId, nonce: &[u8; 32]) -> Hash {
     sha256(&[b"clawmesh election commitment", &room.0, &bytes(election), &node.0, nonce])
 }
@@ -68,7 +68,7 @@ struct Drops {
     nodes: BTreeSet<NodeId>,
 }
 
-/// One `Closed`, and what follows from it.
+/// One `Closed`, and the acts that follow it.
 #[derive(Debug)]
 pub(crate) struct Closing {
     position: Position,
@@ -100,7 +100,7 @@ impl Closing {
         self.opening(node).is_some()
     }
 
-    /// What a node opened: the same nonce in whichever log, or it would not match its commitment.
+    /// The opening of a node: the same nonce in each of its logs, or it would not match its commitment.
     fn opening(&self, node: NodeId) -> Option<&Opening> {
         of(&self.openings, node).next().map(|(_, opening)| opening)
     }
@@ -111,8 +111,8 @@ impl Closing {
         self.named.contains_key(&node) && !self.has_opened(node) && !dropped
     }
 
-    /// Who drops out: as its author says first of all; or else nobody, if all have opened; or else as
-    /// the lowest by position says. `None`: it is not known yet.
+    /// The nodes that drop out: as the close's author says first of all; or else none, if all have opened;
+    /// or else as the lowest by position says. `None`: it is not known yet.
     fn dropped(&self, expelled: &BTreeSet<NodeId>) -> Option<BTreeSet<NodeId>> {
         let own = of(&self.drops, self.author())
             .map(|(_, drops)| drops)
@@ -306,7 +306,7 @@ impl Election {
         self.cleared.retain(|of, at| counts(of, *at));
     }
 
-    // What it comes to.
+    // The outcome.
 
     pub(crate) fn place(&self) -> EntryRef {
         self.position.place
@@ -373,9 +373,9 @@ impl Election {
         self.closings.values().filter(|closing| !self.expelled.contains(&closing.author()))
     }
 
-    /// Whether this closing counts. While the election runs the starter's own does, and others' only
-    /// when that should have come: so nobody gains anything by closing early. How long it had run before a start
-    /// is not known any more; what others had closed by then counted.
+    /// Whether this closing counts. While the election runs the starter's own does, and others' only when
+    /// that should have come: so nobody gains anything by closing early. How long it had run before a start
+    /// is not known any more; closes of others counted by then.
     fn counts(&self, closing: &Closing, now: Duration) -> bool {
         let Some(age) = self.runs_for(now) else { return true };
         let late = self.restored || age >= ELECTION_WINDOW + ELECTION_GRACE;
@@ -387,9 +387,8 @@ impl Election {
         self.closings().any(|closing| !self.counts(closing, now))
     }
 
-    /// What it comes to: of the closings that elect somebody, or nobody, the one in which most nodes
-    /// took part to the end, then the starter's own, then the lowest by position. Nodes that forked a
-    /// log are out.
+    /// The outcome: of the closings that elect somebody, or nobody, the one in which most nodes took part
+    /// to the end, then the starter's own, then the lowest by position. Nodes that forked a log are out.
     pub(crate) fn outcome(&self, now: Duration) -> Outcome<'_> {
         let expelled = &self.expelled;
         let closings =
@@ -410,8 +409,8 @@ impl Election {
         }
     }
 
-    /// Whether somebody could take this agent of this node for the elected leader, whatever else there
-    /// is to be known: once true it stays true, so that all nodes judge decisions alike.
+    /// Whether somebody could take this agent of this node for the elected leader, with any other acts
+    /// known: once true it stays true, so that all nodes judge decisions alike.
     pub(crate) fn may_have_elected(&self, agent: &str, node: NodeId) -> bool {
         self.closings.values().any(|closing| {
             let none = BTreeSet::new();
@@ -439,7 +438,7 @@ impl Election {
         self.cleared.get(&log).is_some_and(|at| *at < seq)
     }
 
-    // What is to be done.
+    // Acts that are due.
 
     /// How long it is since it came; `None` if it is nobody's business any more.
     pub(crate) fn runs_for(&self, now: Duration) -> Option<Duration> {
@@ -514,7 +513,7 @@ impl Election {
     }
 }
 
-/// What is known of an author's logs.
+/// The entries of a map for an author's logs.
 fn of<T>(logs: &BTreeMap<LogId, T>, author: NodeId) -> impl Iterator<Item = (&LogId, &T)> {
     let log = |incarnation| LogId { author, incarnation };
     logs.range(log(0)..=log(u64::MAX))

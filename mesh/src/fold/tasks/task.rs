@@ -1,4 +1,4 @@
-//! One task: what was written of it, and what of that shows.
+//! One task: the writes of its fields, and the ones that show.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Field {
     }
 }
 
-/// What one act sets. `None`: not this field.
+/// The fields that one act sets. `None`: not this one.
 #[derive(Clone, Debug)]
 struct Values {
     status: Option<TaskStatus>,
@@ -66,7 +66,7 @@ struct Write {
     clock: u64,
     place: EntryRef,
     wall_ms: u64,
-    /// What its author knew and replaced.
+    /// The writes that its author knew and replaced.
     over: Vec<EntryRef>,
     values: Values,
     /// By field: another write replaced it.
@@ -107,8 +107,8 @@ impl Write {
     }
 }
 
-/// See the module. Each field is a multi-value register: a write replaces what its author knew, and
-/// what is left, more than one if several were written at the same time, are the field's heads.
+/// See the module. Each field is a multi-value register: a write replaces the ones that its author knew.
+/// Those left, several if they were written at the same time, are the field's heads.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
     id: MessageId,
@@ -175,8 +175,8 @@ impl Task {
         self.forget_covered();
     }
 
-    /// What is covered is kept for a while: what covers it may turn out to be of a forked log. The newest
-    /// by position, so that it is the same ones everywhere.
+    /// Covered writes are kept for a while: the write that covers one may turn out to be of a forked log.
+    /// The newest by position stay, so that they are the same everywhere.
     fn forget_covered(&mut self) {
         let mut covered: Vec<&Write> =
             self.writes.iter().filter(|write| write.is_covered()).collect();
@@ -216,7 +216,7 @@ impl Task {
         self.heads(field).max_by_key(|write| write.position()).map(|write| &write.values)
     }
 
-    /// Who is to do it, as far as it is known here.
+    /// The assignee, as far as it is known here.
     pub(super) fn assignee(&self) -> Option<AgentId> {
         self.shown(Field::Assignee).and_then(|values| values.assignee.clone().flatten())
     }
@@ -226,7 +226,7 @@ impl Task {
         self.heads(field).any(|write| !write.values.agrees(shown, field))
     }
 
-    /// What an update made now replaces.
+    /// The writes that an update made now replaces.
     pub(super) fn known(&self, update: &TaskUpdated) -> Vec<EntryRef> {
         let sets = |field| match field {
             Field::Status => update.status.is_some(),
@@ -237,7 +237,7 @@ impl Task {
         let mut heads: Vec<&Write> = fields.flat_map(|field| self.heads(field)).collect();
         heads.sort_by_key(|write| std::cmp::Reverse(write.position()));
         heads.dedup_by_key(|write| write.place);
-        // More than this write at once only where somebody lies: what is left stays contested.
+        // So many write at once only where somebody lies: the rest stays contested.
         heads.into_iter().take(TASK_OVER_MAX).map(|write| write.place).collect()
     }
 
@@ -270,20 +270,20 @@ impl Task {
         }
     }
 
-    /// What it takes, near enough.
+    /// Memory that it takes, near enough.
     pub(super) fn bytes(&self) -> usize {
         let texts = self.title.len() + self.description.as_ref().map_or(0, |text| text.len());
         texts + size_of::<Task>() + self.writes.iter().map(Write::bytes).sum::<usize>()
     }
 
-    /// What one more takes.
+    /// Memory that one more takes.
     pub(super) fn new_bytes(new: &TaskAssigned) -> usize {
         let texts = new.title.len() + new.description.as_ref().map_or(0, String::len);
         texts + size_of::<Task>() + size_of::<Write>()
     }
 }
 
-/// What an update takes, at most: what it replaces may go, or not.
+/// Memory that an update takes, at most: the writes that it replaces may go, or not.
 pub(super) fn update_bytes(update: &TaskUpdated) -> usize {
     let note = update.note.as_ref().map_or(0, String::len);
     note + size_of::<Write>() + update.over.len() * size_of::<EntryRef>()
@@ -293,7 +293,7 @@ pub(super) fn update_bytes(update: &TaskUpdated) -> usize {
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The fault, in words.
 pub(crate) fn check_new(
     title: &str,
     description: Option<&str>,
@@ -321,7 +321,7 @@ pub(crate) fn is_agent_id(agent: Option<&str>) -> bool {
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The fault, in words.
 pub(crate) fn check_update(assignee: Option<&str>, note: Option<&str>) -> Result<(), &'static str> {
     if note.is_some_and(|text| text.len() > TASK_NOTE_BYTES_MAX) {
         return Err("note may have 4096 bytes");

@@ -1,5 +1,5 @@
-//! One vote: its ballots and closes as they are written, what of them counts, and what only this node
-//! knows of it.
+//! One vote: its ballots and closes as they are written, the ones that count, and the notes that only this
+//! node has.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,7 +37,7 @@ struct Ballot {
     open: Option<Open>,
 }
 
-/// What a ballot turned out to be.
+/// The choice of a ballot that was opened.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     /// Index of an option.
@@ -46,7 +46,7 @@ struct Open {
     by: u64,
 }
 
-/// Who may vote, and the ballots in their name.
+/// An agent that may vote, and the ballots in its name.
 #[derive(Debug)]
 struct Voter {
     /// Their place among those who may vote.
@@ -64,21 +64,21 @@ struct Close {
     ballots: BTreeSet<EntryRef>,
 }
 
-/// What only this node knows of a vote.
+/// Notes on a vote that only this node has.
 #[derive(Debug, Default)]
 struct Here {
-    /// What this node's agents chose, by the log seq of their ballots, until it is opened.
+    /// The choices of this node's agents, by the log seq of their ballots, until they are opened.
     choices: BTreeMap<u64, u32>,
     told: Option<Told>,
     /// Since when it counts as closed here.
     closed: Option<Duration>,
     /// All closes are void by which it was: it has a result again when there is another one.
     void: bool,
-    /// What the close named that was told, if that is void: not kept over a restart.
+    /// The ballots named by the close that was told, if that is void: not kept over a restart.
     had: Option<BTreeSet<EntryRef>>,
     /// Since when it should have been closed.
     due: Option<Duration>,
-    /// What has to be kept differs from what the store has.
+    /// The notes differ from those in the store.
     dirty: bool,
 }
 
@@ -223,7 +223,7 @@ impl Vote {
         true
     }
 
-    /// What is written at these places does not count.
+    /// The entries at these places do not count.
     pub(super) fn cut(&mut self, void: impl Fn(&EntryRef) -> bool) {
         self.ballots.retain(|place, _| !void(place));
         for (place, ballot) in &mut self.ballots {
@@ -246,7 +246,7 @@ impl Vote {
     }
 }
 
-/// What counts.
+/// Ballots that count.
 impl Vote {
     /// The close that counts, of those that are here.
     fn counting(&self) -> Option<(&Position, &Close)> {
@@ -285,7 +285,7 @@ impl Vote {
         self.bytes
     }
 
-    /// Who wanted it.
+    /// The agent that wanted it.
     pub(crate) fn created_by(&self) -> &AgentId {
         &self.created_by
     }
@@ -295,7 +295,7 @@ impl Vote {
         self.place.log.author
     }
 
-    /// Whether a close is here, whoever wrote it.
+    /// Whether a close of any node is here.
     pub(crate) fn has_close(&self) -> bool {
         self.is_imported() || !self.closes.is_empty()
     }
@@ -365,7 +365,7 @@ impl Vote {
     }
 }
 
-/// What only this node knows.
+/// Notes of this node.
 impl Vote {
     pub(super) fn restore(&mut self, note: VoteNote) {
         self.here.choices = note.choices.into_iter().collect();
@@ -373,7 +373,7 @@ impl Vote {
         self.here.told = note.told;
     }
 
-    /// What has to be kept over a restart, if that has changed.
+    /// The notes that have to be kept over a restart, if they have changed.
     pub(crate) fn take_note(&mut self) -> Option<Option<VoteNote>> {
         if !std::mem::take(&mut self.here.dirty) {
             return None;
@@ -472,7 +472,7 @@ impl Vote {
     }
 }
 
-/// What is shown of it.
+/// Views.
 impl Vote {
     pub(crate) fn view(&self, room: RoomId, now: Now) -> VoteView {
         let view = self.view_of_ballots(room, now);
@@ -558,8 +558,8 @@ pub(crate) fn commitment(
     ])
 }
 
-/// What makes a commitment of this node unguessable. It need not be kept, and there is one for each
-/// agent and vote.
+/// The secret that makes a commitment of this node unguessable. It need not be kept, and there is one for
+/// each agent and vote.
 pub(crate) fn nonce(
     identity: &Identity,
     room: RoomId,
@@ -619,7 +619,7 @@ fn longest_ms() -> u64 {
 
 /// About how many bytes of memory it takes.
 pub(crate) fn bytes(vote: &VoteOpened) -> usize {
-    /// What the vote itself takes besides its texts, and each who may vote.
+    /// Memory of the vote itself besides its texts, and of each voter.
     const EACH: usize = 256;
     let voters: usize =
         vote.eligible.iter().map(|named| named.agent.len() + named.name.len() + EACH).sum();
