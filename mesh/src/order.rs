@@ -302,3 +302,6 @@ fn named(ordered: &Ordered) -> u64 {
     let named = ordered.items.iter().filter(|items| (items.log as usize) < ordered.logs.len());
     named.map(|items| u64::from(items.count)).sum()
 }
+
+#[cfg(test)]
+mod tests;

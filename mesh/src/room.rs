@@ -539,3 +539,6 @@ impl Room {
         self.order.issue_imported(cx, &mut self.replica, entries, next)
     }
 }
+
+#[cfg(test)]
+mod tests;

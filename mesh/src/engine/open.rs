@@ -359,3 +359,16 @@ fn context(
         active: Default::default(),
     }
 }
+
+#[cfg(test)]
+impl Context {
+    /// Of a node that has no engine, alone in a mesh.
+    pub(crate) fn alone(me: NodeId) -> Context {
+        let config = Config::new(crate::name::id::MeshId([1; 16]), me);
+        let now = Now { mono: std::time::Duration::ZERO, wall_ms: 1_000, wall_us: 1_000_000 };
+        let mut cx = context(&config, (me, None), 1, now);
+        cx.lanes.insert(me, [1].into());
+        cx.my_lane = Some(1);
+        cx
+    }
+}
