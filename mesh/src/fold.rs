@@ -10,12 +10,9 @@ use std::{collections::BTreeSet, time::Duration};
 use crate::{
     api::{boundary::Alarm, command::Refused},
     name::id::{LogId, NodeId},
-    wire::{
-        acts::{ElectionAct, Folded},
-        entry::Body,
-    },
+    wire::{acts::ElectionAct, entry::Body},
 };
-use act::{Act, Fold, Void, Written};
+use act::{Act, Fold, Folded, Void, Written};
 use elections::Elections;
 use tasks::Tasks;
 use votes::Votes;

@@ -1,6 +1,6 @@
 //! The one order of a room: eras, numbers, sequencers, delivery; and liveness of the nodes that give numbers.
 //!
-//! An [`Order`] reads the room's [`Replica`] and writes its own entries there: numbers, claims of eras,
+//! An `Order` reads the room's `Replica` and writes its own entries there: numbers, claims of eras,
 //! handovers. The rules are those of `docs/numbering.md`.
 
 pub(crate) mod delivery;

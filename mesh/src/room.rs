@@ -16,7 +16,7 @@ use crate::{
     engine::context::{Context, Fact},
     fold::{
         Folds,
-        act::{Act, Void, Written},
+        act::{Act, Folded, Void, Written},
     },
     name::{
         id::{EntryRef, LocalRef, LogId, NodeId, RoomId},
@@ -33,7 +33,7 @@ use crate::{
         pending::Waiting,
     },
     wire::{
-        acts::{Folded, TaskAct, VoteAct},
+        acts::{TaskAct, VoteAct},
         entry::{Body, Facts},
         kinds::{self, Class, DECISION, PARTED},
         message::Head,

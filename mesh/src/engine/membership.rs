@@ -12,10 +12,10 @@ use crate::{
         removals::{Removals, named},
     },
     engine::context::Fact,
+    fold::act::Folded,
     limits::PARTED_LOGS_MAX,
     name::id::{EntryRef, LogId, NodeId, RoomId},
     wire::{
-        acts::Folded,
         entry::{Body, Kept, NodeParted, Parted, Parting},
         message::{Message, Notice, Signed},
     },

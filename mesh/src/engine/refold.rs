@@ -4,11 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::Engine;
 use crate::{
-    name::id::{EntryRef, LocalRef, LogId, RoomId},
-    wire::{
-        acts::Position,
-        entry::{Body, Facts, Stored},
-    },
+    name::id::{EntryRef, LocalRef, LogId, Position, RoomId},
+    wire::entry::{Body, Facts, Stored},
 };
 
 /// An act that the store kept, opened.

@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::{
     api::{boundary::Alarm, command::Refused},
     name::{
-        id::{EntryRef, LocalRef, LogId, NodeId, RoomId},
+        id::{EntryRef, LocalRef, LogId, NodeId, Position, RoomId},
         time::Now,
     },
     wire::{
-        acts::{ElectionAct, Folded, Position, TaskAct, VoteAct},
+        acts::{ElectionAct, TaskAct, VoteAct},
         entry::{Body, Facts},
     },
 };
@@ -29,6 +29,17 @@ impl Written {
     pub(crate) fn position(&self) -> Position {
         Position { clock: self.facts.clock, place: self.place }
     }
+}
+
+/// The effect of an act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Folded {
+    /// It has its effect; or its subject is not known any more.
+    Taken,
+    /// It can mean nothing: no honest node wrote it.
+    Void,
+    /// There is no memory for it.
+    Overflow,
 }
 
 /// Entries that do not count any more.

@@ -24,13 +24,13 @@ use std::{
 
 pub(crate) use election::{Closing, Election, Outcome, commitment, nonce};
 
-use super::act::{Fold, Void, Written};
+use super::act::{Fold, Folded, Void, Written};
 use crate::{
     api::{boundary::Alarm, command::Refused},
     limits::{ELECTIONS_BYTES_PER_LOG_MAX, ELECTIONS_COUNTED_FOR, ELECTIONS_PER_AGENT_MAX},
-    name::id::{AgentId, EntryRef, LogId, NodeId},
+    name::id::{AgentId, EntryRef, LogId, NodeId, Position},
     wire::{
-        acts::{Candidate, ElectionAct, ElectionStarted, Folded, Position},
+        acts::{Candidate, ElectionAct, ElectionStarted},
         entry::Decision,
     },
 };

@@ -14,7 +14,7 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 use task::Task;
 pub(crate) use task::{check_new, check_update, is_agent_id};
 
-use super::act::{Fold, Void, Written};
+use super::act::{Fold, Folded, Void, Written};
 use crate::{
     api::{agenda::TaskView, boundary::Alarm, command::Refused},
     limits::{
@@ -25,7 +25,7 @@ use crate::{
         id::{AgentId, EntryRef, LocalRef, LogId, LogIx, MessageId},
         number::Era,
     },
-    wire::acts::{Folded, Grant, TaskAct, TaskAssigned, TaskStatus, TaskUpdated},
+    wire::acts::{Grant, TaskAct, TaskAssigned, TaskStatus, TaskUpdated},
 };
 
 /// A claim that has no answer.

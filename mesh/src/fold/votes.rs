@@ -9,6 +9,7 @@
 //! - A ballot is opened by its own log, by a choice and a nonce that match its commitment.
 //! - Ballots and closes of a node that forked a log do not count: others may hold more of them, or less.
 
+mod rules;
 mod vote;
 
 use std::{
@@ -16,9 +17,10 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use vote::{Vote, bytes, check, check_imported, commitment, nonce};
+pub(crate) use rules::{bytes, check, check_imported, commitment, nonce};
+pub(crate) use vote::Vote;
 
-use super::act::{Fold, Void, Written};
+use super::act::{Fold, Folded, Void, Written};
 use crate::{
     api::{batch::VoteNote, boundary::Alarm, command::Refused},
     limits::{
@@ -26,7 +28,7 @@ use crate::{
         VOTES_OPEN_PER_LOG_MAX, VOTES_PER_LOG_MAX,
     },
     name::id::{EntryRef, LogId, NodeId},
-    wire::acts::{Folded, VoteAct, VoteImported, VoteOpened},
+    wire::acts::{VoteAct, VoteImported, VoteOpened},
 };
 
 /// See the module.

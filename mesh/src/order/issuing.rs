@@ -6,12 +6,11 @@ use crate::{
     engine::context::Context,
     limits::{ASK_ENTRIES_MAX, CLAIM_EVERY, ORDERED_ITEMS_MAX},
     name::{
-        id::{LocalRef, LogId},
+        id::{LocalRef, LogId, Position},
         number::{Era, Number},
     },
     replica::Replica,
     wire::{
-        acts::Position,
         entry::{Body, HandedOver, Items, Ordered},
         message::Span,
     },

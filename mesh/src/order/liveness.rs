@@ -275,7 +275,7 @@ impl Liveness {
     pub(crate) fn verdict(
         &self,
         now: Duration,
-        heirs: EligibleNodes<'_>,
+        eligible: EligibleNodes<'_>,
         Gone { node, since, anew }: Gone,
     ) -> Verdict {
         let lonely = self.others.iter().all(|other| *other == node) && self.up.is_empty();
@@ -283,40 +283,40 @@ impl Liveness {
             // It was away itself, and has not heard a peer since: the others may know better.
             return Verdict::Wait;
         }
-        if now < since + TAKEOVER_RANK_STEP * self.rank(now, heirs, node) {
+        if now < since + TAKEOVER_RANK_STEP * self.rank(now, eligible, node) {
             return Verdict::Wait;
         }
-        if anew || self.up.iter().all(|peer| *peer == node || !heirs.has(*peer)) {
+        if anew || self.up.iter().all(|peer| *peer == node || !eligible.has(*peer)) {
             return Verdict::Gone;
         }
         let Some(probe) = self.probes.get(&node) else { return Verdict::AskPeers };
-        let vetoes = probe.vetoes.iter().filter(|(peer, _)| heirs.has(**peer));
+        let vetoes = probe.vetoes.iter().filter(|(peer, _)| eligible.has(**peer));
         match vetoes.map(|(_, until)| *until).max() {
             Some(until) if now < until => Verdict::Wait,
             Some(_) => Verdict::AskPeers,
             None if now >= probe.sent + VETO_WAIT => Verdict::Gone,
-            None if probe.awaited.iter().any(|peer| heirs.has(*peer)) => Verdict::Wait,
+            None if probe.awaited.iter().any(|peer| eligible.has(*peer)) => Verdict::Wait,
             None => Verdict::Gone,
         }
     }
 
     /// This node's place among those that could replace `gone`, from 0.
-    pub(crate) fn rank(&self, now: Duration, heirs: EligibleNodes<'_>, gone: NodeId) -> u32 {
-        let mine = weight(heirs.room, self.me);
+    pub(crate) fn rank(&self, now: Duration, eligible: EligibleNodes<'_>, gone: NodeId) -> u32 {
+        let mine = weight(eligible.room, self.me);
         let better = self.heard.iter().filter(|(node, heard)| {
             let hears = **node != gone && now < heard.at + self.takeover_after;
-            hears && heirs.has(**node) && weight(heirs.room, **node) < mine
+            hears && eligible.has(**node) && weight(eligible.room, **node) < mine
         });
         u32::try_from(better.count()).unwrap_or(u32::MAX)
     }
 
     /// The one to hand a room over to: the best-ranked node that is connected and heard.
-    pub(crate) fn successor(&self, now: Duration, heirs: EligibleNodes<'_>) -> Option<NodeId> {
+    pub(crate) fn successor(&self, now: Duration, eligible: EligibleNodes<'_>) -> Option<NodeId> {
         let alive = |node: &&NodeId| {
             let heard = self.heard.get(node);
-            heirs.has(**node) && heard.is_some_and(|heard| now < heard.at + self.takeover_after)
+            eligible.has(**node) && heard.is_some_and(|heard| now < heard.at + self.takeover_after)
         };
-        self.up.iter().filter(alive).min_by_key(|node| weight(heirs.room, **node)).copied()
+        self.up.iter().filter(alive).min_by_key(|node| weight(eligible.room, **node)).copied()
     }
 
     /// A question about `node` goes out to all peers. Returns whom to ask; nobody if it is out.
@@ -490,13 +490,14 @@ mod tests {
             hear(&mut live, now, n);
         }
         let only = [gone, silent, first, worse].map(node).into();
-        let heirs = EligibleNodes { room: ROOM, only: Some(&only) };
-        assert_eq!(live.rank(now, heirs, node(gone)), 1);
-        assert_eq!(live.rank(now, heirs, node(99)), 2);
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        assert_eq!(live.rank(now, eligible, node(gone)), 1);
+        assert_eq!(live.rank(now, eligible, node(99)), 2);
         assert_eq!(live.rank(now, EVERYBODY, node(gone)), 2);
         let since = now;
-        let later =
-            |time| live.verdict(now + time, heirs, Gone { node: node(gone), since, anew: false });
+        let later = |time| {
+            live.verdict(now + time, eligible, Gone { node: node(gone), since, anew: false })
+        };
         assert_eq!(later(TAKEOVER_RANK_STEP / 2), Verdict::Wait, "it is the second");
         assert_eq!(later(TAKEOVER_RANK_STEP), Verdict::Gone);
     }
@@ -514,12 +515,12 @@ mod tests {
         }
         live.up = [silent, without, best, next].map(node).into();
         let only = [apart, silent, best, next].map(node).into();
-        let heirs = EligibleNodes { room: ROOM, only: Some(&only) };
-        assert_eq!(live.successor(now, heirs), Some(node(best)));
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        assert_eq!(live.successor(now, eligible), Some(node(best)));
         live.up.remove(&node(best));
-        assert_eq!(live.successor(now, heirs), Some(node(next)));
+        assert_eq!(live.successor(now, eligible), Some(node(next)));
         live.up.remove(&node(next));
-        assert_eq!(live.successor(now, heirs), None);
+        assert_eq!(live.successor(now, eligible), None);
     }
 
     #[test]
@@ -574,8 +575,8 @@ mod tests {
     #[test]
     fn a_node_that_a_peer_hears_is_not_replaced() {
         let (mut live, only) = asking();
-        let heirs = EligibleNodes { room: ROOM, only: Some(&only) };
-        let verdict = |live: &Liveness, now| live.verdict(now, heirs, silent(START));
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        let verdict = |live: &Liveness, now| live.verdict(now, eligible, silent(START));
         let age = Some(AFTER / 3);
         assert_eq!(verdict(&live, LATER), Verdict::AskPeers);
         assert_eq!(live.probe(LATER, SILENT), [6, 7, 8].map(node));
@@ -596,8 +597,8 @@ mod tests {
     #[test]
     fn a_node_that_no_peer_hears_is_gone_when_all_have_said_so_or_time_is_up() {
         let (mut live, only) = asking();
-        let heirs = EligibleNodes { room: ROOM, only: Some(&only) };
-        let verdict = |live: &Liveness, now| live.verdict(now, heirs, silent(START));
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        let verdict = |live: &Liveness, now| live.verdict(now, eligible, silent(START));
         live.probe(LATER, SILENT);
         live.sighted(LATER, node(7), (SILENT, None));
         assert_eq!(verdict(&live, LATER), Verdict::Wait);
@@ -623,8 +624,8 @@ mod tests {
     fn who_alone_is_connected_and_has_the_room_asks_nobody() {
         let (mut live, _) = asking();
         let only = BTreeSet::from([SILENT]);
-        let heirs = EligibleNodes { room: ROOM, only: Some(&only) };
-        assert_eq!(live.verdict(LATER, heirs, silent(START)), Verdict::Gone);
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
+        assert_eq!(live.verdict(LATER, eligible, silent(START)), Verdict::Gone);
         live.up = BTreeSet::from([SILENT]);
         assert_eq!(live.verdict(LATER, EVERYBODY, silent(START)), Verdict::Gone);
         assert_eq!(live.probe(LATER, SILENT), [], "of itself it is not asked");
@@ -639,9 +640,9 @@ mod tests {
         }
         let rank = |room| live.rank(LATER, EligibleNodes { room, only: Some(&only) }, SILENT);
         let room = (0..=255).map(|n| RoomId([n; 16])).find(|room| rank(*room) == 2);
-        let heirs = EligibleNodes { room: room.expect("in one of three"), only: Some(&only) };
+        let eligible = EligibleNodes { room: room.expect("in one of three"), only: Some(&only) };
         let gone = Gone { anew: true, ..silent(LATER) };
-        let verdict = |after, gone| live.verdict(LATER + after, heirs, gone);
+        let verdict = |after, gone| live.verdict(LATER + after, eligible, gone);
         assert_eq!(verdict(TAKEOVER_RANK_STEP, gone), Verdict::Wait, "others come first");
         assert_eq!(verdict(TAKEOVER_RANK_STEP * 2, gone), Verdict::Gone);
         assert_eq!(verdict(TAKEOVER_RANK_STEP * 2, silent(LATER)), Verdict::AskPeers);
@@ -701,14 +702,14 @@ mod tests {
     #[test]
     fn whoever_has_no_part_any_more_is_not_waited_for() {
         let (mut live, only) = asking();
-        let heirs = EligibleNodes { room: ROOM, only: Some(&only) };
+        let eligible = EligibleNodes { room: ROOM, only: Some(&only) };
         live.probe(LATER, SILENT);
         live.sighted(LATER, node(7), (SILENT, Some(Duration::ZERO)));
         for n in [7, 8] {
             live.forget(node(n));
             live.up.insert(node(6));
         }
-        assert_eq!(live.verdict(LATER, heirs, silent(START)), Verdict::Gone);
+        assert_eq!(live.verdict(LATER, eligible, silent(START)), Verdict::Gone);
         assert!(live.last(node(7)).is_none() && !live.others.contains(&node(7)));
     }
 }

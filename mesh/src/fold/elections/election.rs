@@ -8,17 +8,17 @@ use std::{
 };
 
 use crate::{
-    fold::act::Written,
+    fold::act::{Folded, Written},
     limits::{
         AGENT_ID_BYTES_MAX, ELECTION_CANDIDATES_MAX, ELECTION_DEAD_AFTER, ELECTION_FRESH_FOR,
         ELECTION_GRACE, ELECTION_WINDOW, NAME_BYTES_MAX,
     },
     name::{
-        id::{AgentId, EntryRef, Hash, LogId, NodeId, RoomId, sha256},
+        id::{AgentId, EntryRef, Hash, LogId, NodeId, Position, RoomId, sha256},
         identity::Identity,
     },
     replica::log::first_8,
-    wire::acts::{Candidate, ElectionStarted, Folded, Position},
+    wire::acts::{Candidate, ElectionStarted},
 };
 
 /// A node's nonce. It follows from the node's key, so it need not be kept.

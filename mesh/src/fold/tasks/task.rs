@@ -9,8 +9,8 @@ use crate::{
         AGENT_ID_BYTES_MAX, DESCRIPTION_BYTES_MAX, TASK_NOTE_BYTES_MAX, TASK_OVER_MAX,
         TASK_REPLACED_BYTES_MAX, TASK_TITLE_BYTES_MAX, TASK_WRITES_KEPT,
     },
-    name::id::{AgentId, EntryRef, LogId, MessageId, RoomId},
-    wire::acts::{Position, TaskAssigned, TaskStatus, TaskUpdated},
+    name::id::{AgentId, EntryRef, LogId, MessageId, Position, RoomId},
+    wire::acts::{TaskAssigned, TaskStatus, TaskUpdated},
 };
 
 /// A field that updates set.

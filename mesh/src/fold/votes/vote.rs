@@ -1,31 +1,24 @@
 //! One vote: its ballots and closes as they are written, the ones that count, and the notes that only this
 //! node has.
 
+mod view;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
 
+use super::rules::{bytes, commitment, longest_ms, nonce};
 use crate::{
-    api::{
-        agenda::{VoteNotes, VoteResult, VoteView},
-        batch::{Told, VoteNote},
-    },
-    fold::act::Written,
-    limits::{
-        DESCRIPTION_BYTES_MAX, VOTE_BALLOTS_EACH_MAX, VOTE_CLOSES_MAX, VOTE_FOR_MAX,
-        VOTE_OPTION_BYTES_MAX, VOTE_OPTIONS_MAX, VOTE_SHOW_WITHIN, VOTE_SHOWN_AT_ONCE_MAX,
-        VOTE_TITLE_BYTES_MAX,
-    },
+    api::batch::{Told, VoteNote},
+    fold::act::{Folded, Written},
+    limits::{VOTE_BALLOTS_EACH_MAX, VOTE_CLOSES_MAX, VOTE_SHOW_WITHIN, VOTE_SHOWN_AT_ONCE_MAX},
     name::{
-        id::{AgentId, EntryRef, Hash, LocalRef, LogId, MessageId, NodeId, RoomId, sha256},
+        id::{AgentId, EntryRef, Hash, LocalRef, LogId, MessageId, NodeId, Position, RoomId},
         identity::Identity,
-        time::Now,
     },
-    wire::acts::{
-        BallotCast, BallotsShown, Folded, Position, Shown, VoteClosed, VoteImported, VoteOpened,
-    },
+    wire::acts::{BallotCast, BallotsShown, Shown, VoteClosed, VoteImported, VoteOpened},
 };
 
 /// One sealed ballot.
@@ -470,160 +463,4 @@ impl Vote {
     pub(crate) fn ended_ms(&self) -> Option<u64> {
         self.counting().map(|(_, close)| close.wall_ms)
     }
-}
-
-/// Views.
-impl Vote {
-    pub(crate) fn view(&self, room: RoomId, now: Now) -> VoteView {
-        let view = self.view_of_ballots(room, now);
-        let Some(ended) = &self.imported else { return view };
-        let cast = usize::try_from(ended.tally.iter().sum::<u64>()).unwrap_or(usize::MAX);
-        VoteView { cast, eligible: ended.eligible, tally: Some(ended.tally.clone()), ..view }
-    }
-
-    fn view_of_ballots(&self, room: RoomId, now: Now) -> VoteView {
-        let closed = self.is_closed();
-        let result = self.has_result(now.mono);
-        let mut tally = vec![0; self.options.len()];
-        let (mut counted, mut unopened) = (0, 0);
-        for (_, ballot) in self.counted() {
-            counted += 1;
-            match ballot.open {
-                Some(open) => tally[open.choice] += 1,
-                None => unopened += 1,
-            }
-        }
-        let notes = VoteNotes {
-            closing: !result && (closed || self.is_overdue(now.wall_ms)),
-            unopened: if result { unopened } else { 0 },
-            late: if result { self.cast.saturating_sub(counted) } else { 0 },
-            corrected: self.corrected(),
-        };
-        VoteView {
-            vote: self.id(room),
-            room,
-            title: Arc::clone(&self.title),
-            description: self.description.clone(),
-            options: Arc::clone(&self.options),
-            created_by: self.created_by.clone(),
-            created_ms: self.created_ms,
-            closes_ms: self.closes_ms,
-            cast: if closed { counted } else { self.cast },
-            eligible: self.voters.len(),
-            tally: result.then_some(tally),
-            closed: result,
-            notes,
-        }
-    }
-
-    pub(crate) fn result(&self, room: RoomId, now: Now) -> VoteResult {
-        let open = self.counted().filter_map(|(_, ballot)| {
-            let voter = self.voters.get(&ballot.agent)?;
-            let choice = u32::try_from(ballot.open?.choice).ok()?;
-            Some((voter.nth, (ballot.agent.clone(), voter.name.clone(), choice)))
-        });
-        let in_order: BTreeMap<usize, (AgentId, String, u32)> = open.collect();
-        VoteResult { vote: self.view(room, now), ballots: in_order.into_values().collect() }
-    }
-
-    /// Ballots of the tally that were not in it when it was told.
-    fn corrected(&self) -> usize {
-        let Some(told) = &self.here.told else { return 0 };
-        let then = self.closes.iter().find(|(position, _)| Some(position.place) == told.close);
-        let then = then.map(|(_, close)| &close.ballots).or(self.here.had.as_ref());
-        let Some(then) = then else { return 0 };
-        let had = |place: &EntryRef| then.contains(place) && !told.missing.contains(place);
-        let now = self.counted().filter(|(_, ballot)| ballot.open.is_some());
-        now.filter(|(place, _)| !had(place)).count()
-    }
-}
-
-/// The commitment to a choice in a vote of a room. All parts but the last have one length each.
-pub(crate) fn commitment(
-    room: RoomId,
-    vote: EntryRef,
-    agent: &AgentId,
-    choice: u32,
-    nonce: &[u8; 32],
-) -> Hash {
-    sha256(&[
-        b"clawmesh ballot",
-        &room.0,
-        &vote.log.author.0,
-        &vote.log.incarnation.to_be_bytes(),
-        &vote.seq.to_be_bytes(),
-        &choice.to_be_bytes(),
-        nonce,
-        agent.as_bytes(),
-    ])
-}
-
-/// The secret that makes a commitment of this node unguessable. It need not be kept, and there is one for
-/// each agent and vote.
-pub(crate) fn nonce(
-    identity: &Identity,
-    room: RoomId,
-    vote: EntryRef,
-    agent: &AgentId,
-) -> [u8; 32] {
-    let incarnation = vote.log.incarnation.to_be_bytes();
-    let seq = vote.seq.to_be_bytes();
-    let parts = [&room.0[..], &vote.log.author.0, &incarnation, &seq, agent.as_bytes()];
-    identity.secret(b"clawmesh ballot nonce", &parts)
-}
-
-/// Whether it may be opened, and means anything to anybody: a function of the entry alone. `Err` says
-/// what is wrong with which field.
-pub(crate) fn check(vote: &VoteOpened, wall_ms: u64) -> Result<(), String> {
-    check_texts(&vote.title, vote.description.as_deref(), &vote.options)?;
-    let closes = vote.closes_ms.map(|at| at.saturating_sub(wall_ms));
-    if closes.is_some_and(|after| after == 0 || after > longest_ms()) {
-        return Err(format!("duration_secs must be within 1 to {}", VOTE_FOR_MAX.as_secs()));
-    }
-    Ok(())
-}
-
-fn check_texts(title: &str, description: Option<&str>, options: &[String]) -> Result<(), String> {
-    if title.trim().is_empty() || title.len() > VOTE_TITLE_BYTES_MAX {
-        return Err(format!("title must have 1 to {VOTE_TITLE_BYTES_MAX} bytes and not be blank"));
-    }
-    if description.is_some_and(|text| text.len() > DESCRIPTION_BYTES_MAX) {
-        return Err(format!("description may have {DESCRIPTION_BYTES_MAX} bytes"));
-    }
-    if !(2..=VOTE_OPTIONS_MAX).contains(&options.len()) {
-        return Err(format!("options must be 2 to {VOTE_OPTIONS_MAX}"));
-    }
-    if options.iter().any(|option| option.is_empty() || option.len() > VOTE_OPTION_BYTES_MAX) {
-        return Err(format!("options must have 1 to {VOTE_OPTION_BYTES_MAX} bytes each"));
-    }
-    Ok(())
-}
-
-/// Whether a vote can have ended so at a ClawChat server. `Err` says what is wrong.
-pub(crate) fn check_imported(vote: &VoteImported) -> Result<(), String> {
-    check_texts(&vote.title, vote.description.as_deref(), &vote.options)?;
-    if vote.tally.len() != vote.options.len() {
-        return Err(format!("a tally of {} options has {}", vote.options.len(), vote.tally.len()));
-    }
-    let cast = vote.tally.iter().try_fold(0u64, |sum, votes| sum.checked_add(*votes));
-    if cast.is_none_or(|cast| cast > vote.eligible) {
-        return Err(format!("more votes were cast than the {} who could vote", vote.eligible));
-    }
-    Ok(())
-}
-
-/// [`VOTE_FOR_MAX`].
-fn longest_ms() -> u64 {
-    u64::try_from(VOTE_FOR_MAX.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// About how many bytes of memory it takes.
-pub(crate) fn bytes(vote: &VoteOpened) -> usize {
-    /// Memory of the vote itself besides its texts, and of each voter.
-    const EACH: usize = 256;
-    let voters: usize =
-        vote.eligible.iter().map(|named| named.agent.len() + named.name.len() + EACH).sum();
-    let options: usize = vote.options.iter().map(String::len).sum();
-    let description = vote.description.as_ref().map_or(0, String::len);
-    vote.title.len() + description + options + voters + EACH
 }
