@@ -1,5 +1,6 @@
 //! States that follow from a room's acts: the same at every node that has the same logs.
 
+pub(crate) mod act;
 pub(crate) mod elections;
 pub(crate) mod tasks;
 pub(crate) mod votes;
@@ -8,93 +9,13 @@ use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     api::{boundary::Alarm, command::Refused},
-    name::{
-        id::{EntryRef, LocalRef, LogId, NodeId, RoomId},
-        time::Now,
-    },
-    wire::{
-        acts::{ElectionAct, Folded, Position, TaskAct, VoteAct},
-        entry::{Body, Facts},
-    },
+    name::id::{LogId, NodeId},
+    wire::{acts::ElectionAct, entry::Body},
 };
+use act::{Act, Fold, Folded, Void, Written};
 use elections::Elections;
 use tasks::Tasks;
 use votes::Votes;
-
-/// An act's place and time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Written {
-    pub(crate) room: RoomId,
-    pub(crate) place: EntryRef,
-    pub(crate) at: LocalRef,
-    pub(crate) facts: Facts,
-    /// When it came here.
-    pub(crate) now: Now,
-}
-
-impl Written {
-    pub(crate) fn position(&self) -> Position {
-        Position { clock: self.facts.clock, place: self.place }
-    }
-}
-
-/// Entries that do not count any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Void {
-    /// This entry of a log, and all after it.
-    From(EntryRef),
-    /// All of a node: others may hold more of what it wrote, or less.
-    Author(NodeId),
-    /// A node was removed from the mesh, and its agents with it. Its logs count up to a cut that all
-    /// nodes know.
-    Member(NodeId),
-}
-
-/// A state that follows from a room's acts, the same wherever the same logs are, in whatever order they
-/// are read.
-pub(crate) trait Fold {
-    type Act;
-
-    /// Whether the author of this log may write this act now.
-    ///
-    /// # Errors
-    ///
-    /// There is too much of something.
-    fn admits(&self, by: LogId, act: &Self::Act, now: Duration) -> Result<(), Refused>;
-
-    /// Takes in an act that was accepted. `alarms`: for operators, about acts that contradict what is
-    /// here.
-    fn apply(&mut self, written: Written, act: Self::Act, alarms: &mut Vec<Alarm>) -> Folded;
-
-    /// Takes back the effect of entries that do not count any more.
-    fn retract(&mut self, void: Void);
-
-    /// Memory that the state takes, near enough.
-    fn bytes(&self) -> usize;
-}
-
-/// One act of any of the folds.
-#[derive(Clone, Debug)]
-pub(crate) enum Act {
-    Vote(VoteAct),
-    Election(ElectionAct),
-    Task(TaskAct),
-}
-
-impl Act {
-    /// The act that an entry is. `None`: it is no act of these folds.
-    pub(crate) fn of(body: Body) -> Option<Act> {
-        if let Body::Vote(act) = body {
-            Some(Act::Vote(act))
-        } else if let Body::Election(act) = body {
-            Some(Act::Election(act))
-        } else if let Body::Task(act) = body {
-            Some(Act::Task(act))
-        } else {
-            None
-        }
-    }
-}
 
 /// The folds of one room.
 #[derive(Debug)]
@@ -124,6 +45,19 @@ impl Folds {
             self.tasks.admits(by, act, now)
         } else {
             Ok(())
+        }
+    }
+
+    /// Whether everything is here that an entry of this log is judged by: elections, for decisions and
+    /// for other elections.
+    pub(crate) fn can_judge(&self, by: LogId, body: &Body) -> bool {
+        if let Body::Election(ElectionAct::Started(started)) = body {
+            // Of a term before this one, a node that forked may have written it.
+            self.elections.follows(started.term) || self.elections.has_expelled()
+        } else if let Body::Decision(decision) = body {
+            decision.is_imported() || self.elections.can_judge(by.author, decision)
+        } else {
+            true
         }
     }
 

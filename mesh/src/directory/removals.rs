@@ -7,12 +7,10 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    fold::act::Folded,
     limits::{LOG_SEQ_MAX, NODES_MAX, PARTED_LOGS_KEPT, PARTED_LOGS_MAX},
     name::id::{LogId, NodeId, RoomId},
-    wire::{
-        acts::Folded,
-        entry::{Facts, Kept, NodeParted, Parted, Parting},
-    },
+    wire::entry::{Facts, Kept, NodeParted, Parted, Parting},
 };
 
 /// How far the log of a removed node counts in a room.

@@ -8,7 +8,6 @@ use crate::{
     api::command::{Caller, Refused},
     limits::{ACTS_BYTES_MAX, EPHEMERAL_BYTES_MAX, PLAIN_BODY_BYTES_MAX},
     name::id::{LocalRef, RoomId},
-    room::Room,
     wire::{
         acts::{ElectionAct, TaskAct, VoteAct},
         entry::Body,
@@ -36,7 +35,7 @@ impl Engine {
         }
         let room = self.rooms.get_mut(&id).ok_or(Refused::NoRoom)?;
         room.fits(&self.cx, body)?;
-        if room.record.ephemeral && self.cx.ephemeral_bytes + len > EPHEMERAL_BYTES_MAX {
+        if room.replica.record.ephemeral && self.cx.ephemeral_bytes + len > EPHEMERAL_BYTES_MAX {
             return Err(Refused::Full(NO_MEMORY.to_owned()));
         }
         if !room.is_writable(&self.cx) {
@@ -47,7 +46,7 @@ impl Engine {
 
     /// Memory that the acts of all rooms take.
     pub(super) fn acts_bytes(&self) -> usize {
-        self.rooms.values().map(Room::acts_bytes).sum()
+        self.rooms.values().map(|room| room.folds.bytes()).sum()
     }
 }
 

@@ -388,7 +388,7 @@ impl Engine {
     /// successor by join stamp. Is that one gone, or was nothing said, it is the first's in join order.
     pub(super) fn turn_holder(&self, room: RoomId) -> Option<AgentId> {
         let members = self.rosters.members(room);
-        let turn = self.rooms.get(&room).and_then(|it| it.record.spoke?.turn);
+        let turn = self.rooms.get(&room).and_then(|it| it.replica.record.spoke?.turn);
         let next = members.iter().find(|it| Some(it.joined) == turn).or_else(|| members.first());
         next.map(|it| it.agent.clone())
     }

@@ -265,7 +265,7 @@ impl Engine {
 
     /// Whether other nodes have it, too.
     fn is_shared(&self, room: RoomId) -> bool {
-        self.rooms.get(&room).is_some_and(|it| !it.record.local)
+        self.rooms.get(&room).is_some_and(|it| !it.replica.record.local)
     }
 
     fn is_electing(
@@ -311,7 +311,7 @@ impl Engine {
         match self.whereabouts(id, &[room]) {
             Whereabouts::Here(room, at) => {
                 let known = self.rooms.get(&room)?;
-                let waits = known.numbering.undelivered.contains_key(&at);
+                let waits = known.order.numbering.undelivered.contains_key(&at);
                 self.came_just_now(room).or_else(|| waits.then(|| self.seeking(key, [room])))
             }
             it @ (Whereabouts::Nowhere | Whereabouts::Ahead(..) | Whereabouts::Unknown) => {
@@ -332,20 +332,22 @@ impl Engine {
 
     fn whereabouts(&self, id: MessageId, rooms: &[RoomId]) -> Whereabouts {
         let logs = rooms.iter().filter_map(|id| self.rooms.get(id)).flat_map(|room| {
-            let known = room.logs.iter().map(|(_, log)| log.id);
+            let known = room.replica.logs.iter().map(|(_, log)| log.id);
             // What a peer writes first in a room begins a log that is not known yet.
-            let nodes = self.cx.up.iter().chain([&self.cx.me]).filter(|_| !room.record.ephemeral);
+            let nodes =
+                self.cx.up.iter().chain([&self.cx.me]).filter(|_| !room.replica.record.ephemeral);
             let first = nodes.map(|node| LogId { author: *node, incarnation: 0 });
             known
-                .chain(first.filter(|log| room.logs.ix(*log).is_none()))
+                .chain(first.filter(|log| room.replica.logs.ix(*log).is_none()))
                 .map(move |log| (room, log))
         });
         for (room, log) in logs.take(ID_LOGS_MAX) {
-            let Some(seq) = id.seq_in(room.id, log) else { continue };
-            return match room.logs.ix(log).filter(|_| seq <= room.logs.head_of(log)) {
-                Some(log) => Whereabouts::Here(room.id, LocalRef { log, seq }),
+            let Some(seq) = id.seq_in(room.replica.id, log) else { continue };
+            return match room.replica.logs.ix(log).filter(|_| seq <= room.replica.logs.head_of(log))
+            {
+                Some(log) => Whereabouts::Here(room.replica.id, LocalRef { log, seq }),
                 None if log.author == self.cx.me => Whereabouts::Nowhere,
-                None => Whereabouts::Ahead(room.id, log.author),
+                None => Whereabouts::Ahead(room.replica.id, log.author),
             };
         }
         Whereabouts::Unknown
@@ -381,7 +383,9 @@ impl Engine {
 
     /// A room that a peer may be told of, and asked about.
     fn may_hear_of(&self, peer: NodeId, room: RoomId) -> Option<&Room> {
-        self.rooms.get(&room).filter(|it| !it.record.local && it.heirs(&self.cx).has(peer))
+        self.rooms
+            .get(&room)
+            .filter(|it| !it.replica.record.local && it.replica.eligible(&self.cx).has(peer))
     }
 }
 
@@ -485,7 +489,7 @@ impl Engine {
 
     fn ask_frontier(&mut self, peer: NodeId, nonce: u64, named: &BTreeSet<RoomId>) {
         let digest = |room: &RoomId| {
-            let digest = self.rooms.get(room)?.logs.digest();
+            let digest = self.rooms.get(room)?.replica.logs.digest();
             Some(RoomDigest { room: *room, digest })
         };
         let rooms = named.iter().filter_map(digest).collect();
@@ -542,8 +546,9 @@ impl Engine {
         rooms.retain_mut(|it| {
             let Some(room) = self.rooms.get(&it.room) else { return false };
             it.heads.retain(|head| {
-                let worth = room.worth_having(&self.cx, head.log, head.seq);
-                room.takes_more(&self.cx, head.log) && room.logs.head_of(head.log) < worth
+                let worth = room.replica.worth_having(&self.cx, head.log, head.seq);
+                room.replica.takes_more(&self.cx, head.log)
+                    && room.replica.logs.head_of(head.log) < worth
             });
             !it.heads.is_empty()
         });
@@ -598,10 +603,10 @@ impl Engine {
         let (mut rooms, mut count) = (Vec::new(), 0);
         for (id, digest) in theirs {
             let Some(room) = self.may_hear_of(from, id) else { continue };
-            if room.logs.digest() == digest {
+            if room.replica.logs.digest() == digest {
                 continue;
             }
-            let heads = room.logs.heads();
+            let heads = room.replica.logs.heads();
             count += heads.len();
             if count > BARRIER_HEADS_MAX {
                 break;
@@ -649,7 +654,7 @@ impl Engine {
         for it in rooms {
             self.cx.active.insert(it.room);
             if let Some(room) = self.rooms.get_mut(&it.room) {
-                room.on_have(&mut self.cx, from, (&it.heads, false));
+                room.on_have(&mut self.cx, from, &it.heads, false);
             }
         }
         let (boot, version) = self.rosters.version(from);

@@ -140,14 +140,14 @@ impl Engine {
     fn stand(&self, room: &Room, it: &Election, acts: &mut Vec<ElectionAct>) {
         let (election, me) = (it.place(), self.cx.me);
         for candidate in it.standing_at(me) {
-            if !self.is_member_here(&candidate.agent, room.id) {
+            if !self.is_member_here(&candidate.agent, room.replica.id) {
                 let agent = candidate.agent.clone();
                 acts.push(ElectionAct::Declined { election, agent });
             }
         }
         if it.hosts(me) && !it.has_committed(me) {
-            let nonce = nonce(&self.identity, room.id, election);
-            let commitment = commitment(room.id, election, me, &nonce);
+            let nonce = nonce(&self.identity, room.replica.id, election);
+            let commitment = commitment(room.replica.id, election, me, &nonce);
             acts.push(ElectionAct::Committed { election, commitment });
         }
     }
@@ -190,8 +190,8 @@ impl Engine {
     fn patience(&self, room: &Room, node: NodeId) -> Duration {
         let now = self.cx.now.mono;
         let silent = self.live.silent_for(now, node) >= self.config.takeover_after;
-        let gone = silent || room.is_out(&self.cx, node);
-        let rank = self.live.rank(now, room.heirs(&self.cx), node);
+        let gone = silent || room.replica.is_out(&self.cx, node);
+        let rank = self.live.rank(now, room.replica.eligible(&self.cx), node);
         ELECTION_RANK_STEP * rank + if gone { Duration::ZERO } else { ELECTION_PATIENCE }
     }
 
@@ -202,7 +202,7 @@ impl Engine {
         if it.has_opened(me) || !closing.waits_for(me) {
             return None;
         }
-        let nonce = nonce(&self.identity, room.id, election);
+        let nonce = nonce(&self.identity, room.replica.id, election);
         Some(ElectionAct::Shown { closed: closing.place(), nonce })
     }
 
@@ -264,7 +264,7 @@ impl Engine {
             room.folds.elections.note_restored();
             room.folds.elections.told = room.folds.elections.to_tell(now);
             if room.folds.elections.told.leader.is_some() {
-                self.led.insert(room.id);
+                self.led.insert(room.replica.id);
             }
         }
     }
@@ -308,7 +308,7 @@ impl Engine {
             return false;
         }
         let Some(room) = self.rooms.get(&id) else { return false };
-        let heirs = room.heirs(&self.cx);
+        let heirs = room.replica.eligible(&self.cx);
         let gone = Gone { node, since: now - (silent - ROSTER_LEASE), anew: false };
         match self.live.verdict(now, heirs, gone) {
             Verdict::Gone => true,

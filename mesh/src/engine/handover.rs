@@ -71,12 +71,15 @@ impl Engine {
         self.refuse_parked();
         let mut rooms = BTreeMap::new();
         for room in self.rooms.values() {
-            let mine = room.numbering.sequencer() == room.mine && !room.record.local;
-            let Some(to) = self.live.successor(now, room.heirs(&self.cx)).filter(|_| mine) else {
+            let mine =
+                room.order.numbering.sequencer() == room.replica.mine && !room.replica.record.local;
+            let Some(to) =
+                self.live.successor(now, room.replica.eligible(&self.cx)).filter(|_| mine)
+            else {
                 continue;
             };
-            let era = room.numbering.current();
-            rooms.insert(room.id, (era, Step::Refused(to)));
+            let era = room.order.numbering.current();
+            rooms.insert(room.replica.id, (era, Step::Refused(to)));
         }
         let answers_by = now + ANSWERED_WHILE_STOPPING;
         let (refused, told) = (None, false);
@@ -91,7 +94,7 @@ impl Engine {
         let mut offers: BTreeMap<NodeId, Vec<Post>> = BTreeMap::new();
         for (room, (era, step)) in &mut stopping.rooms {
             let Step::Refused(to) = *step else { continue };
-            let Some(log) = self.rooms.get(room).map(|it| it.mine) else { continue };
+            let Some(log) = self.rooms.get(room).map(|it| it.replica.mine) else { continue };
             *step = Step::Offered(to);
             offers.entry(to).or_default().push(Post { room: *room, era: *era, log });
         }
@@ -115,11 +118,12 @@ impl Engine {
             .iter()
             .filter_map(|post| {
                 let room = self.rooms.get(&post.room)?;
-                let theirs = room.numbering.sequencer() == post.log
+                let theirs = room.order.numbering.sequencer() == post.log
                     && post.log.author == from
-                    && room.numbering.current() == post.era
-                    && !room.record.local;
-                (theirs && room.is_writable(&self.cx)).then_some(Post { log: room.mine, ..*post })
+                    && room.order.numbering.current() == post.era
+                    && !room.replica.record.local;
+                (theirs && room.is_writable(&self.cx))
+                    .then_some(Post { log: room.replica.mine, ..*post })
             })
             .collect();
         self.cx.send(from, Message::Accept(accept));

@@ -114,13 +114,13 @@ impl Engine {
     fn import_messages(&mut self, it: ImportedMessages) -> Result<(), Refused> {
         let id = it.room;
         let room = self.rooms.get(&id).ok_or(Refused::NoRoom)?;
-        let first = room.next_home_number();
+        let first = room.order.next_home_number();
         let numbers = it.messages.iter().map(|it| it.number);
         let rises = numbers.clone().zip(numbers.skip(1)).all(|(one, next)| one < next);
         let lowest = it.messages.first().map(|it| it.number).unwrap_or(it.next);
         let highest = it.messages.last().map_or(0, |it| it.number);
         let capacity = crate::name::number::Era::HOME.capacity();
-        if !room.can_import()
+        if !room.order.can_import(&room.replica)
             || !rises
             || lowest < first
             || it.next <= highest
@@ -158,7 +158,7 @@ impl Engine {
             Speech::Chat => Body::Chat(said),
             Speech::Thinking => Body::Thinking(said),
             Speech::Decision => {
-                let log = self.rooms.get(&room).map(|it| it.mine);
+                let log = self.rooms.get(&room).map(|it| it.replica.mine);
                 let log = log.expect("looked up before it is written in");
                 Body::Decision(Decision { said, election: EntryRef { log, seq: 0 } })
             }
@@ -167,7 +167,8 @@ impl Engine {
 
     fn import_vote(&mut self, id: RoomId, wall_ms: u64, it: VoteImported) -> Result<(), Refused> {
         crate::fold::votes::check_imported(&it).map_err(Refused::Invalid)?;
-        if !self.rooms.get(&id).ok_or(Refused::NoRoom)?.can_import() {
+        let room = self.rooms.get(&id).ok_or(Refused::NoRoom)?;
+        if !room.order.can_import(&room.replica) {
             return invalid("the room is not of those that votes can be brought to");
         }
         self.write_imported((id, wall_ms), &Body::Vote(VoteAct::Imported(it)))?;
@@ -183,7 +184,7 @@ impl Engine {
         if pending && it.note.is_none() && it.updated_ms.is_none() {
             return Ok(());
         }
-        let log = self.rooms.get(&it.room).ok_or(Refused::NoRoom)?.mine;
+        let log = self.rooms.get(&it.room).ok_or(Refused::NoRoom)?.replica.mine;
         let task = EntryRef { log, seq: at.seq };
         let over = vec![task];
         let (status, note) = (Some(it.status), it.note);

@@ -12,10 +12,10 @@ use crate::{
         removals::{Removals, named},
     },
     engine::context::Fact,
+    fold::act::Folded,
     limits::PARTED_LOGS_MAX,
     name::id::{EntryRef, LogId, NodeId, RoomId},
     wire::{
-        acts::Folded,
         entry::{Body, Kept, NodeParted, Parted, Parting},
         message::{Message, Notice, Signed},
     },
@@ -88,10 +88,10 @@ impl Engine {
         }
         let mut void: Vec<(RoomId, (LogId, u64))> = Vec::new();
         for room in self.rooms.values_mut() {
-            room.sync.peer_down(node);
-            let cuts = room.part_with(&mut self.cx, node);
-            if room.is_directory {
-                void.extend(cuts.into_iter().map(|cut| (room.id, cut)));
+            room.replica.sync.peer_down(node);
+            let cuts = room.remove(&mut self.cx, node);
+            if room.replica.is_directory {
+                void.extend(cuts.into_iter().map(|cut| (room.replica.id, cut)));
             }
         }
         for (room, cut) in void {
@@ -201,7 +201,10 @@ impl Engine {
             );
         }
         let log = LogId { author: node, incarnation: 0 };
-        if why == Parting::Retired && !force && self.rooms.values().any(|it| it.is_behind_in(log)) {
+        if why == Parting::Retired
+            && !force
+            && self.rooms.values().any(|it| it.replica.is_behind_in(log))
+        {
             return no(
                 "other nodes have more of what it wrote: try again in a moment, or give --force to do \
                  without that",
@@ -238,8 +241,12 @@ impl Engine {
     /// How far this node has what another one wrote, by room.
     fn cut_of(&self, node: NodeId) -> impl Iterator<Item = Kept> + '_ {
         let log = LogId { author: node, incarnation: 0 };
-        let lasting = self.rooms.iter().filter(|(_, it)| !it.record.local && !it.record.ephemeral);
-        let cut = lasting.map(move |(id, it)| Kept { room: *id, seq: it.logs.head_of(log) });
+        let lasting = self
+            .rooms
+            .iter()
+            .filter(|(_, it)| !it.replica.record.local && !it.replica.record.ephemeral);
+        let cut =
+            lasting.map(move |(id, it)| Kept { room: *id, seq: it.replica.logs.head_of(log) });
         cut.filter(|it| it.seq > 0)
     }
 
@@ -277,10 +284,10 @@ impl Engine {
             format!("no other member is known to have the last {} of {}", it.unsent, it.name)
         });
         let alone = self.rooms.values().filter(|room| {
-            let only = room.heirs(&self.cx).only.is_some_and(|only| only.len() <= 1);
-            only && room.record.delivered > 0
+            let only = room.replica.eligible(&self.cx).only.is_some_and(|only| only.len() <= 1);
+            only && room.replica.record.delivered > 0
         });
-        let alone = alone.filter_map(|room| Some(self.told.get(&room.id)?.name.clone()));
+        let alone = alone.filter_map(|room| Some(self.told.get(&room.replica.id)?.name.clone()));
         unsent
             .chain(alone.map(|name| format!("no other member has the private room {name}")))
             .chain(self.not_named(self.cx.me))

@@ -134,18 +134,18 @@ impl Engine {
                 room.shut_out(&mut self.cx, author);
             }
             for node in self.cx.parted.nodes().collect::<Vec<_>>() {
-                room.part_with(&mut self.cx, node);
+                room.remove(&mut self.cx, node);
             }
             for (dedup, at, wall_ms, number) in dedups {
-                room.sequencing.sent.insert(dedup, at, wall_ms);
+                room.order.sent.insert(dedup, at, wall_ms);
                 if let Some(number) = number {
-                    room.sequencing.sent.delivered(at, number);
+                    room.order.sent.delivered(at, number);
                 }
             }
-            if room.record.local {
+            if room.replica.record.local {
                 self.rosters.local_rooms.insert(id);
             }
-            if room.record.ephemeral {
+            if room.replica.record.ephemeral {
                 self.ephemeral.insert(id);
             }
             self.rooms.insert(id, room);
@@ -158,11 +158,11 @@ impl Engine {
     ) {
         for (room, at, entry, numbers) in entries {
             let Some(known) = self.rooms.get(&room) else { continue };
-            let log = known.logs.get(at.log);
+            let log = known.replica.logs.get(at.log);
             if log.fork.is_some_and(|fork| at.seq >= fork) {
                 continue;
             }
-            let body = known.body_of(at, &entry);
+            let body = known.replica.body_of(at, &entry);
             let fact = Fact { room, at, log: log.id, facts: entry.facts, body };
             self.learn(fact, &numbers);
         }
@@ -277,10 +277,10 @@ impl Engine {
     /// sequence by now. It opens eras of its own where numbers are needed (rule 5).
     pub(super) fn close_own_eras(&mut self) {
         for room in self.rooms.values_mut() {
-            if !room.record.local && room.numbering.sequencer() == room.mine {
-                let current = room.numbering.current();
-                room.edit_record().floor = Some(current);
-                self.cx.active.insert(room.id);
+            if !room.replica.record.local && room.order.numbering.sequencer() == room.replica.mine {
+                let current = room.order.numbering.current();
+                room.replica.edit_record().floor = Some(current);
+                self.cx.active.insert(room.replica.id);
             }
         }
     }
@@ -357,5 +357,18 @@ fn context(
         ephemeral_claims: Vec::new(),
         handed_to_me: Vec::new(),
         active: Default::default(),
+    }
+}
+
+#[cfg(test)]
+impl Context {
+    /// Of a node that has no engine, alone in a mesh.
+    pub(crate) fn alone(me: NodeId) -> Context {
+        let config = Config::new(crate::name::id::MeshId([1; 16]), me);
+        let now = Now { mono: std::time::Duration::ZERO, wall_ms: 1_000, wall_us: 1_000_000 };
+        let mut cx = context(&config, (me, None), 1, now);
+        cx.lanes.insert(me, [1].into());
+        cx.my_lane = Some(1);
+        cx
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     engine::context::Proof,
     limits::{BEACON_EVERY, DIGEST_ROOMS_MAX, GOSSIP_BYTES_MAX, NODES_MAX, OFFERED_AGAIN_FOR},
     name::id::{NodeId, RoomId},
+    order::issuing::Question,
     presence::rosters::Taken,
     replica::log::first_8,
     wire::{
@@ -59,7 +60,7 @@ impl Engine {
         self.barriers.peers.forget(peer);
         self.compared.remove(&peer);
         for room in self.rooms.values_mut() {
-            room.sync.peer_down(peer);
+            room.replica.sync.peer_down(peer);
         }
         self.cx.active.extend(self.busy.iter().copied());
     }
@@ -85,7 +86,7 @@ impl Engine {
                 engine.cx.effects.push(Effect::SendBodies { to: from, room, at });
             }),
             Message::Want { room, spans } => self.in_shared(from, room, |engine, room| {
-                engine.with_room(room, |it, cx| it.on_want(cx, from, spans));
+                engine.with_room(room, |it, cx| it.replica.on_want(cx, from, spans));
             }),
             Message::Have { room, heads, answer } => {
                 if answer && !self.rooms.contains_key(&room) {
@@ -96,7 +97,7 @@ impl Engine {
                 self.note_answer(from, room);
                 self.in_shared(from, room, |engine, room| {
                     engine.prove_forks(from, room, &heads);
-                    engine.with_room(room, |it, cx| it.on_have(cx, from, (&heads, answer)));
+                    engine.with_room(room, |it, cx| it.on_have(cx, from, &heads, answer));
                 });
             }
             Message::Follows(theirs) => self.on_follows(from, theirs),
@@ -109,7 +110,7 @@ impl Engine {
             }
             Message::Ask { room, era, tip, spans } => self.in_room(from, room, |engine, room| {
                 if let Some(it) = engine.rooms.get_mut(&room) {
-                    it.on_ask(&mut engine.cx, &engine.live, (era, tip, &spans));
+                    it.on_ask(&mut engine.cx, &engine.live, Question { era, tip, spans: &spans });
                 }
             }),
             Message::Probe { node } => self.on_probe(from, node),
@@ -179,7 +180,7 @@ impl Engine {
     fn in_room(&mut self, from: NodeId, room: RoomId, then: impl FnOnce(&mut Engine, RoomId)) {
         match self.rooms.get(&room) {
             None => self.note_unknown(room, from),
-            Some(it) if it.record.local => self.cx.faults.stray += 1,
+            Some(it) if it.replica.record.local => self.cx.faults.stray += 1,
             Some(_) => {
                 self.cx.active.insert(room);
                 then(self, room);
@@ -190,7 +191,7 @@ impl Engine {
     /// For messages that ask for what is in a room, or are to be believed what they say of it: of a
     /// private room only from peers that have shown that they follow it.
     fn in_shared(&mut self, from: NodeId, room: RoomId, then: impl FnOnce(&mut Engine, RoomId)) {
-        let shared = self.rooms.get(&room).is_none_or(|it| it.heirs(&self.cx).has(from));
+        let shared = self.rooms.get(&room).is_none_or(|it| it.replica.eligible(&self.cx).has(from));
         if shared {
             return self.in_room(from, room, then);
         }
@@ -204,12 +205,12 @@ impl Engine {
     /// that is memory only went with the memory of whoever restarted.
     fn prove_forks(&mut self, peer: NodeId, room: RoomId, heads: &[Head]) {
         let Some(it) = self.rooms.get(&room) else { return };
-        let forked = |node: NodeId| it.is_forked(&self.cx, node);
+        let forked = |node: NodeId| it.replica.is_forked(&self.cx, node);
         let theirs: BTreeSet<NodeId> =
             heads.iter().map(|head| head.log.author).filter(|node| forked(*node)).collect();
-        let any =
-            self.is_memory(room) || self.cx.forked_in(it.record.seal.as_ref()).next().is_some();
-        let waits = any && it.logs.are_ahead_of(heads);
+        let any = self.is_memory(room)
+            || self.cx.forked_in(it.replica.record.seal.as_ref()).next().is_some();
+        let waits = any && it.replica.logs.are_ahead_of(heads);
         if theirs.is_empty() && !waits {
             return;
         }
@@ -251,7 +252,7 @@ impl Engine {
                 engine.note_retention(room);
             }
             engine.with_room(room, |it, cx| {
-                let full = it.record.ephemeral
+                let full = it.replica.record.ephemeral
                     && cx.ephemeral_bytes + run.run().size() > crate::limits::EPHEMERAL_BYTES_MAX;
                 if full {
                     cx.faults.overflow += 1;
@@ -279,7 +280,12 @@ impl Engine {
         self.in_room(from, room, |engine, room| {
             engine.with_room(room, |it, cx| {
                 for body in bodies {
-                    it.receive_body(cx, from, (body.log, body.seq), body.body.into());
+                    it.replica.receive_body(
+                        cx,
+                        from,
+                        Head { log: body.log, seq: body.seq },
+                        body.body.into(),
+                    );
                 }
             });
         });
@@ -327,12 +333,12 @@ impl Engine {
                 self.note_unknown(id, from);
                 continue;
             };
-            let other = room.record.local || !room.heirs(&self.cx).has(from);
-            if other || room.logs.digest() == digest || asked >= HAVES_AT_ONCE_MAX {
+            let other = room.replica.record.local || !room.replica.eligible(&self.cx).has(from);
+            if other || room.replica.logs.digest() == digest || asked >= HAVES_AT_ONCE_MAX {
                 continue;
             }
             asked += 1;
-            let heads = room.logs.heads();
+            let heads = room.replica.logs.heads();
             self.cx.send(from, Message::Have { room: id, heads, answer: true });
         }
     }

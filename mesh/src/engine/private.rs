@@ -76,7 +76,7 @@ impl Engine {
     /// Goes on following, after a start, what was followed before it.
     pub(super) fn restore_following(&mut self) {
         let openers = self.rooms.values().filter_map(|room| {
-            let seal = room.record.seal.as_ref()?;
+            let seal = room.replica.record.seal.as_ref()?;
             Some((seal.owner, seal.opener.clone()?))
         });
         for (key, opener) in openers.collect::<Vec<_>>() {
@@ -85,7 +85,11 @@ impl Engine {
             }
         }
         let sealed = self.rooms.values().filter_map(|room| {
-            Some((room.id, room.record.seal.as_ref()?.owner, room.forkers(&self.cx)))
+            Some((
+                room.replica.id,
+                room.replica.record.seal.as_ref()?.owner,
+                room.replica.forkers(&self.cx),
+            ))
         });
         for (room, owner, forked) in sealed.collect::<Vec<_>>() {
             self.rosters.set_sealed(room, owner);
@@ -184,7 +188,7 @@ impl Engine {
             None => self.cx.forked.insert(author),
         };
         for room in self.rooms.values_mut() {
-            let owner = room.record.seal.as_ref().map(|seal| seal.owner);
+            let owner = room.replica.record.seal.as_ref().map(|seal| seal.owner);
             if key.is_none() || key == owner {
                 room.shut_out(&mut self.cx, author);
             }
@@ -213,9 +217,9 @@ impl Engine {
         };
         // Where nobody can be asked it came by gossip: it is new.
         if let Some(room) = self.rooms.get_mut(&id)
-            && !room.peers(&self.cx).is_empty()
+            && !room.replica.peers(&self.cx).is_empty()
         {
-            room.ask_all(&mut self.cx);
+            room.replica.ask_all(&mut self.cx);
             self.private.unread.insert(id, key);
         }
     }
@@ -241,13 +245,13 @@ impl Engine {
         let Some(room) = self.rooms.get(&id) else { return true };
         let patient =
             self.private.unread.get(&id).is_some_and(|it| self.private.new.contains_key(it));
-        let peers = room.peers(&self.cx);
+        let peers = room.replica.peers(&self.cx);
         let said = if patient {
-            !peers.is_empty() && peers.iter().all(|it| room.sync.has_heard_from(*it))
+            !peers.is_empty() && peers.iter().all(|it| room.replica.sync.has_heard_from(*it))
         } else {
-            room.sync.has_heard()
+            room.replica.sync.has_heard()
         };
-        said && !room.sync.is_behind() && room.pending.is_empty()
+        said && !room.replica.sync.is_behind() && room.replica.pending.is_empty()
     }
 
     /// LocalRef every tick: asks again for what has not come.
@@ -256,7 +260,7 @@ impl Engine {
         self.private.new.retain(|_, since| now < *since + KEY_NEW_FOR);
         for id in self.private.unread.keys() {
             if let Some(room) = self.rooms.get_mut(id) {
-                room.ask_all(&mut self.cx);
+                room.replica.ask_all(&mut self.cx);
             }
         }
     }
@@ -306,7 +310,7 @@ impl Engine {
         let Some(room) = room else { return true };
         let answered = it.awaited.is_disjoint(&self.cx.up);
         let unread = self.private.unread.values().any(|it| *it == key);
-        answered && !room.sync.is_behind() && room.pending.is_empty() && !unread
+        answered && !room.replica.sync.is_behind() && room.replica.pending.is_empty() && !unread
     }
 
     // Which rooms.
@@ -332,7 +336,7 @@ impl Engine {
         if directory == self.cx.private_directory {
             return Reach::Node;
         }
-        let seal = self.rooms.get(&directory).and_then(|room| room.record.seal.as_ref());
+        let seal = self.rooms.get(&directory).and_then(|room| room.replica.record.seal.as_ref());
         seal.map_or(Reach::Mesh, |seal| Reach::Followers(seal.owner))
     }
 
@@ -349,7 +353,7 @@ impl Engine {
 
     /// Whose room it is, if only those who follow that key have it.
     pub(super) fn sealed_for(&self, room: RoomId) -> Option<KeyPrint> {
-        Some(self.rooms.get(&room)?.record.seal.as_ref()?.owner)
+        Some(self.rooms.get(&room)?.replica.record.seal.as_ref()?.owner)
     }
 
     /// Whether clients may see the rooms of this key: not once it is revoked. What was written there
@@ -477,10 +481,10 @@ impl Engine {
             let Some(room) = rooms.get_mut(id) else { return false };
             let meant = match owner {
                 Some(_) => digests.is_some_and(|it| it.rooms.contains_key(id)),
-                None => room.record.seal.is_none(),
+                None => room.replica.record.seal.is_none(),
             };
             if meant {
-                room.note_in_step();
+                room.replica.note_in_step();
             }
             !meant
         });

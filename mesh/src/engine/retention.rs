@@ -10,6 +10,7 @@ use crate::{
         id::{KeyPrint, RoomId},
         time::Now,
     },
+    replica::pruning::may_lose_bodies,
     wire::acts::Tier,
 };
 
@@ -81,7 +82,7 @@ impl Engine {
                 return self.next_archived();
             };
             self.pruning.last = Some(*id);
-            if room.record.delivered > 0
+            if room.replica.record.delivered > 0
                 && let Some(keep) = self.retention_of(*id)
             {
                 return Some((*id, keep));
@@ -100,7 +101,7 @@ impl Engine {
     /// For how long bodies of a room are kept; `None`: for ever.
     fn retention_of(&self, id: RoomId) -> Option<Duration> {
         let room = self.rooms.get(&id);
-        if room.is_some_and(|it| !it.may_lose_bodies()) {
+        if room.is_some_and(|it| !may_lose_bodies(&it.replica)) {
             return None;
         }
         let owner = match room {
@@ -125,7 +126,7 @@ impl Engine {
     pub(super) fn note_retention(&mut self, id: RoomId) {
         let keep_ms = self.retention_of(id).map(in_ms);
         if let Some(room) = self.rooms.get_mut(&id) {
-            room.keep_ms = keep_ms;
+            room.replica.keep_ms = keep_ms;
         }
     }
 }

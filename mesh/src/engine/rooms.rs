@@ -44,8 +44,8 @@ impl Engine {
         if !known.is_writable(&self.cx) {
             return self.reply(call, Err(Refused::Full(NOT_WRITABLE.to_owned())));
         }
-        let seq = known.logs.head_of(known.mine) + 1;
-        let id = crate::directory::room_id(self.cx.mesh, directory, known.mine, seq);
+        let seq = known.replica.logs.head_of(known.replica.mine) + 1;
+        let id = crate::directory::room_id(self.cx.mesh, directory, known.replica.mine, seq);
         let body = Body::RoomCreated(created(caller, room, id));
         let Some(at) = known.append(&mut self.cx, &body) else {
             return self.reply(call, Err(Refused::Closed));
@@ -171,14 +171,14 @@ impl Engine {
 
     pub(super) fn ephemeral_room_died(&mut self, id: RoomId) {
         let Some(mut room) = self.rooms.remove(&id) else { return };
-        if !room.record.ephemeral {
+        if !room.replica.record.ephemeral {
             self.rooms.insert(id, room);
             return;
         }
         self.ephemeral.remove(&id);
-        room.pending.clear(&mut self.cx);
-        self.cx.ephemeral_bytes -= room.bytes;
-        for entry in room.numbering.undelivered.values() {
+        room.replica.pending.clear(&mut self.cx);
+        self.cx.ephemeral_bytes -= room.replica.bytes;
+        for entry in room.order.numbering.undelivered.values() {
             self.cx.warm_bytes -= entry.body_bytes;
         }
         let waiting: Vec<(RoomId, LocalRef)> =
@@ -193,7 +193,7 @@ impl Engine {
         self.forget_votes(&room);
         self.forget_tasks(&room);
         self.led.remove(&id);
-        self.forget_digest(id, room.record.seal.as_ref());
+        self.forget_digest(id, room.replica.record.seal.as_ref());
         self.busy.remove(&id);
         self.unshared.remove(&id);
         self.turns.remove(&id);
@@ -264,7 +264,7 @@ impl Engine {
             return Err(Refused::TooLarge { len, max: PLAIN_BODY_BYTES_MAX });
         }
         let state = self.rooms.get_mut(&room).ok_or(Refused::NoRoom)?;
-        if state.record.ephemeral && self.cx.ephemeral_bytes + len > EPHEMERAL_BYTES_MAX {
+        if state.replica.record.ephemeral && self.cx.ephemeral_bytes + len > EPHEMERAL_BYTES_MAX {
             return Err(Refused::Full(NO_MEMORY.to_owned()));
         }
         if !state.is_writable(&self.cx) {
@@ -295,7 +295,7 @@ impl Engine {
     fn repeats(&mut self, call: CallId, say: &Say, id: DedupId) -> bool {
         let wall_ms = self.cx.now.wall_ms;
         let Some(room) = self.rooms.get_mut(&say.room) else { return false };
-        let Some((at, number)) = room.sequencing.sent.find(wall_ms, id) else { return false };
+        let Some((at, number)) = room.order.sent.find(wall_ms, id) else { return false };
         let name = String::new();
         match number {
             Some(number) => {
@@ -340,14 +340,14 @@ impl Engine {
         // First hear how long it is: only a node that is up to date with some peer can tell. Whoever
         // hears nobody goes on without: nobody is kept waiting for longer than for a number.
         let patient = self.cx.now.mono < self.started + NUMBER_WITHIN;
-        if patient && (!room.sync.has_heard() || room.sync.is_behind()) {
-            return room.ask_all(&mut self.cx);
+        if patient && (!room.replica.sync.has_heard() || room.replica.sync.is_behind()) {
+            return room.replica.ask_all(&mut self.cx);
         }
-        let era = room.numbering.current();
-        let highest = era.number(room.numbering.known(era));
+        let era = room.order.numbering.current();
+        let highest = era.number(room.order.numbering.known(era));
         // Who may not write here raises nothing: those who wait are told so.
         let closed = !room.is_writable(&self.cx);
-        if closed || highest >= floor || room.number_above(&mut self.cx, floor, Vec::new()) {
+        if closed || highest >= floor || room.number_above(&mut self.cx, floor, &[]) {
             self.change_node().lobby_floor = Number::ZERO;
             for (call, caller, say) in std::mem::take(&mut self.held) {
                 self.say(call, &caller, say);
@@ -369,7 +369,7 @@ impl Engine {
 
     pub(super) fn ask_who_spoke_of(&mut self, room: RoomId) {
         if let Some(peer) = self.unknown.remove(&room) {
-            let heads = self.rooms.get(&room).map(|it| it.logs.heads()).unwrap_or_default();
+            let heads = self.rooms.get(&room).map(|it| it.replica.logs.heads()).unwrap_or_default();
             self.cx.send(peer, Message::Have { room, heads, answer: true });
         }
     }

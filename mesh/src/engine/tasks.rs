@@ -34,7 +34,7 @@ impl Engine {
         });
         let at = self.write_act(new.room, &Body::Task(act))?;
         let room = self.rooms.get(&new.room).ok_or(Refused::NoRoom)?;
-        let task = EntryRef { log: room.mine, seq: at.seq };
+        let task = EntryRef { log: room.replica.mine, seq: at.seq };
         self.task(new.room, task)
     }
 
@@ -68,7 +68,7 @@ impl Engine {
         };
         let state = self.rooms.get(&room).ok_or(Refused::NoTask)?;
         if let Some(if_assignee) = it.if_assignee {
-            let era = state.numbering.current();
+            let era = state.order.numbering.current();
             let claim = TaskAct::Claimed { update, if_assignee, era };
             let at = self.write_act(room, &Body::Task(claim))?;
             return Ok(Started::Claimed(room, at));
@@ -103,7 +103,7 @@ impl Engine {
     pub(super) fn note_tasks(&mut self) {
         for room in self.rooms.values_mut() {
             drop(room.folds.tasks.take_news());
-            let id = room.id;
+            let id = room.replica.id;
             for (task, place) in room.folds.tasks.ids() {
                 self.tasks.entry(task).or_insert((id, place));
             }
@@ -132,10 +132,10 @@ impl Engine {
     /// The room has ended.
     pub(super) fn forget_tasks(&mut self, room: &Room) {
         for (task, place) in room.folds.tasks.ids() {
-            forget(&mut self.tasks, task, (room.id, place));
+            forget(&mut self.tasks, task, (room.replica.id, place));
         }
-        let all = (room.id, LocalRef { log: 0, seq: 0 })..;
-        let waiting = self.claiming.range(all).take_while(|((it, _), _)| *it == room.id);
+        let all = (room.replica.id, LocalRef { log: 0, seq: 0 })..;
+        let waiting = self.claiming.range(all).take_while(|((it, _), _)| *it == room.replica.id);
         let waiting: Vec<(RoomId, LocalRef)> = waiting.map(|(key, _)| *key).collect();
         for key in waiting {
             if let Some(call) = self.claiming.remove(&key) {

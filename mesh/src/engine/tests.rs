@@ -308,7 +308,7 @@ fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
     let heads = |node: &Node, room| {
         [0, 7].map(|incarnation| {
             let log = LogId { author, incarnation };
-            node.engine.rooms[&room].logs.head_of(log)
+            node.engine.rooms[&room].replica.logs.head_of(log)
         })
     };
     for (room, heads_after) in [(node.lobby(), [1, 0]), (ephemeral, [1, 1])] {
@@ -326,7 +326,7 @@ fn an_author_has_one_log_in_a_room_that_is_kept_and_others_only_in_memory() {
     node.give(Input::Message { from: author, message: Message::Fork(proof, run) });
     assert!(node.engine.cx.forked.is_empty());
     assert_eq!(node.engine.cx.faults.stray, stray + 1);
-    let mut logs = node.engine.rooms[&node.lobby()].logs.iter();
+    let mut logs = node.engine.rooms[&node.lobby()].replica.logs.iter();
     assert!(logs.all(|(_, log)| log.id.incarnation == 0), "none was made for it");
 }
 
@@ -369,11 +369,11 @@ fn a_fork_in_memory_counts_in_that_room_alone_and_is_forgotten_with_it() {
     let more = said_in(&node, (room, 8), (5, 5, "more")).run().clone();
     node.hear(&more);
     let log = LogId { author, incarnation: 8 };
-    assert_eq!(node.engine.rooms[&room].logs.head_of(log), 0);
+    assert_eq!(node.engine.rooms[&room].replica.logs.head_of(log), 0);
     let elsewhere = said_in(&node, (lobby, 0), (5, 1, "hello")).run().clone();
     node.hear(&elsewhere);
     let log = LogId { author, incarnation: 0 };
-    assert_eq!(node.engine.rooms[&lobby].logs.head_of(log), 1);
+    assert_eq!(node.engine.rooms[&lobby].replica.logs.head_of(log), 1);
     // The room ends.
     node.ask(Command::Leave { caller, room }).expect("a member");
     assert!(!node.engine.rooms.contains_key(&room));

@@ -77,7 +77,7 @@ impl Engine {
         while !self.cx.facts.is_empty() {
             for fact in std::mem::take(&mut self.cx.facts) {
                 let numbers = self.rooms.get(&fact.room).and_then(|room| {
-                    room.numbering.undelivered.get(&fact.at).and_then(|it| it.numbers)
+                    room.order.numbering.undelivered.get(&fact.at).and_then(|it| it.numbers)
                 });
                 self.learn(
                     fact,
@@ -110,7 +110,7 @@ impl Engine {
             return self.learn_parted(&fact, it);
         }
         // It came in the turn in which its log was cut before it.
-        let log = self.rooms.get(&directory).map(|room| room.logs.get(fact.at.log));
+        let log = self.rooms.get(&directory).map(|room| room.replica.logs.get(fact.at.log));
         if log.is_some_and(|log| log.fork.is_some_and(|cut| fact.at.seq >= cut)) {
             return;
         }
@@ -125,7 +125,7 @@ impl Engine {
             return;
         }
         // A lie of the founder, which would be known to this node alone.
-        let taken = |id: &RoomId| self.rooms.get(id).is_some_and(|room| room.is_directory);
+        let taken = |id: &RoomId| self.rooms.get(id).is_some_and(|room| room.replica.is_directory);
         if matches!(&fact.body, Body::RoomCreated(it) if taken(&it.room)) {
             self.cx.blame(author, |it| &mut it.void);
             return;
@@ -172,8 +172,8 @@ impl Engine {
                     self.on_known(node);
                 }
                 // Claims that waited for this lane can be accepted now.
-                let waiting = self.rooms.values().filter(|room| !room.pending.is_empty());
-                self.cx.active.extend(waiting.map(|room| room.id));
+                let waiting = self.rooms.values().filter(|room| !room.replica.pending.is_empty());
+                self.cx.active.extend(waiting.map(|room| room.replica.id));
             }
         }
     }
@@ -190,13 +190,14 @@ impl Engine {
         let Proof { certificate, run } = &proof;
         let (room, log, seq) = (certificate.room, certificate.log, certificate.seq);
         let known = self.rooms.get(&room).and_then(|it| {
-            let ix = it.logs.ix(log)?;
-            it.logs.get(ix).fork
+            let ix = it.replica.logs.ix(log)?;
+            it.replica.logs.get(ix).fork
         });
         if known.is_some_and(|known| known <= seq) {
             return;
         }
-        if !proof.holds() || !self.rooms.get(&room).is_some_and(|it| it.logs.can_have(log)) {
+        if !proof.holds() || !self.rooms.get(&room).is_some_and(|it| it.replica.logs.can_have(log))
+        {
             self.cx.faults.stray += 1;
             return;
         }
@@ -211,7 +212,7 @@ impl Engine {
             self.proofs.push(told.clone());
         }
         // By gossip, to every peer, and later to each that comes up: it must not depend on one of them.
-        let peers = self.rooms.get(&room).map(|it| it.peers(&self.cx)).unwrap_or_default();
+        let peers = self.rooms.get(&room).map(|it| it.replica.peers(&self.cx)).unwrap_or_default();
         for peer in peers {
             self.cx.send(peer, told.clone());
         }
@@ -225,7 +226,7 @@ impl Engine {
                 it.shut_out(&mut self.cx, log.author);
             }
             it.quarantine(&mut self.cx, log, seq);
-            if it.is_directory {
+            if it.replica.is_directory {
                 self.forget_claims(room, (log, seq));
             }
         }
@@ -238,7 +239,7 @@ impl Engine {
     }
 
     pub(super) fn is_memory(&self, room: RoomId) -> bool {
-        self.rooms.get(&room).is_some_and(|it| it.record.ephemeral)
+        self.rooms.get(&room).is_some_and(|it| it.replica.record.ephemeral)
     }
 
     /// Nobody takes what this node wrote in these rooms, so nobody is to wait for it.
@@ -274,14 +275,14 @@ impl Engine {
     }
 
     fn on_passed_over(&mut self, room: RoomId, number: Number, at: LocalRef) {
-        let Some(it) = self.rooms.get(&room).filter(|it| !it.is_directory) else { return };
-        let log = it.logs.id(at.log);
+        let Some(it) = self.rooms.get(&room).filter(|it| !it.replica.is_directory) else { return };
+        let log = it.replica.logs.id(at.log);
         self.cx.notify(room, RoomEvent::PassedOver { number, log, at });
     }
 
     fn on_delivered(&mut self, room: RoomId, it: Delivered, numbers: NumberRange) {
         let (at, number, facts) = (it.at, it.number, it.facts);
-        let is_directory = self.rooms.get(&room).is_some_and(|it| it.is_directory);
+        let is_directory = self.rooms.get(&room).is_some_and(|it| it.replica.is_directory);
         if is_directory {
             let learned = self.directory.renumber((room, at), numbers.canonical);
             self.act_on(learned);
@@ -416,7 +417,7 @@ impl Engine {
         room: RoomId,
         at: crate::name::id::LocalRef,
     ) -> Option<MessageId> {
-        let log = self.rooms.get(&room)?.logs.id(at.log);
+        let log = self.rooms.get(&room)?.replica.logs.id(at.log);
         Some(MessageId::new(room, log, at.seq))
     }
 
@@ -441,7 +442,7 @@ impl Engine {
             let Some(room) = self.rooms.get_mut(id) else { continue };
             let sealed = room.seal(&mut self.cx, &self.identity);
             room.flush(&mut self.cx);
-            if !room.record.local {
+            if !room.replica.record.local {
                 out.extend(sealed.into_iter().map(|run| (*id, run)));
             }
             if room.is_busy() {
@@ -449,7 +450,7 @@ impl Engine {
             } else {
                 self.busy.remove(id);
             }
-            if room.is_shared() {
+            if room.replica.is_shared() {
                 self.unshared.remove(id);
             } else {
                 self.unshared.insert(*id);
@@ -470,19 +471,19 @@ impl Engine {
 
     fn mix_digest(&mut self, id: RoomId) {
         let Some(room) = self.rooms.get(&id) else { return };
-        if room.record.local {
+        if room.replica.record.local {
             return;
         }
         if !self.is_listed(room) {
-            let seal = room.record.seal.clone();
+            let seal = room.replica.record.seal.clone();
             return self.forget_digest(id, seal.as_ref());
         }
-        if let Some(seal) = &room.record.seal {
-            let (key, digest) = (seal.owner, room.logs.digest());
+        if let Some(seal) = &room.replica.record.seal {
+            let (key, digest) = (seal.owner, room.replica.logs.digest());
             return self.mix_private_digest(key, id, Some(digest));
         }
-        let now = first_8(sha256(&[&id.0, &room.logs.digest().to_be_bytes()]));
-        let before = self.digests.insert(id, room.logs.digest());
+        let now = first_8(sha256(&[&id.0, &room.replica.logs.digest().to_be_bytes()]));
+        let before = self.digests.insert(id, room.replica.logs.digest());
         let before = before.map_or(0, |it| first_8(sha256(&[&id.0, &it.to_be_bytes()])));
         self.change_bucket(id, now ^ before);
     }
@@ -490,10 +491,10 @@ impl Engine {
     /// Who made a room may have lost its part since, and what says that there is the room with it: whoever
     /// had not heard of it by then never will, and would differ for ever from those who had.
     fn is_listed(&self, room: &Room) -> bool {
-        room.record.ephemeral
-            || room.is_directory
-            || room.id == RoomId::lobby(self.cx.mesh)
-            || self.directory.room(room.id).is_some()
+        room.replica.record.ephemeral
+            || room.replica.is_directory
+            || room.replica.id == RoomId::lobby(self.cx.mesh)
+            || self.directory.room(room.replica.id).is_some()
     }
 
     fn change_bucket(&mut self, id: RoomId, by: u64) {

@@ -67,14 +67,14 @@ impl Engine {
     /// A room as it is known now; `None` if clients are not to know of it.
     pub(super) fn view(&self, id: RoomId) -> Option<RoomView> {
         let room = self.rooms.get(&id)?;
-        if room.is_directory || self.is_withdrawn(id) || self.is_unread(id) {
+        if room.replica.is_directory || self.is_withdrawn(id) || self.is_unread(id) {
             return None;
         }
         let is_lobby = id == RoomId::lobby(self.cx.mesh);
         let lobby = self.directory.lobby().filter(|_| is_lobby);
         let (created, name, created_ms) = if is_lobby {
             (None, "lobby".into(), lobby.map_or(0, |it| it.created_ms))
-        } else if room.record.ephemeral {
+        } else if room.replica.record.ephemeral {
             let it = self.rosters.ephemeral(id)?;
             (Some(it.facts), self.ephemeral_name(it), it.created_ms)
         } else {
@@ -89,16 +89,16 @@ impl Engine {
                 .and_then(|it| it.description.as_deref().map(Arc::from))
                 .or_else(|| lobby.and_then(|it| it.description.clone())),
             parent: created.and_then(|it| it.parent),
-            ephemeral: room.record.ephemeral,
+            ephemeral: room.replica.record.ephemeral,
             public: created.is_none_or(|it| it.public),
             encrypted: created.is_some_and(|it| it.encrypted),
             owner: created.map(|it| it.owner),
-            sealed: room.record.seal.is_some(),
+            sealed: room.replica.record.seal.is_some(),
             created_by: created.map(|it| it.created_by.clone()),
             created_ms,
-            last_activity_ms: room.record.last_activity_ms,
+            last_activity_ms: room.replica.record.last_activity_ms,
             members: self.rosters.members(id).len(),
-            tip: room.record.tip,
+            tip: room.replica.record.tip,
         })
     }
 
@@ -263,8 +263,8 @@ impl Engine {
     /// A room that lacks what a peer has is one in which something waits.
     pub(super) fn behind(&self) -> u64 {
         let rooms = self.busy.iter().filter_map(|id| self.rooms.get(id));
-        let listed = rooms.filter(|room| self.told.contains_key(&room.id));
-        listed.map(|room| room.entries_behind(&self.cx)).fold(0, u64::saturating_add)
+        let listed = rooms.filter(|room| self.told.contains_key(&room.replica.id));
+        listed.map(|room| room.replica.entries_behind(&self.cx)).fold(0, u64::saturating_add)
     }
 
     /// Whoever forked a log, in whichever room.
@@ -272,33 +272,33 @@ impl Engine {
         let all = self.cx.forked.iter().chain(self.cx.forked_for.values().flatten());
         let mut all: BTreeSet<NodeId> = all.copied().collect();
         for room in self.rooms.values() {
-            let forked = room.logs.iter().filter(|(_, log)| log.fork.is_some());
+            let forked = room.replica.logs.iter().filter(|(_, log)| log.fork.is_some());
             let authors = forked.map(|(_, log)| log.id.author);
-            all.extend(authors.filter(|it| room.has_forked_in_memory(*it)));
+            all.extend(authors.filter(|it| room.replica.has_forked_in_memory(*it)));
         }
         all.into_iter().collect()
     }
 
     fn room_status(&self, room: &crate::room::Room) -> Option<RoomStatus> {
-        let view = self.told.get(&room.id)?;
-        let nobody = self.live.others.is_empty() || room.record.local;
-        let only = self.cx.followers.have(room.record.seal.as_ref());
+        let view = self.told.get(&room.replica.id)?;
+        let nobody = self.live.others.is_empty() || room.replica.record.local;
+        let only = self.cx.followers.have(room.replica.record.seal.as_ref());
         let alone = nobody || only.is_some_and(|only| only.len() <= 1);
         Some(RoomStatus {
-            room: room.id,
+            room: room.replica.id,
             name: view.name.to_string(),
-            era: room.numbering.current(),
-            sequencer: room.numbering.sequencer().author,
+            era: room.order.numbering.current(),
+            sequencer: room.order.numbering.sequencer().author,
             tip: room.tip(),
-            undelivered: room.numbering.undelivered.len(),
-            behind: room.entries_behind(&self.cx),
+            undelivered: room.order.numbering.undelivered.len(),
+            behind: room.replica.entries_behind(&self.cx),
             sent: if alone {
                 0
             } else {
-                room.logs.head_of(room.mine).saturating_sub(room.unsent())
+                room.replica.logs.head_of(room.replica.mine).saturating_sub(room.replica.unsent())
             },
-            unsent: if alone { 0 } else { room.unsent() },
-            holes: room.holes,
+            unsent: if alone { 0 } else { room.replica.unsent() },
+            holes: room.order.holes,
         })
     }
 }

@@ -125,7 +125,7 @@ impl Engine {
 
     fn vote_at(&self, id: RoomId, at: LocalRef) -> Option<Box<VoteView>> {
         let room = self.rooms.get(&id)?;
-        let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
+        let place = EntryRef { log: room.replica.logs.id(at.log), seq: at.seq };
         Some(Box::new(room.folds.votes.get(place)?.view(id, self.cx.now)))
     }
 }
@@ -205,13 +205,13 @@ impl Engine {
         }
         let for_good = self.live.silent_for(now.mono, opener) >= RECONNECT_WITHIN;
         let reason = overdue || vote.is_complete() || (!vote.has_deadline() && for_good);
-        let due = reason && self.is_gone(room.id, opener);
+        let due = reason && self.is_gone(room.replica.id, opener);
         // It counted as closed here, and by a close that is void now, since its author is out.
         let lost = vote.is_closed();
         if vote.has_close() || !(due || lost) {
             return None;
         }
-        let rank = self.live.rank(now.mono, room.heirs(&self.cx), opener);
+        let rank = self.live.rank(now.mono, room.replica.eligible(&self.cx), opener);
         Some(VOTE_CLOSE_GRACE + VOTE_CLOSE_RANK_STEP * rank)
     }
 
@@ -225,7 +225,7 @@ impl Engine {
         }
         let now = self.cx.now;
         let overdue = vote.is_overdue(now.wall_ms);
-        if room.record.local || self.live.others.is_empty() {
+        if room.replica.record.local || self.live.others.is_empty() {
             return overdue.then_some(Duration::ZERO);
         }
         let listened = self.live.awake_for(now.mono) >= VOTE_LISTEN;
@@ -235,7 +235,7 @@ impl Engine {
 
     /// Whether ballots that were cast on another side of a split may still come.
     fn may_get_ballots(&self, room: &Room) -> bool {
-        let heirs = room.heirs(&self.cx);
+        let heirs = room.replica.eligible(&self.cx);
         let mut others = self.live.others.iter().filter(|it| heirs.has(**it));
         others.any(|it| self.live.may_bring_more(self.cx.now.mono, *it))
     }
@@ -243,7 +243,7 @@ impl Engine {
     /// Whether a node can be counted upon to do something: not if it was not heard for a while.
     fn is_gone(&self, room: RoomId, node: NodeId) -> bool {
         let silent = self.live.silent_for(self.cx.now.mono, node);
-        let out = self.rooms.get(&room).is_some_and(|it| it.is_out(&self.cx, node));
+        let out = self.rooms.get(&room).is_some_and(|it| it.replica.is_out(&self.cx, node));
         node != self.cx.me && (silent >= ROSTER_LEASE || out)
     }
 
@@ -269,7 +269,7 @@ impl Engine {
     /// Opens the ballots of this node's agents that count.
     fn show_ballots(&mut self, id: RoomId, place: EntryRef) {
         let Some(room) = self.rooms.get_mut(&id) else { return };
-        let (mine, writable) = (room.mine, room.is_writable(&self.cx));
+        let (mine, writable) = (room.replica.mine, room.is_writable(&self.cx));
         let Some(vote) = room.folds.votes.edit(place) else { return };
         if vote.is_closed() && vote.has_choices() && writable {
             for shown in vote.show_own(&self.identity, id, mine) {
@@ -336,7 +336,7 @@ impl Engine {
         }
         for (id, at, kept) in notes {
             let Some(room) = self.rooms.get_mut(&id) else { continue };
-            let place = EntryRef { log: room.logs.id(at.log), seq: at.seq };
+            let place = EntryRef { log: room.replica.logs.id(at.log), seq: at.seq };
             if !room.folds.votes.restore(place, kept) {
                 note(&mut self.cx.batch, room, (at, None));
             }
@@ -345,9 +345,9 @@ impl Engine {
 
     /// Nobody finds the votes of this room any more.
     pub(super) fn forget_votes(&mut self, room: &Room) {
-        self.voting.remove(&room.id);
+        self.voting.remove(&room.replica.id);
         for vote in room.folds.votes.all() {
-            forget(&mut self.votes, vote.id(room.id), (room.id, vote.place()));
+            forget(&mut self.votes, vote.id(room.replica.id), (room.replica.id, vote.place()));
         }
     }
 }
@@ -365,7 +365,7 @@ pub(super) fn forget(
 
 /// What of a vote is to be kept over a restart: nothing of rooms that are memory only.
 fn note(batch: &mut Vec<Change>, room: &Room, (vote, note): (LocalRef, Option<VoteNote>)) {
-    if !room.record.ephemeral {
-        batch.push(Change::Note { room: room.id, vote, note });
+    if !room.replica.record.ephemeral {
+        batch.push(Change::Note { room: room.replica.id, vote, note });
     }
 }

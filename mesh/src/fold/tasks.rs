@@ -1,10 +1,10 @@
 //! The tasks of a room: a fold over [`TaskAct`]s that does not depend on the order in which logs are
 //! read; and the claims that wait for the room's sequencer (`docs/decisions/tasks.md`).
 //!
-//! What counts is a function of the logs:
+//! The state is a function of the logs:
 //!
-//! - Each field of a task is what was written last of it, where every write names what it replaces. Of
-//!   writes that did not know of each other all stay, and the latest by position shows.
+//! - Each field of a task has the value that was written last, where every write names the ones that it
+//!   replaces. Of writes that did not know of each other all stay, and the latest by position shows.
 //! - A claim does nothing by itself. Its sequencer's answer does, if it grants it: that is the write.
 
 mod task;
@@ -14,7 +14,7 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
 use task::Task;
 pub(crate) use task::{check_new, check_update, is_agent_id};
 
-use super::{Fold, Void, Written};
+use super::act::{Fold, Folded, Void, Written};
 use crate::{
     api::{agenda::TaskView, boundary::Alarm, command::Refused},
     limits::{
@@ -25,7 +25,7 @@ use crate::{
         id::{AgentId, EntryRef, LocalRef, LogId, LogIx, MessageId},
         number::Era,
     },
-    wire::acts::{Folded, Grant, TaskAct, TaskAssigned, TaskStatus, TaskUpdated},
+    wire::acts::{Grant, TaskAct, TaskAssigned, TaskStatus, TaskUpdated},
 };
 
 /// A claim that has no answer.
@@ -51,7 +51,7 @@ pub(crate) enum Answer {
     Forgotten,
 }
 
-/// What acts came to.
+/// Effects of acts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum News {
     Assigned { place: EntryRef, view: Arc<TaskView> },
@@ -64,7 +64,7 @@ pub(crate) enum News {
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
     all: BTreeMap<EntryRef, Task>,
-    /// What they take.
+    /// Memory that they take.
     bytes: usize,
     claims: BTreeMap<EntryRef, Claim>,
     news: Vec<News>,
@@ -126,35 +126,35 @@ impl Fold for Tasks {
 }
 
 impl Tasks {
-    fn fold_assigned(&mut self, it: &Written, new: TaskAssigned) -> Folded {
+    fn fold_assigned(&mut self, written: &Written, new: TaskAssigned) -> Folded {
         if check_new(&new.title, new.description.as_deref(), new.assignee.as_deref()).is_err() {
             return Folded::Void;
         }
         // The oldest of the same log goes, so that it is the same one everywhere.
-        let full = self.of(it.place.log).count() >= TASKS_PER_LOG_MAX;
-        let oldest = self.of(it.place.log).next().filter(|_| full);
+        let full = self.of(written.place.log).count() >= TASKS_PER_LOG_MAX;
+        let oldest = self.of(written.place.log).next().filter(|_| full);
         if let Some(oldest) = oldest {
             self.forget(oldest);
         }
-        let task = Task::new(it, new);
+        let task = Task::new(written, new);
         let bytes = task.bytes();
         if self.bytes + bytes > TASKS_BYTES_PER_ROOM_MAX {
             return Folded::Overflow;
         }
         self.bytes += bytes;
-        self.news.push(News::Assigned { place: it.place, view: Arc::new(task.view()) });
-        self.all.insert(it.place, task);
+        self.news.push(News::Assigned { place: written.place, view: Arc::new(task.view()) });
+        self.all.insert(written.place, task);
         Folded::Taken
     }
 
-    fn fold_update(&mut self, it: &Written, update: TaskUpdated) -> Folded {
+    fn fold_update(&mut self, written: &Written, update: TaskUpdated) -> Folded {
         let good = check_update(update.assignee.as_deref(), update.note.as_deref()).is_ok();
         if !good || update.over.len() > TASK_OVER_MAX {
             return Folded::Void;
         }
         let Some(task) = self.all.get_mut(&update.task) else { return Folded::Taken };
         let (before, bytes) = (task.view(), task.bytes());
-        task.update(it, update);
+        task.update(written, update);
         self.bytes = self.bytes + task.bytes() - bytes;
         let view = task.view();
         if view != before {
@@ -165,7 +165,7 @@ impl Tasks {
 
     fn fold_claim(
         &mut self,
-        it: &Written,
+        written: &Written,
         update: TaskUpdated,
         if_assignee: Option<AgentId>,
         era: Era,
@@ -178,20 +178,20 @@ impl Tasks {
             return Folded::Overflow;
         }
         if self.all.contains_key(&update.task) {
-            let (since, ask_at) = (it.now.mono, it.now.mono + ASK_AFTER);
-            let at = it.at;
+            let (since, ask_at) = (written.now.mono, written.now.mono + ASK_AFTER);
+            let at = written.at;
             let claim = Claim { at, update, if_assignee, era, since, ask_at, ask_step: ASK_AFTER };
-            self.claims.insert(it.place, claim);
+            self.claims.insert(written.place, claim);
         }
         Folded::Taken
     }
 
     /// Each answer that grants is a write, also a second one: the sequencers of two eras may both
     /// have answered. So what a client was told is never taken back behind its back.
-    fn fold_grant(&mut self, it: &Written, grant: Grant) -> Folded {
+    fn fold_grant(&mut self, written: &Written, grant: Grant) -> Folded {
         let claim = self.claims.remove(&grant.claim);
         let granted = grant.update.as_ref().map(|update| update.task);
-        let folded = grant.update.map_or(Folded::Taken, |update| self.fold_update(it, update));
+        let folded = grant.update.map_or(Folded::Taken, |update| self.fold_update(written, update));
         if let Some(claim) = claim {
             let task = granted.and_then(|task| self.all.get(&task));
             let answer = match (granted, task) {
@@ -214,8 +214,12 @@ impl Tasks {
         let Some(task) = self.all.remove(&place) else { return };
         self.bytes -= task.bytes();
         self.news.push(News::Forgotten(task.id(), place));
-        let about: Vec<EntryRef> =
-            self.claims.iter().filter(|(_, it)| it.update.task == place).map(|it| *it.0).collect();
+        let about: Vec<EntryRef> = self
+            .claims
+            .iter()
+            .filter(|(_, claim)| claim.update.task == place)
+            .map(|claim| *claim.0)
+            .collect();
         for claim in about {
             if let Some(claim) = self.claims.remove(&claim) {
                 self.news.push(News::Answered { claim: claim.at, answer: Answer::Forgotten });
@@ -225,8 +229,8 @@ impl Tasks {
 
     /// Nothing of this log counts from `seq` on.
     fn forget_log(&mut self, log: LogId, seq: u64) {
-        let gone: Vec<EntryRef> = self.of(log).filter(|it| it.seq >= seq).collect();
-        gone.into_iter().for_each(|it| self.forget(it));
+        let gone: Vec<EntryRef> = self.of(log).filter(|place| place.seq >= seq).collect();
+        gone.into_iter().for_each(|place| self.forget(place));
         self.claims.retain(|place, _| place.log != log || place.seq < seq);
         for task in self.all.values_mut() {
             let bytes = task.bytes();
@@ -247,12 +251,12 @@ impl Tasks {
 
     /// The newest tasks of this status, or of any, the oldest of them first: as many as one answer holds.
     pub(crate) fn newest(&self, status: Option<TaskStatus>) -> Vec<TaskView> {
-        let asked = |it: &&Task| status.is_none_or(|status| it.status() == status);
+        let asked = |task: &&Task| status.is_none_or(|status| task.status() == status);
         let mut tasks: Vec<&Task> = self.all.values().filter(asked).collect();
-        tasks.sort_by_key(|it| Reverse(it.position()));
+        tasks.sort_by_key(|task| Reverse(task.position()));
         let mut bytes = 0;
-        let fits = tasks.into_iter().take(TASKS_LISTED_MAX).map(Task::view).take_while(|it| {
-            bytes += view_bytes(it);
+        let fits = tasks.into_iter().take(TASKS_LISTED_MAX).map(Task::view).take_while(|view| {
+            bytes += view_bytes(view);
             bytes <= TASKS_LISTED_BYTES_MAX
         });
         let mut newest: Vec<TaskView> = fits.collect();
@@ -265,7 +269,7 @@ impl Tasks {
         self.all.iter().map(|(place, task)| (task.id(), *place))
     }
 
-    /// An update with what it replaces, as far as it is known here.
+    /// An update with the writes that it replaces, as far as they are known here.
     pub(crate) fn over_what_is_known(&self, update: TaskUpdated) -> TaskUpdated {
         let over = self.all.get(&update.task).map_or(Vec::new(), |task| task.known(&update));
         TaskUpdated { over, ..update }
@@ -279,17 +283,17 @@ impl Tasks {
     }
 
     /// Claims that the sequencer of `era` answers now, in the order of their positions as far as that
-    /// matters: whoever's came first to it was answered then. What was claimed in an earlier era may
-    /// have been answered there: that gets a moment to come.
+    /// matters: the first to come was answered at once. A claim of an earlier era may have been answered
+    /// there: the answer gets a moment to come.
     pub(crate) fn due(&self, now: Duration, era: Era) -> Vec<EntryRef> {
-        let due = |it: &Claim| it.era == era || now >= it.since + CLAIM_SETTLE;
+        let due = |claim: &Claim| claim.era == era || now >= claim.since + CLAIM_SETTLE;
         let mut due: Vec<(&EntryRef, &Claim)> =
-            self.claims.iter().filter(|(_, it)| due(it)).collect();
+            self.claims.iter().filter(|(_, claim)| due(claim)).collect();
         due.sort_by_key(|(place, claim)| (claim.since, **place));
         due.into_iter().map(|(place, _)| *place).collect()
     }
 
-    /// What the sequencer of `era` says to a claim.
+    /// The answer of the sequencer of `era` to a claim.
     pub(crate) fn answer(&self, claim: EntryRef, era: Era, by: Option<EntryRef>) -> Option<Grant> {
         let claimed = self.claims.get(&claim)?;
         let holder = self.all.get(&claimed.update.task)?.assignee();
@@ -301,8 +305,8 @@ impl Tasks {
     /// Whether it is time to see that the sequencer has the claims of this node.
     pub(crate) fn ask(&mut self, now: Duration, mine: Option<LogIx>) -> bool {
         let mut due = false;
-        let own = self.claims.values_mut().filter(|it| Some(it.at.log) == mine);
-        for claim in own.filter(|it| now >= it.ask_at) {
+        let own = self.claims.values_mut().filter(|claim| Some(claim.at.log) == mine);
+        for claim in own.filter(|claim| now >= claim.ask_at) {
             claim.ask_step = (claim.ask_step * 2).min(ASK_EVERY_MAX);
             claim.ask_at = now + claim.ask_step;
             due = true;
@@ -312,18 +316,18 @@ impl Tasks {
 
     /// Whether a claim of this node was kept waiting for too long.
     pub(crate) fn kept_waiting(&self, now: Duration, mine: Option<LogIx>) -> bool {
-        let mut own = self.claims.values().filter(|it| Some(it.at.log) == mine);
-        own.any(|it| now >= it.since + NUMBER_WITHIN)
+        let mut own = self.claims.values().filter(|claim| Some(claim.at.log) == mine);
+        own.any(|claim| now >= claim.since + NUMBER_WITHIN)
     }
 }
 
-/// What a task takes in an answer, near enough.
-fn view_bytes(it: &TaskView) -> usize {
+/// Bytes that a task takes in an answer, near enough.
+fn view_bytes(view: &TaskView) -> usize {
     /// Ids, times, names of fields.
     const FRAME: usize = 400;
-    let text = |it: &Option<Arc<str>>| it.as_ref().map_or(0, |it| it.len());
-    let agents = it.created_by.len() + text(&it.assignee);
-    FRAME + it.title.len() + text(&it.description) + text(&it.note) + agents
+    let len = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
+    let agents = view.created_by.len() + len(&view.assignee);
+    FRAME + view.title.len() + len(&view.description) + len(&view.note) + agents
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The votes of a room: a fold over [`VoteAct`]s that does not depend on the order in which logs are
 //! read, and beside it what only this node knows of each vote.
 //!
-//! What counts is a function of the logs (`docs/decisions/votes.md`):
+//! The state is a function of the logs (`docs/decisions/votes.md`):
 //!
 //! - Of one log's ballots of an agent the first is valid, and of its closes of a vote too.
 //! - Of all closes the first of the vote's author counts, or else the lowest by position.
@@ -9,6 +9,7 @@
 //! - A ballot is opened by its own log, by a choice and a nonce that match its commitment.
 //! - Ballots and closes of a node that forked a log do not count: others may hold more of them, or less.
 
+mod rules;
 mod vote;
 
 use std::{
@@ -16,9 +17,10 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use vote::{Vote, bytes, check, check_imported, commitment, nonce};
+pub(crate) use rules::{bytes, check, check_imported, commitment, nonce};
+pub(crate) use vote::Vote;
 
-use super::{Fold, Void, Written};
+use super::act::{Fold, Folded, Void, Written};
 use crate::{
     api::{batch::VoteNote, boundary::Alarm, command::Refused},
     limits::{
@@ -26,7 +28,7 @@ use crate::{
         VOTES_OPEN_PER_LOG_MAX, VOTES_PER_LOG_MAX,
     },
     name::id::{EntryRef, LogId, NodeId},
-    wire::acts::{Folded, VoteAct, VoteImported, VoteOpened},
+    wire::acts::{VoteAct, VoteImported, VoteOpened},
 };
 
 /// See the module.
@@ -35,7 +37,7 @@ pub(crate) struct Votes {
     all: BTreeMap<EntryRef, Vote>,
     /// Nodes that forked a log.
     expelled: BTreeSet<NodeId>,
-    /// What they take, as [`bytes`] counts it.
+    /// Memory that they take, as [`bytes`] counts it.
     bytes: usize,
     /// Votes in which something may become due.
     waiting: BTreeSet<EntryRef>,
@@ -118,7 +120,7 @@ impl Votes {
     }
 
     fn touch(&mut self, vote: EntryRef) -> Option<&mut Vote> {
-        let known = self.all.get_mut(&vote).filter(|it| !it.is_imported())?;
+        let known = self.all.get_mut(&vote).filter(|vote| !vote.is_imported())?;
         self.waiting.insert(vote);
         self.stirred.insert(vote);
         Some(known)
@@ -205,25 +207,25 @@ impl Votes {
         for place in void {
             self.forget(place);
         }
-        self.drop_from_all(|it| it.log == log && it.seq >= seq);
+        self.drop_from_all(|place| place.log == log && place.seq >= seq);
     }
 
     /// This node forked a log somewhere: nothing that it says counts in any vote.
     fn expel(&mut self, node: NodeId) {
         self.expelled.insert(node);
-        self.drop_from_all(|it| it.log.author == node);
+        self.drop_from_all(|place| place.log.author == node);
     }
 
     fn drop_from_all(&mut self, void: impl Fn(&EntryRef) -> bool) {
         // Those that were brought had ended: nothing can become due in them.
-        for (place, vote) in self.all.iter_mut().filter(|(_, it)| !it.is_imported()) {
+        for (place, vote) in self.all.iter_mut().filter(|(_, vote)| !vote.is_imported()) {
             vote.cut(&void);
             self.waiting.insert(*place);
             self.stirred.insert(*place);
         }
     }
 
-    /// What the store had of a vote. `false`: there is no such vote.
+    /// The notes on a vote that the store had. `false`: there is no such vote.
     pub(crate) fn restore(&mut self, place: EntryRef, note: VoteNote) -> bool {
         self.all.get_mut(&place).map(|vote| vote.restore(note)).is_some()
     }
@@ -245,7 +247,7 @@ impl Votes {
         !self.waiting.is_empty()
     }
 
-    /// Those in which something may become due with time, or with who is there.
+    /// Those in which something may become due with time, or as nodes come and go.
     pub(crate) fn waiting(&self) -> Vec<EntryRef> {
         self.waiting.iter().copied().collect()
     }

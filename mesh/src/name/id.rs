@@ -192,6 +192,15 @@ pub struct EntryRef {
     pub seq: u64,
 }
 
+/// The place of an entry in the order of all entries of its room: the same on every node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Position {
+    /// Lamport.
+    pub(crate) clock: u64,
+    /// Breaks ties.
+    pub(crate) place: EntryRef,
+}
+
 /// A message's id on the wire: a UUID (version 8) that encodes where the entry is, so that finding
 /// it needs no index. 60 bits name the log within its room, 62 bits are the log seq.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]

@@ -14,26 +14,6 @@ use crate::{
     wire::cbor::{maybe_text, text},
 };
 
-/// Where an entry stands among all of its room: the same on every node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Position {
-    /// Lamport.
-    pub(crate) clock: u64,
-    /// Breaks ties.
-    pub(crate) place: EntryRef,
-}
-
-/// The effect of an act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Folded {
-    /// It has its effect; or its subject is not known any more.
-    Taken,
-    /// It can mean nothing: no honest node wrote it.
-    Void,
-    /// There is no memory for it.
-    Overflow,
-}
-
 /// An agent by id and name, as it was when this was written.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Named {

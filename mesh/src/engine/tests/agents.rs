@@ -464,7 +464,7 @@ fn what_was_claimed_in_a_room_of_memory_is_not_claimed_again() {
     world.restart(0);
     world.groups = vec![0; 3];
     world.pass(Duration::from_secs(2));
-    let record = &world.nodes[0].engine.rooms[&room].record;
+    let record = &world.nodes[0].engine.rooms[&room].replica.record;
     assert_eq!(record.floor, Some(before.era()));
     world.down.insert(1);
     let caller = world.callers[0].clone();

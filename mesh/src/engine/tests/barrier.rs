@@ -197,7 +197,8 @@ fn what_cannot_be_is_refused_at_once_and_what_may_be_when_all_have_been_asked() 
     let (caller, lobby) = (world.callers[2].clone(), world.lobby());
     let cast = |vote| Command::CastVote { caller: caller.clone(), vote, option: 0 };
     // The entry of this id is here, and is no vote.
-    let said = world.nodes[2].engine.rooms[&lobby].logs.iter().next().map(|(_, log)| log.id);
+    let said =
+        world.nodes[2].engine.rooms[&lobby].replica.logs.iter().next().map(|(_, log)| log.id);
     let log = said.unwrap_or(LogId { author: world.node_id(0), incarnation: 0 });
     let by_me = MessageId::new(lobby, LogId { author: world.node_id(2), incarnation: 0 }, 7_000);
     let refused = world.nodes[2].ask(cast(by_me)).expect_err("this node wrote none");

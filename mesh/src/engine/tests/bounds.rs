@@ -61,7 +61,7 @@ fn peers_are_asked_what_they_have_once_in_a_while() {
         node.effects.clear();
         for _ in 0..3 {
             let engine = &mut node.engine;
-            engine.rooms.get_mut(&lobby).expect("it is there").ask_all(&mut engine.cx);
+            engine.rooms.get_mut(&lobby).expect("it is there").replica.ask_all(&mut engine.cx);
         }
         node.turn();
         let asked = |it: &&Effect| {
@@ -107,14 +107,14 @@ fn an_answer_about_a_room_brings_nothing_of_another() {
     let stray = node.engine.cx.faults.stray;
     node.hears_from(PEER, Message::Spans { room, runs: vec![run], bodies: Vec::new(), last: true });
     assert_eq!(node.engine.cx.faults.stray, stray + 1);
-    assert_eq!(node.engine.rooms[&node.lobby()].logs.head_of(head), 0);
+    assert_eq!(node.engine.rooms[&node.lobby()].replica.logs.head_of(head), 0);
 }
 
 #[test]
 fn a_room_has_so_many_logs_and_no_more() {
     let mut node = Node::new(1);
     let lobby = node.lobby();
-    let logs = &mut node.engine.rooms.get_mut(&lobby).expect("it is there").logs;
+    let logs = &mut node.engine.rooms.get_mut(&lobby).expect("it is there").replica.logs;
     for nth in 0..LOGS_PER_ROOM_MAX {
         let mut author = [0; 32];
         author[..8].copy_from_slice(&(nth as u64).to_be_bytes());
@@ -124,7 +124,7 @@ fn a_room_has_so_many_logs_and_no_more() {
     let overflow = node.engine.cx.faults.overflow;
     let run = said_at(&node, 5, 1).run().clone();
     node.hear(&run);
-    assert_eq!(node.engine.rooms[&lobby].logs.head_of(run.log), 0);
+    assert_eq!(node.engine.rooms[&lobby].replica.logs.head_of(run.log), 0);
     assert_eq!(node.engine.cx.faults.overflow, overflow + 1);
 }
 
@@ -152,7 +152,7 @@ fn kinds_of_later_versions_are_nobodys_fault() {
         let run = run.seal(node.secret.mesh_id(), &identity(5)).run().clone();
         node.hear(&run);
         let lobby = &node.engine.rooms[&node.lobby()];
-        assert_eq!((lobby.logs.head_of(run.log), lobby.tip().0), (1, u64::from(visible)));
+        assert_eq!((lobby.replica.logs.head_of(run.log), lobby.tip().0), (1, u64::from(visible)));
         assert_eq!(node.engine.cx.faults.void, void);
         assert!(node.engine.cx.blamed.is_empty());
     }

@@ -430,13 +430,13 @@ fn a_decision_waits_for_what_it_is_judged_by() {
     let late = hold_back(&mut world, &[1 - host], 2);
     world.carry();
     assert_eq!(told(&mut world, 2), Vec::<String>::new());
-    assert!(!world.nodes[2].engine.rooms[&room].pending.is_empty());
+    assert!(!world.nodes[2].engine.rooms[&room].replica.pending.is_empty());
     world.held.extend(late);
     world.carry();
     world.pass(STEP * 30);
     let told = told(&mut world, 2);
     assert!(told.contains(&format!("{agent} decides tea")), "{told:?}");
-    assert!(world.nodes[2].engine.rooms[&room].pending.is_empty());
+    assert!(world.nodes[2].engine.rooms[&room].replica.pending.is_empty());
 }
 
 #[test]
@@ -465,7 +465,7 @@ fn a_decision_that_was_not_delivered_yet_is_there_after_a_restart() {
 fn written(world: &World, n: usize, is: impl Fn(&ElectionAct) -> bool) -> usize {
     let (node, lobby) = (&world.nodes[n], world.lobby());
     let room = &node.engine.rooms[&lobby];
-    let own = room.logs.ix(room.mine);
+    let own = room.replica.logs.ix(room.replica.mine);
     let acts = node.rows.iter().filter(|it| {
         let Change::Entry { room, at, entry } = it else { return false };
         let Body::Election(act) = Body::decode(entry.facts.kind, &entry.body) else { return false };
@@ -650,7 +650,7 @@ fn a_term_that_leaps_is_waited_for_while_nobody_is_known_to_have_forked() {
         let it = ElectionStarted { term: 7, candidates, started_by: "eve".into() };
         let (_, run) = liar.write(&node, &Body::Election(ElectionAct::Started(it)));
         node.hear(&run);
-        let head = node.engine.rooms[&node.lobby()].logs.head_of(liar.log());
+        let head = node.engine.rooms[&node.lobby()].replica.logs.head_of(liar.log());
         assert_eq!(head, u64::from(forked));
     }
 }
@@ -696,7 +696,7 @@ fn nobody_decides_in_a_leaders_stead() {
         let mut liar = Liar::new(10 + u8::try_from(i).expect("few"));
         let (_, run) = liar.write(&world.nodes[0], &body);
         world.nodes[0].hear(&run);
-        let log = world.nodes[0].engine.rooms[&room].logs.head_of(liar.log());
+        let log = world.nodes[0].engine.rooms[&room].replica.logs.head_of(liar.log());
         assert_eq!((log, told(&mut world, 0).len()), (0, 0), "{body:?}");
     }
     // An election that it only began, and a message that is none.

@@ -404,7 +404,7 @@ fn rooms_of_all_nodes_are_in_the_archive_of_who_leaves_the_mesh() {
             names.push(name);
         }
         let first = world.nodes[1].engine.rooms.first_key_value().expect("many").1;
-        if first.record.home.author == me && !first.is_directory {
+        if first.replica.record.home.author == me && !first.replica.is_directory {
             break;
         }
     }
@@ -466,7 +466,7 @@ fn the_founder_brings_none_under_an_id_that_could_be_of_this_mesh() {
     for (n, id) in (1..).zip(taken) {
         let (_, run) = founder.write_in(&other, directory, &created(id));
         other.hear(&run);
-        assert_eq!(other.engine.rooms[&directory].logs.head_of(founder.log()), n);
+        assert_eq!(other.engine.rooms[&directory].replica.logs.head_of(founder.log()), n);
         assert!(other.engine.directory.room(id).is_none(), "{id}");
     }
     // Of two of one id the first counts.
@@ -539,21 +539,28 @@ fn votes_and_decisions_of_old_are_for_the_founder_in_rooms_that_it_brought() {
     {
         let (_, run) = liar.write(&node, &body);
         node.hear(&run);
-        assert_eq!(node.engine.rooms[&lobby].logs.head_of(liar.log()), n, "its log goes on");
+        assert_eq!(
+            node.engine.rooms[&lobby].replica.logs.head_of(liar.log()),
+            n,
+            "its log goes on"
+        );
         assert_eq!(node.void(), n);
     }
-    assert!(node.engine.rooms[&lobby].numbering.undelivered.is_empty(), "and takes no number");
+    assert!(
+        node.engine.rooms[&lobby].order.numbering.undelivered.is_empty(),
+        "and takes no number"
+    );
     assert_eq!(node.engine.rooms[&lobby].folds.votes.all().count(), 0);
     for body in [Body::Vote(VoteAct::Imported(ended())), decided(founder.log())] {
         let (_, run) = founder.write(&node, &body);
         node.hear(&run);
     }
     let after = &node.engine.rooms[&lobby];
-    assert_eq!((after.folds.votes.all().count(), after.numbering.undelivered.len()), (1, 1));
+    assert_eq!((after.folds.votes.all().count(), after.order.numbering.undelivered.len()), (1, 1));
     // A restart judges alike.
     let again = Node::open(2, stored(&node.rows), node.now);
     let again = &again.engine.rooms[&lobby];
-    assert_eq!((again.folds.votes.all().count(), again.numbering.undelivered.len()), (1, 1));
+    assert_eq!((again.folds.votes.all().count(), again.order.numbering.undelivered.len()), (1, 1));
 }
 
 #[test]
@@ -703,7 +710,7 @@ fn a_room_that_is_brought_without_messages_goes_on_where_it_was() {
     assert_eq!(node.tip(lobby), 11);
     let head = |node: &Node| {
         let room = &node.engine.rooms[&lobby];
-        room.logs.head_of(room.mine)
+        room.replica.logs.head_of(room.replica.mine)
     };
     let before = head(&node);
     node.bring(messages(lobby, [], 12)).expect("the same again");

@@ -57,9 +57,9 @@ fn member(world: &mut World, at: usize, of: usize) -> MemberStatus {
 fn lobby_log(world: &World, at: usize, of: usize) -> (u64, usize) {
     let log = LogId { author: id(world, of), incarnation: 0 };
     let room = &world.nodes[at].engine.rooms[&world.lobby()];
-    let waits = room.numbering.undelivered.keys();
-    let of_it = waits.filter(|it| Some(it.log) == room.logs.ix(log)).count();
-    (room.logs.head_of(log), of_it)
+    let waits = room.order.numbering.undelivered.keys();
+    let of_it = waits.filter(|it| Some(it.log) == room.replica.logs.ix(log)).count();
+    (room.replica.logs.head_of(log), of_it)
 }
 
 /// Messages of another node's agents that a node has told its members.
@@ -399,13 +399,13 @@ fn a_node_that_leaves_hands_over_and_goes_when_another_knows() {
     for room in [directory, world.lobby()] {
         let engine = &world.nodes[1].engine;
         let log = LogId { author: id(&world, 0), incarnation: 0 };
-        let head = engine.rooms[&room].logs.head_of(log);
+        let head = engine.rooms[&room].replica.logs.head_of(log);
         assert_eq!(engine.cx.parted.cut(log.author, room, true), Some(Cut::At(head)));
     }
     // Its rooms were handed over: no era is spent.
     let call = speak(&mut world, 1);
     assert!(world.reply(1, call).is_some_and(|it| it.is_ok()), "at once");
-    let era = world.nodes[1].engine.rooms[&world.lobby()].numbering.current();
+    let era = world.nodes[1].engine.rooms[&world.lobby()].order.numbering.current();
     assert_eq!(era, crate::name::number::Era::HOME);
 }
 
@@ -440,7 +440,7 @@ fn what_an_expelled_node_says_of_keys_counts_up_to_the_cut_and_of_who_is_out_alw
         let run = expels(&node, by, 5, &[(directory, 1)]);
         node.hear(&run);
     }
-    let digest = |node: &Node| node.engine.rooms[&directory].logs.digest();
+    let digest = |node: &Node| node.engine.rooms[&directory].replica.logs.digest();
     let before = digest(&node);
     node.hear(&all);
     assert_ne!(digest(&node), before, "who has not heard of it is to find out");
@@ -469,10 +469,10 @@ fn what_waits_of_an_expelled_node_waits_on_within_the_cut_and_is_dropped_beyond_
         for run in [&one, &three, &parting] {
             node.hear(run);
         }
-        assert_eq!(node.engine.rooms[&lobby].pending.is_empty(), !waits);
+        assert_eq!(node.engine.rooms[&lobby].replica.pending.is_empty(), !waits);
         assert_eq!(node.engine.cx.pending_bytes > 0, waits);
         node.hear(&two);
-        let head = node.engine.rooms[&lobby].logs.head_of(one.log);
+        let head = node.engine.rooms[&lobby].replica.logs.head_of(one.log);
         assert_eq!(head, cut, "all of it that counts");
     }
 }
@@ -486,11 +486,11 @@ fn what_waits_of_a_log_of_which_nothing_is_here_is_dropped_with_its_author() {
         ahead.first = 9;
         let ahead = ahead.seal(node.secret.mesh_id(), &identity(5)).run().clone();
         node.hear(&ahead);
-        assert!(!node.engine.rooms[&lobby].pending.is_empty());
+        assert!(!node.engine.rooms[&lobby].replica.pending.is_empty());
         let named = [(lobby, cut)];
         let parting = expels(&node, 6, 5, if waits { &named } else { &[] });
         node.hear(&parting);
-        assert_eq!(node.engine.rooms[&lobby].pending.is_empty(), !waits);
+        assert_eq!(node.engine.rooms[&lobby].replica.pending.is_empty(), !waits);
         assert_eq!(node.engine.cx.pending_bytes > 0, waits);
     }
 }
@@ -536,7 +536,7 @@ fn who_forked_who_parted_and_this_node_when_it_is_out_give_no_numbers() {
     node.hear(&run);
     let out = |node: &Node| {
         let room = &node.engine.rooms[&lobby];
-        [1, 5, 6, 7].map(|seed| room.is_out(&node.engine.cx, identity(seed).node_id()))
+        [1, 5, 6, 7].map(|seed| room.replica.is_out(&node.engine.cx, identity(seed).node_id()))
     };
     assert_eq!(out(&node), [false, true, true, false]);
     node.engine.cx.out = true;
@@ -562,7 +562,7 @@ fn a_run_that_reaches_over_the_cut_counts_up_to_it() {
         _ => false,
     });
     assert_eq!(numbered.count(), 1, "the one within the cut");
-    assert!(node.engine.rooms[&lobby].numbering.undelivered.is_empty());
+    assert!(node.engine.rooms[&lobby].order.numbering.undelivered.is_empty());
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn what_is_nobody_elses_business_is_not_touched() {
             }
             assert_eq!(node.engine.cx.faults.stray, before + 4, "it is counted");
             assert!(node.effects.is_empty(), "{:?}", node.effects);
-            assert_eq!(node.engine.rooms[&room].logs.head_of(log), 0);
+            assert_eq!(node.engine.rooms[&room].replica.logs.head_of(log), 0);
         }
     }
 }
@@ -87,7 +87,7 @@ fn rooms_that_differ_are_named_and_looked_into_and_others_are_not() {
     assert_eq!(buckets.len(), BUCKETS);
     node.hears_from(8, Message::Buckets(buckets.clone()));
     assert!(node.sent().is_empty(), "they are the same");
-    let mine = |room| node.engine.rooms[&room].logs.digest();
+    let mine = |room| node.engine.rooms[&room].replica.logs.digest();
     let (of_lobby, of_directory) = (mine(lobby), mine(directory));
     buckets[super::super::turn::bucket(lobby)] ^= 1;
     node.hears_from(8, Message::Buckets(buckets));
@@ -100,7 +100,7 @@ fn rooms_that_differ_are_named_and_looked_into_and_others_are_not() {
     node.hears_from(8, Message::Digests(theirs));
     let sent = node.sent();
     let [(to, Message::Have { room, heads, answer: true })] = &sent[..] else { panic!("{sent:?}") };
-    assert_eq!((*to, *room, heads), (peer, lobby, &node.engine.rooms[&lobby].logs.heads()));
+    assert_eq!((*to, *room, heads), (peer, lobby, &node.engine.rooms[&lobby].replica.logs.heads()));
     let digest = of_lobby ^ 1;
     node.hears_from(8, Message::Digests(vec![RoomDigest { room: lobby, digest }; 9]));
     assert_eq!(node.sent().len(), 1, "it was asked about one room");

@@ -552,7 +552,8 @@ fn what_is_gone_counts_as_delivered_and_as_said() {
     let mut late = Late::new(2 * DAY, Some(DAY));
     late.hear_bare(1);
     let lobby = late.node.lobby();
-    let [here, there] = [&late.node, &late.founder].map(|it| &it.engine.rooms[&lobby].record);
+    let [here, there] =
+        [&late.node, &late.founder].map(|it| &it.engine.rooms[&lobby].replica.record);
     assert_eq!((here.delivered, here.last_activity_ms), (3, there.last_activity_ms));
     let spoke = |it: &crate::api::batch::RoomRecord| it.spoke.map(|it| (it.clock, it.log));
     assert!(spoke(here).is_some());
@@ -572,9 +573,9 @@ fn what_is_gone_is_foretold_no_more_and_moves_the_turn_only_if_it_was_chat() {
     node.hear(&run);
     let foretold = |row: &Change| matches!(row, Change::NumberRange { .. });
     assert_eq!(node.rows.iter().filter(|it| foretold(it)).count(), 1, "the second was not");
-    assert!(node.engine.rooms[&node.lobby()].numbering.foretold.is_empty());
+    assert!(node.engine.rooms[&node.lobby()].order.numbering.foretold.is_empty());
     node.founder_writes(&mut founder, &ordered(Era::HOME, 2, &[(run.log, 2, 1)]));
-    let record = &node.engine.rooms[&node.lobby()].record;
+    let record = &node.engine.rooms[&node.lobby()].replica.record;
     assert_eq!((record.tip.0, record.delivered), (2, 2));
     assert_eq!(record.spoke.map(|it| it.clock), Some(run.entries[0].facts.clock));
 }

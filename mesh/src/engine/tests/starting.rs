@@ -135,7 +135,7 @@ fn a_room_of_memory_that_comes_back_has_a_log_of_this_node_that_it_never_had() {
             let it = RosterNews { node: log(8).author, boot: 1, what };
             let message = Message::Roster(Box::new(Signed { value: it, signature: [0; 64] }));
             node.hears_from(8, message);
-            mine.extend(node.engine.rooms.get(&id).map(|it| it.mine));
+            mine.extend(node.engine.rooms.get(&id).map(|it| it.replica.mine));
         }
         assert!(!node.engine.rooms.contains_key(&id));
     }

@@ -14,7 +14,7 @@ use crate::{
         command::{Caller, Command, NewRoom, Outcome, Refused},
         event::RoomEvent,
     },
-    fold::Act,
+    fold::act::Act,
     limits::{ASK_AFTER, TASKS_PER_LOG_MAX},
     name::{
         id::{AgentId, EntryRef, KeyPrint, LocalRef, LogId, MessageId, RoomId},
@@ -127,10 +127,10 @@ fn a_task_that_is_refused_leaves_nothing_behind() {
     for _ in 1..TASKS_PER_LOG_MAX {
         task(node.ask(assign(&ann, new(room))));
     }
-    let heads = node.engine.rooms[&room].logs.heads();
+    let heads = node.engine.rooms[&room].replica.logs.heads();
     let refused = node.ask(assign(&ann, new(room))).expect_err("the first is not done");
     assert!(matches!(refused, Refused::Full(_)), "{refused}");
-    assert_eq!(node.engine.rooms[&room].logs.heads(), heads, "nothing was written");
+    assert_eq!(node.engine.rooms[&room].replica.logs.heads(), heads, "nothing was written");
     let done = TaskUpdate { status: Some(TaskStatus::Completed), ..nothing(first.task) };
     task(node.ask(update(&ann, done)));
     task(node.ask(assign(&ann, new(room))));
@@ -246,7 +246,7 @@ fn of_two_claims_at_once_on_two_nodes_exactly_one_is_granted() {
         assert_eq!(tasks(mesh.ask(i, list(room, None)))[0], *won, "node {i}");
         let told = told(std::mem::take(&mut mesh.told[i]));
         assert_eq!(told, [(true, made.clone()), (false, won.clone())], "node {i}");
-        assert_eq!(mesh.nodes[i].engine.rooms[&room].numbering.current(), Era::HOME);
+        assert_eq!(mesh.nodes[i].engine.rooms[&room].order.numbering.current(), Era::HOME);
     }
 }
 
@@ -278,12 +278,12 @@ fn an_answer_of_a_former_sequencer_counts_after_a_start_and_a_strangers_does_not
     let state = engine.rooms.get_mut(&room).expect("the lobby");
     let log = |seed| LogId { author: super::identity(seed).node_id(), incarnation: 0 };
     let over = state.hand_over(&mut engine.cx, Era::HOME, log(2)).expect("it was this node's");
-    let former = EntryRef { log: state.mine, seq: over };
-    assert_eq!(state.numbering.eras[&Era::HOME].record.former, [former]);
+    let former = EntryRef { log: state.replica.mine, seq: over };
+    assert_eq!(state.order.numbering.eras[&Era::HOME].record.former, [former]);
     let task = engine.tasks[&made.task].1;
-    let logs = [3, 2].map(|seed| state.logs.ensure(log(seed)).expect("a few"));
+    let logs = [3, 2].map(|seed| state.replica.logs.ensure(log(seed)).expect("a few"));
     let [stranger, successor] = logs;
-    let mine = state.logs.ix(state.mine).expect("it has written");
+    let mine = state.replica.logs.ix(state.replica.mine).expect("it has written");
     let mut clock = 100;
     let mut holder_after = |log, seq, by| {
         clock += 1;
@@ -330,7 +330,7 @@ fn what_a_successor_writes_names_the_handover() {
     let state = engine.rooms.get_mut(&room).expect("the lobby");
     state.hand_over(&mut engine.cx, Era::HOME, heir).expect("it is this node's");
     node.turn();
-    let own = node.engine.rooms[&room].logs.ix(super::asking::log(2));
+    let own = node.engine.rooms[&room].replica.logs.ix(super::asking::log(2));
     let said: Vec<Body> = node
         .rows
         .iter()
@@ -362,7 +362,7 @@ fn a_claim_whose_sequencer_died_is_answered_by_who_takes_over() {
     assert_eq!(won.assignee, Some(agents[1].agent.clone()));
     for i in 1..3 {
         let room = &mesh.nodes[i].engine.rooms[&room];
-        assert!(room.numbering.current() > Era::HOME && !room.is_busy(), "node {i}");
+        assert!(room.order.numbering.current() > Era::HOME && !room.is_busy(), "node {i}");
     }
 }
 

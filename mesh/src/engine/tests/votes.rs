@@ -378,10 +378,10 @@ fn of_many_that_could_close_what_a_dead_node_opened_the_first_in_rank_does() {
     let (room, gone) = (world.lobby(), world.nodes[0].engine.cx.me);
     let first = (1..8).find(|n| {
         let node = &world.nodes[*n];
-        let heirs = node.engine.rooms[&room].heirs(&node.engine.cx);
+        let heirs = node.engine.rooms[&room].replica.eligible(&node.engine.cx);
         node.engine.live.rank(node.now.mono, heirs, gone) == 0
     });
-    let mine = world.nodes[first.expect("one is")].engine.rooms[&room].mine;
+    let mine = world.nodes[first.expect("one is")].engine.rooms[&room].replica.mine;
     world.pass(VOTE_CLOSE_GRACE + Duration::from_secs(4));
     assert_eq!(world.closes(), 1);
     let runs = world.said.iter().filter_map(|it| match it {
@@ -665,7 +665,7 @@ fn acts_that_name_what_is_no_vote_mean_nothing() {
         let close = VoteClosed { vote, logs, ballots: vec![(7, 1), (0, 1)] };
         let (_, run) = liar.write(&world.nodes[0], &Body::Vote(VoteAct::Closed(close)));
         world.nodes[0].hear(&run);
-        assert_eq!(world.nodes[0].engine.rooms[&world.lobby()].logs.head_of(liar.log()), n);
+        assert_eq!(world.nodes[0].engine.rooms[&world.lobby()].replica.logs.head_of(liar.log()), n);
     }
     assert_eq!(world.view(0, vote).tally, Some(vec![1, 0]));
 }
